@@ -1,0 +1,1 @@
+//! Configuration: where files live (XDG), what the user and the project say.

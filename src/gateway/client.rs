@@ -1,0 +1,68 @@
+//! The operations of the core as one trait: a local form over the library, a remote one over HTTP.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use super::{
+    ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, SkillDetail,
+    SkillList,
+};
+use crate::discovery::{Answer, BodyLine, Request};
+use crate::registry::Catalogue;
+use crate::skill::SkillId;
+
+/// A client that several tasks share.
+pub type SharedClient = Arc<dyn Client>;
+
+/// What every adapter may ask of the core. Calls return at once with what is known now: a scan that
+/// is still going on shows in [`Event`]s, not in waiting. Skills are named by id, by an unambiguous
+/// name, or by location; an unknown one answers `not_found` with near names.
+#[async_trait]
+pub trait Client: Send + Sync + 'static {
+    /// Where the core is.
+    fn connection(&self) -> Connection;
+
+    /// News: catalogue changes, scan and index progress. A receiver that lags asks for the catalogue anew.
+    fn events(&self) -> broadcast::Receiver<Event>;
+
+    /// The present snapshot: roots, entries, shadowed and refused ones.
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error>;
+
+    /// Ranks the skills for a request.
+    ///
+    /// # Errors
+    /// `invalid_request` for an empty intent.
+    async fn discover(&self, request: Request) -> Result<Answer, Error>;
+
+    /// Lists skills, in catalogue order.
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error>;
+
+    /// One skill whole: record, findings of lint, body, files.
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error>;
+
+    /// A file inside a bundle.
+    ///
+    /// # Errors
+    /// `path_escape` for a path that leaves the bundle, `not_found`.
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error>;
+
+    /// Token counts (o200k vocabulary) of each level; loads the vocabulary on first use, caches by digest.
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error>;
+
+    /// The lines of a skill's headings and body that hold words of the intent, at most `limit`.
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error>;
+
+    /// What a client (by the id of its profile) finds, drops and shadows among the present roots.
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error>;
+
+    /// The client profiles known, `(id, name)`.
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;
+
+    /// Counts per operation, per link, roots, cache, memory.
+    async fn diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// Reads all roots again now.
+    async fn rescan(&self) -> Result<(), Error>;
+}

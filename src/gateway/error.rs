@@ -1,0 +1,152 @@
+//! The one error of every adapter: a closed table of codes, one shape on every wire.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString};
+
+/// Every code an adapter can answer. The HTTP status of each is [`Code::status`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[allow(
+    missing_docs,
+    reason = "each variant is its own word on the wire; Code::status and the README say when"
+)]
+pub enum Code {
+    InvalidRequest,
+    AttachInvalid,
+    PathEscape,
+    MaxDepthExceeded,
+    Unauthorized,
+    Forbidden,
+    Untrusted,
+    SafetyDenied,
+    NotFound,
+    TargetNotFound,
+    CheckpointNotFound,
+    InvalidConfiguration,
+    InvalidTransition,
+    IdempotencyConflict,
+    SkillChanged,
+    NotLoaded,
+    TooManySkills,
+    SessionConflict,
+    ConformanceUnmet,
+    PayloadTooLarge,
+    ConfirmationRequired,
+    RateLimited,
+    RuntimeError,
+    InternalError,
+    NotImplemented,
+    UpstreamFailure,
+    GateExecutionFailure,
+    StepTimeout,
+    UpstreamTimeout,
+}
+
+impl Code {
+    /// The HTTP status this code goes with (RFC 9110, RFC 6585).
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::InvalidRequest | Self::AttachInvalid | Self::PathEscape | Self::MaxDepthExceeded => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden | Self::Untrusted | Self::SafetyDenied => 403,
+            Self::NotFound | Self::TargetNotFound | Self::CheckpointNotFound => 404,
+            Self::InvalidConfiguration
+            | Self::InvalidTransition
+            | Self::IdempotencyConflict
+            | Self::SkillChanged
+            | Self::NotLoaded
+            | Self::TooManySkills
+            | Self::SessionConflict => 409,
+            Self::ConformanceUnmet => 412,
+            Self::PayloadTooLarge => 413,
+            Self::ConfirmationRequired => 428,
+            Self::RateLimited => 429,
+            Self::RuntimeError | Self::InternalError => 500,
+            Self::NotImplemented => 501,
+            Self::UpstreamFailure => 502,
+            Self::GateExecutionFailure => 503,
+            Self::StepTimeout | Self::UpstreamTimeout => 504,
+        }
+    }
+
+    /// The process exit code of the command line for this failure:
+    /// 2 usage, 3 not found, 4 refused, 5 waiting for somebody, 1 the run failed, 70 internal.
+    #[must_use]
+    pub fn exit(self) -> u8 {
+        match self.status() {
+            400 => 2,
+            404 => 3,
+            428 => 5,
+            401 | 403 | 409 | 412 | 413 | 429 => 4,
+            502..=504 => 1,
+            _ => 70,
+        }
+    }
+}
+
+/// A failed operation.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// Which kind of failure.
+    pub code: Code,
+    /// What was wrong, where, and what to do.
+    pub message: String,
+    /// Near names, best first ("did you mean").
+    pub suggestions: Vec<String>,
+}
+
+impl Error {
+    /// A failure without suggestions.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), suggestions: Vec::new() }
+    }
+}
+
+/// The one shape of errors on every wire: `{"error": {"code", "message", "type"}, "trace_id"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// The failure.
+    pub error: ErrorDetail,
+    /// The trace it belongs to, where there is one.
+    pub trace_id: Option<String>,
+}
+
+/// Inside of [`ErrorBody`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorDetail {
+    /// The code.
+    pub code: Code,
+    /// What was wrong, where, and what to do.
+    pub message: String,
+    /// `usage`, `not_found`, `refused`, `waiting`, `failed`, `internal`: the exit code in a word.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Near names, if any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<String>,
+}
+
+impl From<&Error> for ErrorBody {
+    fn from(error: &Error) -> Self {
+        let kind = match error.code.exit() {
+            1 => "failed",
+            2 => "usage",
+            3 => "not_found",
+            4 => "refused",
+            5 => "waiting",
+            _ => "internal",
+        };
+        Self {
+            error: ErrorDetail {
+                code: error.code,
+                message: error.message.clone(),
+                kind: kind.to_owned(),
+                suggestions: error.suggestions.clone(),
+            },
+            trace_id: None,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What goes through the door, as data with serde: the same in every adapter.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Change, Root, ScanProgress};
+use crate::skill::{
+    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Role, Skill, SkillId, Status,
+};
+
+/// Where the core is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// In this process.
+    Local,
+    /// Behind an address.
+    Remote {
+        /// As given.
+        address: String,
+    },
+}
+
+/// How far the index is behind the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IndexProgress {
+    /// Skills whose bodies are in.
+    pub indexed: usize,
+    /// Skills there are.
+    pub total: usize,
+    /// True when the index is level with the catalogue.
+    pub done: bool,
+}
+
+/// News from the core.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A new snapshot.
+    Catalogue(Arc<Change>),
+    /// A scan goes on.
+    Scan(ScanProgress),
+    /// Indexing goes on.
+    Index(IndexProgress),
+}
+
+/// What `list` keeps. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListFilter {
+    /// Only these domains.
+    pub domain: Vec<String>,
+    /// Only this role.
+    pub role: Option<Role>,
+    /// Only this status.
+    pub status: Option<String>,
+    /// Fuzzy filter over ids and names; the result is then sorted by match.
+    pub query: Option<String>,
+}
+
+/// One line of `list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillSummary {
+    /// What a load call takes.
+    pub skill_id: SkillId,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Place in an answer.
+    pub role: Role,
+    /// How it may be invoked.
+    pub invocation: Invocation,
+    /// What it does.
+    pub effect_mode: EffectMode,
+    /// Where it stands in its life.
+    pub status: Status,
+    /// Facts or tool.
+    pub kind: Kind,
+    /// Subject area.
+    pub domain: Option<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// What it can be attached to.
+    pub attach_targets: Vec<AttachTarget>,
+    /// Which of the fields above this reader filled in: `role`, `kind`, `status`, ….
+    pub inferred: Vec<String>,
+    /// Absolute path of its file.
+    pub location: PathBuf,
+    /// The root it came from, as a person reads it.
+    pub root: String,
+    /// SHA-256 of its file.
+    pub digest: Digest,
+    /// How many findings it has.
+    pub findings: usize,
+    /// For a shadowed one, the location of the winner.
+    pub shadowed_by: Option<PathBuf>,
+}
+
+/// Answer of `list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillList {
+    /// Skills.
+    pub skills: Vec<SkillSummary>,
+}
+
+/// A file of a bundle, without its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Path inside the bundle, `/` between parts.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Whether it is executable.
+    pub executable: bool,
+}
+
+/// One skill whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillDetail {
+    /// One line of it.
+    pub summary: SkillSummary,
+    /// The record.
+    pub skill: Arc<Skill>,
+    /// The file at its location, whole and raw (frontmatter and body).
+    pub source: String,
+    /// The body: what loading gives a model.
+    pub body: String,
+    /// Parser's and linter's findings, including those that need the other skills (shadowing, links).
+    pub findings: Vec<Finding>,
+    /// Files of the bundle beside `SKILL.md`, by path.
+    pub files: Vec<FileEntry>,
+}
+
+/// What reading a file gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileContent {
+    /// Path inside the bundle.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Media type by extension and content, e.g. `text/markdown`, `image/png`.
+    pub media_type: String,
+    /// The content, or its beginning.
+    pub content: FileText,
+}
+
+/// Text, or the first bytes of something else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileText {
+    /// UTF-8 text; cut at 1 MiB.
+    Text(String),
+    /// The first 512 bytes of something that is not text.
+    Binary(Vec<u8>),
+}
+
+/// Exact token counts of one skill, by level of disclosure (o200k vocabulary).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelTokens {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// L1: its catalogue entry (name, description, location).
+    pub l1: u32,
+    /// L2: its body.
+    pub l2: u32,
+    /// L3: its resource files as text; binary files count 0.
+    pub l3: u32,
+    /// L3: number of resource files.
+    pub l3_files: u32,
+    /// L3: their bytes.
+    pub l3_bytes: u64,
+}
+
+/// What a client does with a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientViewState {
+    /// In its catalogue.
+    Found,
+    /// In its catalogue after a repair; what it repairs.
+    Repaired(String),
+    /// Another bundle of the same name wins; its location.
+    Shadowed(PathBuf),
+    /// The client does not take it; why.
+    Dropped(String),
+    /// Outside of the places where this client looks.
+    NotLooked,
+}
+
+/// A bundle in a client's eyes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientViewEntry {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// What becomes of it.
+    pub state: ClientViewState,
+}
+
+/// The catalogue in a client's eyes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientView {
+    /// Profile id.
+    pub client: String,
+    /// Its name for people.
+    pub name: String,
+    /// Where the profile's facts come from: public source, client version, date.
+    pub source: String,
+    /// Every bundle of the catalogue.
+    pub entries: Vec<ClientViewEntry>,
+}
+
+/// How often an operation was asked, and how long it took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OperationCount {
+    /// Calls.
+    pub calls: u64,
+    /// Of those, failed ones.
+    pub errors: u64,
+    /// Sum of the time, microseconds.
+    pub total_us: u64,
+    /// Longest, microseconds.
+    pub max_us: u64,
+}
+
+/// What the core says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diagnostics {
+    /// This program's version.
+    pub version: String,
+    /// Roots in order, with what was found.
+    pub roots: Vec<Root>,
+    /// Winners.
+    pub skills: usize,
+    /// Shadowed ones.
+    pub shadowed: usize,
+    /// Refused ones.
+    pub refused: usize,
+    /// How far the scan is.
+    pub scan: ScanProgress,
+    /// How far the index is.
+    pub index: IndexProgress,
+    /// Per operation, by name.
+    pub operations: BTreeMap<String, OperationCount>,
+    /// Failures per link since the start.
+    pub link_failures: BTreeMap<String, u64>,
+    /// Where the warm-start cache lies, and what became of it at start (`used`, `rebuilt: …`, `off`).
+    pub cache: (PathBuf, String),
+    /// Resident memory in bytes, where the system tells.
+    pub resident_bytes: Option<u64>,
+}

@@ -1,0 +1,16 @@
+//! The shared core of Skill Workbench: what a skill is, where skills come from, which one fits a
+//! request and why. Four thin adapters (terminal workbench, command line, HTTP, MCP) stand on
+//! [`gateway`]; nothing below it knows about screens or wires.
+//!
+//! Imports point one way: `tui`, `cli` → `gateway` → `discovery` → `registry` → `skill`, with
+//! `config` and `telemetry` beside them. `tests/architecture.rs` holds that table and checks it.
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod discovery;
+pub mod gateway;
+pub mod registry;
+pub mod skill;
+pub mod telemetry;
+pub mod tui;

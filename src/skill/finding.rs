@@ -1,0 +1,55 @@
+//! A finding: one located remark about a bundle, from the parser's repairs to the linter's advice.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString};
+
+/// How much a finding weighs. The order is by weight.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; nothing is wrong.
+    Info,
+    /// Some client or reader will trip over it.
+    Warning,
+    /// Against the specification, or the skill cannot be used as it stands.
+    Error,
+}
+
+/// Where in the file a finding points. Lines and columns count from 1; a column counts characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Span {
+    /// Line in the file, from 1.
+    pub line: u32,
+    /// Column in that line, in characters, from 1.
+    pub column: u32,
+    /// Byte offset in the file as read.
+    pub offset: u32,
+    /// Length in bytes; may be 0.
+    pub length: u32,
+}
+
+/// One remark: what, where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable kebab-case code of the rule, e.g. `name-not-folder`, `unquoted-colon`.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// The frontmatter field it is about (`description`, `metadata.classification.role`), if any.
+    pub field: Option<String>,
+    /// The file, relative to the bundle's folder (`SKILL.md`, `skill.yaml`).
+    pub file: PathBuf,
+    /// Place in that file; none when it is about the bundle as a whole.
+    pub span: Option<Span>,
+    /// What is wrong, in one sentence without a final stop.
+    pub message: String,
+    /// What to do about it, in one sentence.
+    pub help: String,
+    /// True when `skills lint --fix` can repair it without a guess.
+    pub fixable: bool,
+}

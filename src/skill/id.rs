@@ -1,0 +1,84 @@
+//! Identity of skills: the id a load call takes, and the digest of a `SKILL.md`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::Digest as _;
+
+/// What names a skill everywhere: its folder's name, or for a shadowed one `id@` + eight hex digits.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SkillId(String);
+
+impl SkillId {
+    /// Takes any text: ids come from folder names, which real repositories choose freely.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self(id.into())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id of a bundle that lost this id to another one: `id@3f9a01c2`.
+    #[must_use]
+    pub fn shadowed(&self, digest: Digest) -> Self {
+        Self(format!("{}@{}", self.0, &digest.to_string()[..8]))
+    }
+}
+
+impl fmt::Display for SkillId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// SHA-256 of a file's bytes; shown and serialised as 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Hashes bytes as they stand on disk.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(sha2::Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() { s.collect_str(self) } else { self.0.serialize(s) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        if !d.is_human_readable() {
+            return Ok(Self(<[u8; 32]>::deserialize(d)?));
+        }
+        let hex = String::deserialize(d)?;
+        let mut out = [0; 32];
+        if hex.len() != 64 || !hex.is_ascii() {
+            return Err(serde::de::Error::custom("a digest is 64 hex digits"));
+        }
+        for (byte, pair) in out.iter_mut().zip(hex.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(serde::de::Error::custom)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(serde::de::Error::custom)?;
+        }
+        Ok(Self(out))
+    }
+}

@@ -1,0 +1,146 @@
+//! The record of one skill: frontmatter and measured facts, never the body.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
+
+/// Fields of the specification beside name and description, and what the file says besides.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Properties {
+    /// SPDX expression or a file's name.
+    pub license: Option<String>,
+    /// Environment requirements, at most 500 characters by the specification.
+    pub compatibility: Option<String>,
+    /// Tools the skill wants pre-approved, split from any of the three spellings in use.
+    pub allowed_tools: Vec<String>,
+    /// `metadata`, with values of any type, in file order.
+    #[serde(with = "json_text")]
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+    /// Keys nobody here knows, kept as they are, in file order.
+    #[serde(with = "json_text")]
+    pub unknown: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Frontmatter fields that single clients read.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Clients {
+    /// Claude Code: appended to the description in the catalogue.
+    pub when_to_use: Option<String>,
+    /// Claude Code: the model must not load it by itself.
+    pub disable_model_invocation: bool,
+    /// Claude Code: shown as a slash command; default true.
+    pub user_invocable: Option<bool>,
+    /// Claude Code: hint behind the slash command.
+    pub argument_hint: Option<String>,
+    /// Claude Code: `fork` runs it in a context of its own.
+    pub context: Option<String>,
+    /// Claude Code: which agent runs a forked context.
+    pub agent: Option<String>,
+    /// Claude Code: model override.
+    pub model: Option<String>,
+    /// Globs of files for which the skill is offered.
+    pub paths: Vec<String>,
+    /// Whether the frontmatter carries `hooks` (commands that a client would run).
+    pub has_hooks: bool,
+}
+
+/// One indexed skill. The body and the resources stay on disk until somebody asks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Skill {
+    /// What a load call takes.
+    pub id: SkillId,
+    /// `name` of the frontmatter; the folder's name where absent.
+    pub name: String,
+    /// What a router selects on; raw text of the bundle (draw it through `safe_text`).
+    pub description: String,
+    /// Absolute path of `SKILL.md` (or `skill.yaml` where there is no other).
+    pub location: PathBuf,
+    /// Absolute path of the bundle's folder.
+    pub root_dir: PathBuf,
+    /// Facts or tool.
+    pub kind: Stated<Kind>,
+    /// Where it stands in its life.
+    pub status: Stated<Status>,
+    /// Subject area, if any.
+    pub domain: Option<Stated<String>>,
+    /// Tags in file order.
+    pub tags: Vec<String>,
+    /// Ids of skills that are worth reading with it; a hint, nothing is loaded by it.
+    pub requires: Vec<String>,
+    /// Role, invocation, targets, effect.
+    pub classification: Classification,
+    /// Specification fields, metadata, unknown keys.
+    pub properties: Properties,
+    /// Fields of single clients.
+    pub clients: Clients,
+    /// SHA-256 of the file at `location`.
+    pub digest: Digest,
+    /// Bytes of the file at `location`.
+    pub bytes: u64,
+    /// Modification time, milliseconds since 1970-01-01 UTC.
+    pub modified_ms: i64,
+    /// First line of the body in the file, from 1.
+    pub body_line: u32,
+    /// Lines of the body.
+    pub body_lines: u32,
+    /// Whether there is a body with any text.
+    pub has_body: bool,
+    /// Everything the parser repaired and the linter remarked about this bundle on its own.
+    pub findings: Vec<Finding>,
+}
+
+/// Why a bundle is listed but cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalReason {
+    /// No description after all repairs.
+    NoDescription,
+    /// The bytes are not UTF-8.
+    NotUtf8,
+    /// Larger than 2 MiB.
+    TooLarge,
+    /// The frontmatter is no YAML mapping, even after repairs.
+    BadFrontmatter,
+    /// The file could not be read.
+    Unreadable,
+    /// A link that leads out of its root.
+    LeavesRoot,
+}
+
+/// A bundle that was found and refused; listed, never silently gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The id it would have had.
+    pub id: SkillId,
+    /// Absolute path of the file.
+    pub location: PathBuf,
+    /// Why.
+    pub reason: RefusalReason,
+    /// The findings that led there; the last error is the reason in words.
+    pub findings: Vec<Finding>,
+}
+
+/// JSON maps as they are in self-describing formats, as JSON text in the binary cache (whose format
+/// cannot ask "what comes next?").
+mod json_text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
+    use serde_json::{Map, Value};
+
+    pub fn serialize<S: Serializer>(map: &Map<String, Value>, s: S) -> Result<S::Ok, S::Error> {
+        if s.is_human_readable() {
+            map.serialize(s)
+        } else {
+            serde_json::to_string(map).map_err(S::Error::custom)?.serialize(s)
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Map<String, Value>, D::Error> {
+        if d.is_human_readable() {
+            Map::deserialize(d)
+        } else {
+            serde_json::from_str(&String::deserialize(d)?).map_err(D::Error::custom)
+        }
+    }
+}

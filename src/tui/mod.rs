@@ -1,0 +1,7 @@
+//! The workbench: a terminal application over `gateway::Client`. Screen state lives in one task;
+//! panes turn actions into effects, the application alone runs effects, answers come back as messages.
+
+pub mod action;
+pub mod glyphs;
+pub mod pane;
+pub mod theme;

@@ -1,0 +1,177 @@
+//! What a pane is: it takes actions, text keys, clicks and messages, answers effects, and draws itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::action::{Action, Command, Context};
+use super::glyphs::Glyphs;
+use super::theme::Theme;
+use crate::discovery::{Answer, BodyLine, Request};
+use crate::gateway::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
+use crate::registry::Catalogue;
+use crate::skill::SkillId;
+
+/// Which pane. The numbers on the keys never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PaneId {
+    /// `1`
+    Browse,
+    /// `2`
+    Discover,
+}
+
+/// What a pane wants done. The application runs it; answers come back as [`Message`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Rank; stale generations are dropped on the way back.
+    Discover {
+        /// What.
+        request: Request,
+        /// Counts up per pane.
+        generation: u64,
+    },
+    /// Everything about a skill.
+    Describe(SkillId),
+    /// A file of a bundle.
+    ReadFile(SkillId, String),
+    /// Token counts of these.
+    Levels(Vec<SkillId>),
+    /// Body lines that hold words of the intent.
+    BodyLines(SkillId, String),
+    /// The catalogue in a client's eyes; `None` goes back to our own.
+    ClientView(Option<String>),
+    /// Render Markdown or highlight code off the UI task; the key comes back.
+    Render(RenderJob),
+    /// Put text on the clipboard; the second says what it was, for the toast.
+    Copy(String, String),
+    /// Open `$EDITOR` at a line.
+    Edit(PathBuf, u32),
+    /// A short note above the footer that fades.
+    Toast(String),
+    /// Show another pane, there on this skill (Browse) or with this intent (Discover).
+    Go(PaneId, Option<Target>),
+    /// Let the person choose one; the answer is [`Message::Picked`].
+    Pick(Picker),
+}
+
+/// Where to go inside another pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Put the cursor on this skill.
+    Skill(SkillId),
+    /// Ask this.
+    Intent(String),
+}
+
+/// A small list to choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picker {
+    /// Comes back with the answer.
+    pub what: PickerKind,
+    /// Title of the overlay.
+    pub title: String,
+    /// `(value, label, note)`.
+    pub choices: Vec<(String, String, String)>,
+    /// The one in force.
+    pub current: Option<usize>,
+}
+
+/// What a picker chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say what")]
+pub enum PickerKind {
+    Client,
+    CopyAs,
+    Domain,
+}
+
+/// A text to render off the UI task.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RenderJob {
+    /// What comes back to tell it apart; jobs with an equal job are cached.
+    pub key: u64,
+    /// The text, raw.
+    pub text: Arc<str>,
+    /// `markdown`, or a syntax by name or extension (`yaml`, `py`).
+    pub syntax: String,
+    /// Width to wrap to, in cells.
+    pub width: u16,
+}
+
+/// What comes to a pane from outside.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// Answer to [`Effect::Discover`].
+    Answer(u64, Result<Arc<Answer>, Error>),
+    /// Answer to [`Effect::Describe`].
+    Detail(SkillId, Result<Arc<SkillDetail>, Error>),
+    /// Answer to [`Effect::ReadFile`].
+    File(SkillId, String, Result<Arc<FileContent>, Error>),
+    /// Answer to [`Effect::Levels`].
+    Levels(Vec<LevelTokens>),
+    /// Answer to [`Effect::BodyLines`].
+    BodyLines(SkillId, Vec<BodyLine>),
+    /// Answer to [`Effect::ClientView`].
+    ClientView(Option<Arc<ClientView>>),
+    /// Answer to [`Effect::Render`]: styled lines already safe to draw.
+    Rendered(u64, Arc<[ratatui::text::Line<'static>]>),
+    /// News from the core.
+    Event(Event),
+    /// The present catalogue, at start and after lagging.
+    Catalogue(Arc<Catalogue>),
+    /// Answer to [`Effect::Pick`].
+    Picked(PickerKind, String),
+    /// Diagnostics for the empty screen.
+    Diagnostics(Arc<Diagnostics>),
+    /// Come here: see [`Effect::Go`].
+    Visit(Target),
+}
+
+/// What a pane may use while it draws.
+pub struct Draw<'a> {
+    /// Styles.
+    pub theme: &'a Theme,
+    /// Signs.
+    pub glyphs: &'a Glyphs,
+    /// Present moment, for spinners.
+    pub now: Instant,
+    /// Whether the pane (not an overlay) has the focus.
+    pub focused: bool,
+    /// One part full screen.
+    pub full_screen: bool,
+    /// Share of the left part in per cent, moved with `<` and `>`.
+    pub split: u16,
+    /// Set to show the terminal's cursor (a focused text field).
+    pub cursor: Option<Position>,
+}
+
+/// A pane of the workbench. It never does I/O; it asks for effects.
+pub trait Pane {
+    /// Which one.
+    fn id(&self) -> PaneId;
+    /// Contexts for key look-up, innermost first, without `Global`.
+    fn contexts(&self) -> Vec<Context>;
+    /// Whether a text field has the focus (it owns printable and readline keys).
+    fn in_text(&self) -> bool;
+    /// What can be done now, the most wanted first.
+    fn commands(&self) -> Vec<Command>;
+    /// An action the keymap found. `None` when this pane does not know it.
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>>;
+    /// A key for the focused text field.
+    fn text_key(&mut self, key: KeyEvent) -> Vec<Effect>;
+    /// Pasted text for the focused text field.
+    fn paste(&mut self, text: &str) -> Vec<Effect>;
+    /// A click, drag or wheel; positions are those of the last drawn frame.
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
+    /// News.
+    fn message(&mut self, message: &Message) -> Vec<Effect>;
+    /// Draws into `area`.
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
+    /// Whether something on it moves by itself now (a spinner).
+    fn animated(&self) -> bool;
+}
