@@ -132,7 +132,7 @@ pub struct Stated<T> {
 
 impl<T> Stated<T> {
     /// A value that the file states.
-    pub fn stated(value: T) -> Self {
+    pub fn written(value: T) -> Self {
         Self { value, inferred: false }
     }
 
