@@ -3,5 +3,6 @@
 
 pub mod action;
 pub mod glyphs;
+pub mod located;
 pub mod pane;
 pub mod theme;

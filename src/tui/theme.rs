@@ -1,7 +1,16 @@
 //! Themes: a style for each role of the screen, read from YAML files. Code names roles, never colours.
 
-use ratatui::style::Style;
+mod depth;
+mod load;
+mod style_words;
+
+use ratatui::style::{Color, Style};
 use strum::{Display, EnumCount, EnumIter, EnumString};
+
+use super::located::LocatedError;
+pub use depth::Depth;
+pub use load::Themes;
+pub use style_words::{contrast, luminance};
 
 /// What a cell is on the screen. The names in theme files are these with dots (`signal.name`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, EnumCount)]
@@ -83,6 +92,23 @@ pub struct Theme {
 }
 
 impl Theme {
+    /// One of the six shipped themes, for a terminal with that many colours.
+    ///
+    /// # Errors
+    /// When there is no theme of that name.
+    pub fn shipped(name: &str, depth: Depth) -> Result<Self, LocatedError> {
+        Themes::shipped()?.theme(name, depth)
+    }
+
+    /// Every colour the theme sets, the terminal's own left out.
+    fn colours(&self) -> impl Iterator<Item = Color> {
+        self.styles
+            .iter()
+            .flat_map(|style| [style.fg, style.bg])
+            .flatten()
+            .filter(|colour| *colour != Color::Reset)
+    }
+
     /// The style of a role. Styles patch: draw the base first, then a band (`surface`, `selection`),
     /// then text, so that a role without a background keeps the one beneath it.
     #[must_use]

@@ -1,0 +1,92 @@
+//! Settings files read as flat maps whose every entry knows its line, and errors that name file and line.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::Spanned;
+
+/// Something wrong in a theme, keymap or other settings file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {message}")]
+pub struct LocatedError {
+    /// The file, as a person reads it.
+    pub file: String,
+    /// Line in it, from 1.
+    pub line: u64,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl LocatedError {
+    /// An error at a line of a file.
+    pub fn new(file: &str, line: u64, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, message: message.into() }
+    }
+}
+
+/// One `key: value` of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// The value, raw.
+    pub value: String,
+    /// The value's line, from 1.
+    pub line: u64,
+}
+
+/// Reads YAML into a type, with the parser's own words and place on failure. Duplicate keys are errors.
+pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, LocatedError> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let line = error.location().map_or(1, |at| at.line());
+        let said = error.without_snippet().to_string();
+        LocatedError::new(file, line, said.lines().next().unwrap_or("this is not YAML").to_owned())
+    })
+}
+
+/// Reads a flat map of texts, in file order.
+pub fn entries(file: &str, text: &str) -> Result<Vec<Entry>, LocatedError> {
+    let map: BTreeMap<String, Spanned<String>> = read(file, text)?;
+    let mut entries: Vec<Entry> = map
+        .into_iter()
+        .map(|(key, value)| Entry { key, line: value.referenced.line(), value: value.value })
+        .collect();
+    entries.sort_by_key(|entry| entry.line);
+    Ok(entries)
+}
+
+/// The known name nearest to a misspelled one, for "did you mean".
+pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .filter(|(distance, name)| *distance <= (name.len() / 3).max(1))
+        .min()
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_in_file_order_with_their_lines() {
+        let read = entries("f.yaml", "# head\nb: one\na: two # why\n").unwrap();
+        assert_eq!(
+            read.iter().map(|e| (e.key.as_str(), e.value.as_str(), e.line)).collect::<Vec<_>>(),
+            [("b", "one", 2), ("a", "two", 3)]
+        );
+    }
+
+    #[test]
+    fn a_key_given_twice_is_an_error_at_its_line() {
+        let error = entries("f.yaml", "a: one\nb: two\na: three\n").unwrap_err();
+        assert_eq!(error.line, 3);
+        assert!(error.to_string().starts_with("f.yaml:3: "), "{error}");
+    }
+
+    #[test]
+    fn near_names_are_offered_and_far_ones_are_not() {
+        assert_eq!(nearest("signal.nam", ["signal.name", "text"].into_iter()), Some("signal.name"));
+        assert_eq!(nearest("qqqq", ["signal.name", "text"].into_iter()), None);
+    }
+}

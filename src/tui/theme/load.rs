@@ -1,0 +1,290 @@
+//! Theme files into themes: the shipped six, a user's own that change only what they name, and
+//! the choice that a terminal's number of colours forces.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use ratatui::style::{Color, Style};
+use strum::{EnumCount, IntoEnumIterator};
+
+use super::depth::{Depth, to_256};
+use super::style_words::parse_style;
+use super::{BarStyle, Role, Theme};
+use crate::tui::located::{Entry, LocatedError, entries, nearest};
+
+const SHIPPED: [(&str, &str); 6] = [
+    ("dark", include_str!("../../../themes/dark.yaml")),
+    ("light", include_str!("../../../themes/light.yaml")),
+    ("high-contrast", include_str!("../../../themes/high-contrast.yaml")),
+    ("colour-safe", include_str!("../../../themes/colour-safe.yaml")),
+    ("ansi", include_str!("../../../themes/ansi.yaml")),
+    ("mono", include_str!("../../../themes/mono.yaml")),
+];
+
+/// How many themes may extend each other.
+const LONGEST_CHAIN: usize = 8;
+
+/// All themes that can be picked, parsed, still in full colour.
+#[derive(Debug, Clone)]
+pub struct Themes {
+    files: Vec<ThemeFile>,
+}
+
+#[derive(Debug, Clone)]
+struct ThemeFile {
+    name: String,
+    file: String,
+    extends: Option<(String, u64)>,
+    bars: Option<BarStyle>,
+    styles: Vec<(Role, Style)>,
+}
+
+impl Themes {
+    /// The six that come with the program.
+    ///
+    /// # Errors
+    /// None in a released program: a test loads each of them.
+    pub fn shipped() -> Result<Self, LocatedError> {
+        let files = SHIPPED
+            .iter()
+            .map(|(name, text)| ThemeFile::parse(name, &format!("themes/{name}.yaml"), text))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { files })
+    }
+
+    /// Adds every `*.yaml` of a folder. A file that is wrong is left out and told; a missing folder is fine.
+    /// A file with a shipped theme's name changes that theme, without a need for `extends`.
+    #[must_use]
+    pub fn with_dir(mut self, dir: &Path) -> (Self, Vec<LocatedError>) {
+        let mut wrong = Vec::new();
+        let mut paths: Vec<_> = std::fs::read_dir(dir)
+            .map(|found| found.flatten().map(|entry| entry.path()).collect())
+            .unwrap_or_default();
+        paths.retain(|path: &std::path::PathBuf| {
+            path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+        });
+        paths.sort();
+        for path in paths {
+            let file = path.display().to_string();
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let parsed = std::fs::read_to_string(&path)
+                .map_err(|error| LocatedError::new(&file, 1, error.to_string()))
+                .and_then(|text| ThemeFile::parse(&stem, &file, &text));
+            match parsed {
+                Ok(theme) => self.files.push(theme),
+                Err(error) => wrong.push(error),
+            }
+        }
+        (self, wrong)
+    }
+
+    /// Names in the order of the picker, each once.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for file in &self.files {
+            if !names.contains(&file.name.as_str()) {
+                names.push(&file.name);
+            }
+        }
+        names
+    }
+
+    /// The theme of that name as this terminal can show it: on sixteen colours `ansi` stands in for a
+    /// theme of RGB colours, without colour `mono` stands in for every theme that has any.
+    ///
+    /// # Errors
+    /// An unknown name (with the nearest one), or an `extends` that leads nowhere or in a circle.
+    pub fn theme(&self, name: &str, depth: Depth) -> Result<Theme, LocatedError> {
+        let theme = self.resolve(name, self.files.len(), LONGEST_CHAIN)?;
+        match depth {
+            Depth::None if theme.colours().next().is_some() => {
+                self.resolve("mono", self.files.len(), LONGEST_CHAIN)
+            }
+            Depth::Ansi16 if theme.colours().any(|colour| matches!(colour, Color::Rgb(..))) => {
+                self.resolve("ansi", self.files.len(), LONGEST_CHAIN)
+            }
+            Depth::Ansi256 => Ok(Theme { styles: theme.styles.map(to_256), ..theme }),
+            _ => Ok(theme),
+        }
+    }
+
+    /// The last file of that name among the first `before`, over what it extends.
+    fn resolve(&self, name: &str, before: usize, left: usize) -> Result<Theme, LocatedError> {
+        let found = self.files[..before].iter().enumerate().rev().find(|(_, file)| file.name == name);
+        let Some((at, file)) = found else {
+            let near = nearest(name, self.names().into_iter());
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return Err(LocatedError::new("theme", 1, format!("there is no theme `{name}`{hint}")));
+        };
+        if left == 0 {
+            let line = file.extends.as_ref().map_or(1, |(_, line)| *line);
+            return Err(LocatedError::new(&file.file, line, "`extends` goes round in a circle"));
+        }
+        let shadows = self.files[..at].iter().any(|earlier| earlier.name == name);
+        let beneath = match &file.extends {
+            Some((parent, line)) => {
+                let before = if parent == name { at } else { self.files.len() };
+                Some(self.resolve(parent, before, left - 1).map_err(|error| {
+                    if error.file == "theme" {
+                        LocatedError::new(&file.file, *line, error.message)
+                    } else {
+                        error
+                    }
+                })?)
+            }
+            None if shadows => Some(self.resolve(name, at, left - 1)?),
+            None => None,
+        };
+        Ok(file.over(beneath))
+    }
+}
+
+impl ThemeFile {
+    fn parse(name: &str, file: &str, text: &str) -> Result<Self, LocatedError> {
+        let mut theme = Self {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            extends: None,
+            bars: None,
+            styles: Vec::new(),
+        };
+        for Entry { key, value, line } in entries(file, text)? {
+            match key.as_str() {
+                "name" => theme.name = value,
+                "extends" => theme.extends = Some((value, line)),
+                "bars" => {
+                    theme.bars = Some(BarStyle::from_str(&value).map_err(|_| {
+                        LocatedError::new(
+                            file,
+                            line,
+                            format!("bars: `{value}` is none of eighths, shades, letters"),
+                        )
+                    })?);
+                }
+                role => {
+                    let role = parse_role(role).map_err(|said| LocatedError::new(file, line, said))?;
+                    let style = parse_style(&value)
+                        .map_err(|said| LocatedError::new(file, line, format!("{key}: {said}")))?;
+                    theme.styles.push((role, style));
+                }
+            }
+        }
+        Ok(theme)
+    }
+
+    fn over(&self, beneath: Option<Theme>) -> Theme {
+        let mut theme = beneath.unwrap_or_else(|| Theme {
+            name: String::new(),
+            bars: BarStyle::Eighths,
+            styles: [Style::new(); Role::COUNT],
+        });
+        theme.name.clone_from(&self.name);
+        theme.bars = self.bars.unwrap_or(theme.bars);
+        for (role, style) in &self.styles {
+            theme.styles[*role as usize] = *style;
+        }
+        let base = &mut theme.styles[Role::Base as usize];
+        base.fg = base.fg.or(Some(Color::Reset));
+        base.bg = base.bg.or(Some(Color::Reset));
+        theme
+    }
+}
+
+fn parse_role(key: &str) -> Result<Role, String> {
+    Role::from_str(key).map_err(|_| {
+        let known: Vec<String> = Role::iter().map(|role| role.to_string()).collect();
+        let near = nearest(key, known.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("there is no role `{key}`{hint}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_user(files: &[(&str, &str)]) -> (Themes, Vec<LocatedError>) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        Themes::shipped().unwrap().with_dir(dir.path())
+    }
+
+    #[test]
+    fn every_shipped_theme_names_every_role() {
+        let themes = Themes::shipped().unwrap();
+        assert_eq!(themes.names(), ["dark", "light", "high-contrast", "colour-safe", "ansi", "mono"]);
+        for file in &themes.files {
+            for role in Role::iter() {
+                let named = file.styles.iter().any(|(named, _)| *named == role);
+                assert!(named || file.extends.is_some(), "{} lacks {role}", file.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_user_theme_changes_only_what_it_names() {
+        let (themes, wrong) = with_user(&[("mine.yaml", "extends: light\ntext: \"#010203\"\n")]);
+        assert_eq!(wrong, []);
+        let (mine, light) =
+            (themes.theme("mine", Depth::True).unwrap(), themes.theme("light", Depth::True).unwrap());
+        assert_eq!(mine.style(Role::Text).fg, Some(Color::Rgb(1, 2, 3)));
+        assert_eq!(mine.style(Role::Danger), light.style(Role::Danger));
+    }
+
+    #[test]
+    fn a_user_file_named_dark_changes_dark() {
+        let (themes, _) = with_user(&[("dark.yaml", "danger: red\n")]);
+        let dark = themes.theme("dark", Depth::True).unwrap();
+        assert_eq!(dark.style(Role::Danger).fg, Some(Color::Red));
+        assert_eq!(dark.style(Role::Base).bg, Some(Color::Rgb(0x13, 0x15, 0x1a)));
+        assert_eq!(themes.names().len(), 6);
+    }
+
+    #[test]
+    fn errors_name_file_line_and_role() {
+        let (_, wrong) = with_user(&[
+            ("a.yaml", "extends: dark\nsignal.nam: red\n"),
+            ("b.yaml", "text: default\ndanger: reddish\n"),
+        ]);
+        let said: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        assert!(
+            said[0].contains("a.yaml:2: there is no role `signal.nam`; did you mean `signal.name`?"),
+            "{said:?}"
+        );
+        assert!(said[1].contains("b.yaml:2: danger: `reddish` is no colour"), "{said:?}");
+    }
+
+    #[test]
+    fn a_parent_that_is_missing_or_a_circle_is_told() {
+        let (themes, _) = with_user(&[
+            ("a.yaml", "extends: lihgt\n"),
+            ("b.yaml", "extends: c\n"),
+            ("c.yaml", "extends: b\n"),
+        ]);
+        let missing = themes.theme("a", Depth::True).unwrap_err().to_string();
+        assert!(missing.ends_with("a.yaml:1: there is no theme `lihgt`; did you mean `light`?"), "{missing}");
+        assert!(themes.theme("b", Depth::True).unwrap_err().message.contains("circle"));
+    }
+
+    #[test]
+    fn fewer_colours_bring_the_theme_that_holds_there() {
+        let themes = Themes::shipped().unwrap();
+        assert_eq!(themes.theme("dark", Depth::Ansi16).unwrap().name, "ansi");
+        assert_eq!(themes.theme("light", Depth::None).unwrap().name, "mono");
+        assert_eq!(themes.theme("mono", Depth::None).unwrap().name, "mono");
+        let dark = themes.theme("dark", Depth::Ansi256).unwrap();
+        assert_eq!(dark.name, "dark");
+        assert!(dark.colours().all(|colour| matches!(colour, Color::Indexed(_))));
+    }
+
+    #[test]
+    fn sixteen_colours_never_set_black_white_or_a_background() {
+        let ansi = Themes::shipped().unwrap().theme("ansi", Depth::Ansi16).unwrap();
+        let never = [Color::Black, Color::White, Color::Gray];
+        assert!(ansi.colours().all(|colour| !never.contains(&colour)));
+        assert!(Role::iter().filter(|role| *role != Role::Base).all(|role| ansi.style(role).bg.is_none()));
+    }
+}
