@@ -6,3 +6,4 @@ pub mod glyphs;
 pub mod located;
 pub mod pane;
 pub mod theme;
+pub mod widgets;

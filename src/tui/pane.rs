@@ -11,6 +11,7 @@ use ratatui::layout::{Position, Rect};
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::theme::Theme;
+use super::widgets::rich::RichLine;
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::gateway::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
 use crate::registry::Catalogue;
@@ -57,6 +58,9 @@ pub enum Effect {
     Go(PaneId, Option<Target>),
     /// Let the person choose one; the answer is [`Message::Picked`].
     Pick(Picker),
+    /// Let the person choose a client profile (the application asks the core for them) or none; the one in
+    /// force comes along. The answer is [`Message::Picked`] with its id, empty for none.
+    PickClient(Option<String>),
 }
 
 /// Where to go inside another pane.
@@ -114,12 +118,12 @@ pub enum Message {
     File(SkillId, String, Result<Arc<FileContent>, Error>),
     /// Answer to [`Effect::Levels`].
     Levels(Vec<LevelTokens>),
-    /// Answer to [`Effect::BodyLines`].
-    BodyLines(SkillId, Vec<BodyLine>),
+    /// Answer to [`Effect::BodyLines`]: the skill, the intent, the lines.
+    BodyLines(SkillId, String, Vec<BodyLine>),
     /// Answer to [`Effect::ClientView`].
     ClientView(Option<Arc<ClientView>>),
-    /// Answer to [`Effect::Render`]: styled lines already safe to draw.
-    Rendered(u64, Arc<[ratatui::text::Line<'static>]>),
+    /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
+    Rendered(u64, Arc<[RichLine]>),
     /// News from the core.
     Event(Event),
     /// The present catalogue, at start and after lagging.
@@ -144,8 +148,8 @@ pub struct Draw<'a> {
     pub focused: bool,
     /// One part full screen.
     pub full_screen: bool,
-    /// Share of the left part in per cent, moved with `<` and `>`.
-    pub split: u16,
+    /// How many cells the person moved the split with `<` and `>` from where the pane puts it by itself.
+    pub split: i16,
     /// Set to show the terminal's cursor (a focused text field).
     pub cursor: Option<Position>,
 }
@@ -172,6 +176,9 @@ pub trait Pane {
     fn message(&mut self, message: &Message) -> Vec<Effect>;
     /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
+    /// What the last drawn frame found missing: texts at this width, tokens of the rows in sight. Called
+    /// after every draw; empties what it answers.
+    fn wanted(&mut self) -> Vec<Effect>;
     /// Whether something on it moves by itself now (a spinner).
     fn animated(&self) -> bool;
 }
