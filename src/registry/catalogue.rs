@@ -1,7 +1,8 @@
 //! The snapshot: all skills of all roots at one moment, who won an id and who lost it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,8 @@ pub struct Root {
 /// A bundle whose id was taken by one of higher precedence. Listed, addressable, not ranked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shadowed {
-    /// The record; its id is `id@` + eight hex digits of its digest.
+    /// The record; its id is `id@` + eight hex digits of its digest. Where several losers would get
+    /// the same one (copies), all but the first have `.` + six hex digits of their location's SHA-256 more.
     pub skill: Arc<Skill>,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
@@ -80,6 +82,18 @@ pub struct Entry {
     pub root: usize,
 }
 
+/// Another path that leads to a file which is already in the catalogue: through a link, or because
+/// two roots overlap. One file counts once, at the path of highest precedence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alias {
+    /// Absolute path of the file, as found.
+    pub location: PathBuf,
+    /// Index into [`Catalogue::roots`].
+    pub root: usize,
+    /// Location of the entry, shadowed or refused one that it is.
+    pub same_as: PathBuf,
+}
+
 /// An immutable snapshot of everything that was found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Catalogue {
@@ -93,6 +107,28 @@ pub struct Catalogue {
     pub shadowed: Vec<Shadowed>,
     /// Refused bundles.
     pub refused: Vec<Refusal>,
+    /// Further paths to the files above.
+    #[serde(default)]
+    pub aliases: Vec<Alias>,
+    /// Where an id stands; built on first use.
+    #[serde(skip)]
+    pub lookup: Lookup,
+}
+
+/// Positions by id, built once per snapshot. Two snapshots are equal whether or not it is built.
+#[derive(Debug, Clone, Default)]
+pub struct Lookup(OnceLock<HashMap<SkillId, Slot>>);
+
+impl PartialEq for Lookup {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Entry(usize),
+    Shadowed(usize),
 }
 
 /// What a new snapshot changed against the one before. Ids of winners only.
@@ -120,10 +156,52 @@ pub struct ScanProgress {
 }
 
 impl Catalogue {
+    fn slot(&self, id: &str) -> Option<Slot> {
+        let map = self.lookup.0.get_or_init(|| {
+            let entries = self.entries.iter().enumerate().map(|(i, e)| (e.skill.id.clone(), Slot::Entry(i)));
+            let losers = self.shadowed.iter().enumerate();
+            let mut map: HashMap<_, _> =
+                losers.map(|(i, s)| (s.skill.id.clone(), Slot::Shadowed(i))).collect();
+            map.extend(entries);
+            map
+        });
+        map.get(id).copied()
+    }
+
     /// The winner, or the shadowed one, with that very id.
     #[must_use]
     pub fn by_id(&self, id: &str) -> Option<&Arc<Skill>> {
-        let shadowed = self.shadowed.iter().map(|s| &s.skill);
-        self.entries.iter().map(|e| &e.skill).chain(shadowed).find(|s| s.id.as_str() == id)
+        match self.slot(id)? {
+            Slot::Entry(i) => self.entries.get(i).map(|e| &e.skill),
+            Slot::Shadowed(i) => self.shadowed.get(i).map(|s| &s.skill),
+        }
+    }
+
+    /// The winner with that very id, with its root.
+    #[must_use]
+    pub fn entry(&self, id: &str) -> Option<&Entry> {
+        match self.slot(id)? {
+            Slot::Entry(i) => self.entries.get(i),
+            Slot::Shadowed(_) => None,
+        }
+    }
+
+    /// The shadowed one with that very id (`id@3f9a01c2`).
+    #[must_use]
+    pub fn shadowed_by_id(&self, id: &str) -> Option<&Shadowed> {
+        match self.slot(id)? {
+            Slot::Entry(_) => None,
+            Slot::Shadowed(i) => self.shadowed.get(i),
+        }
+    }
+
+    /// The skill whose file or folder is at this path, also by another path to the same file.
+    #[must_use]
+    pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
+        let at = |file: &Path| file == path || file.parent() == Some(path);
+        let path = self.aliases.iter().find(|a| at(&a.location)).map_or(path, |a| &a.same_as);
+        let losers = self.shadowed.iter().map(|s| &s.skill);
+        let mut all = self.entries.iter().map(|e| &e.skill).chain(losers);
+        all.find(|s| s.location == path || s.root_dir == path)
     }
 }

@@ -3,4 +3,6 @@
 
 mod catalogue;
 
-pub use catalogue::{Catalogue, Change, Entry, Root, RootOrigin, RootState, ScanProgress, Shadowed};
+pub use catalogue::{
+    Alias, Catalogue, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
+};

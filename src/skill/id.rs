@@ -29,6 +29,12 @@ impl SkillId {
     }
 }
 
+impl std::borrow::Borrow<str> for SkillId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl fmt::Display for SkillId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
