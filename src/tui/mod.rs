@@ -2,6 +2,7 @@
 //! panes turn actions into effects, the application alone runs effects, answers come back as messages.
 
 pub mod action;
+pub mod field;
 pub mod glyphs;
 pub mod located;
 pub mod pane;

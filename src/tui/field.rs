@@ -1,0 +1,305 @@
+//! A text field of one line: readline keys, undo, paste, wide characters, and a view that scrolls.
+
+use std::ops::Range;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use tui_textarea::{CursorMove, TextArea};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// The text being edited, its cursor, history of edits and the part of it in view.
+#[derive(Debug, Clone)]
+pub struct Field {
+    edit: TextArea<'static>,
+    /// First cell of the text in view.
+    left: u16,
+    /// Where it was drawn last.
+    drawn: Rect,
+}
+
+impl Default for Field {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Field {
+    /// An empty field.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { edit: TextArea::new(vec![String::new()]), left: 0, drawn: Rect::ZERO }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.edit.lines().first().map_or("", String::as_str)
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text().is_empty()
+    }
+
+    /// Replaces the text and puts the cursor at its end; can be undone.
+    pub fn set(&mut self, text: &str) {
+        self.edit.move_cursor(CursorMove::Head);
+        self.edit.delete_line_by_end();
+        self.edit.insert_str(one_line(text));
+    }
+
+    /// Inserts pasted text at the cursor; line breaks become spaces, control characters go.
+    /// Answers whether the text changed.
+    pub fn paste(&mut self, text: &str) -> bool {
+        self.edit.insert_str(one_line(text))
+    }
+
+    /// A key as readline understands it (GNU Readline, "Commands For Moving", "Killing and Yanking").
+    /// Answers whether the text changed.
+    pub fn key(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let edit = &mut self.edit;
+        match (key.code, control, alt) {
+            (KeyCode::Char('h'), true, _) | (KeyCode::Backspace, false, false) => {
+                return self.delete_before();
+            }
+            (KeyCode::Char('d'), true, _) | (KeyCode::Delete, _, _) => return self.delete_after(),
+            (KeyCode::Left, false, false) | (KeyCode::Char('b'), true, _) => self.step(CursorMove::Back),
+            (KeyCode::Right, false, false) | (KeyCode::Char('f'), true, _) => self.step(CursorMove::Forward),
+            (KeyCode::Left, ..) | (KeyCode::Char('b'), _, true) => edit.move_cursor(CursorMove::WordBack),
+            (KeyCode::Right, ..) | (KeyCode::Char('f'), _, true) => edit.move_cursor(CursorMove::WordForward),
+            (KeyCode::Home, ..) | (KeyCode::Char('a'), true, _) => edit.move_cursor(CursorMove::Head),
+            (KeyCode::End, ..) | (KeyCode::Char('e'), true, _) => edit.move_cursor(CursorMove::End),
+            (KeyCode::Char('u'), true, _) => return self.kill_to_start(),
+            (KeyCode::Char('k'), true, _) => return edit.delete_line_by_end(),
+            (KeyCode::Char('w'), true, _) | (KeyCode::Backspace, ..) => return edit.delete_word(),
+            (KeyCode::Char('d'), _, true) => return edit.delete_next_word(),
+            (KeyCode::Char('y'), true, _) => return edit.paste(),
+            // A terminal without key reports sends 0x1F for Ctrl-_, which crossterm reads as Ctrl-7.
+            (KeyCode::Char('_' | '7' | '/'), true, false) => return edit.undo(),
+            (KeyCode::Char('_' | '/'), _, true) => return edit.redo(),
+            (KeyCode::Char(typed), false, false) if !typed.is_control() => {
+                edit.insert_char(typed);
+                return true;
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// Deletes from the start to the cursor. Answers whether the text changed.
+    pub fn kill_to_start(&mut self) -> bool {
+        self.edit.delete_line_by_head()
+    }
+
+    /// Deletes everything; can be undone. Answers whether the text changed.
+    pub fn clear(&mut self) -> bool {
+        self.edit.move_cursor(CursorMove::Head);
+        self.edit.delete_line_by_end()
+    }
+
+    /// The cursor, in bytes of the text.
+    #[must_use]
+    pub fn cursor(&self) -> usize {
+        let text = self.text();
+        text.char_indices().nth(self.edit.cursor().1).map_or(text.len(), |(byte, _)| byte)
+    }
+
+    /// Puts the cursor where somebody clicked, by the last drawn frame. Answers whether that was in the field.
+    pub fn click(&mut self, at: Position) -> bool {
+        if !self.drawn.contains(at) {
+            return false;
+        }
+        let wanted = at.x - self.drawn.x + self.left;
+        let mut column = 0;
+        let mut characters = 0;
+        for grapheme in self.text().graphemes(true) {
+            column += cells(grapheme);
+            if column > wanted {
+                break;
+            }
+            characters += grapheme.chars().count();
+        }
+        self.edit.move_cursor(CursorMove::Jump(0, u16::try_from(characters).unwrap_or(u16::MAX)));
+        true
+    }
+
+    /// The screen column where a byte of the text stands, by the last drawn frame, if it is in view.
+    #[must_use]
+    pub fn column(&self, byte: usize) -> Option<u16> {
+        let before = self.text().get(..byte)?;
+        let column = width(before).checked_sub(self.left)?;
+        (column < self.drawn.width).then(|| self.drawn.x + column)
+    }
+
+    /// Draws the text in one row: `style` for all of it, then `spans` (bytes of the text) over it.
+    /// Answers where the terminal's cursor belongs when the field has the focus.
+    pub fn draw(
+        &mut self,
+        area: Rect,
+        buf: &mut Buffer,
+        style: Style,
+        spans: &[(Range<usize>, Style)],
+    ) -> Option<Position> {
+        let area = Rect { height: area.height.min(1), ..area }.intersection(buf.area);
+        self.drawn = area;
+        if area.is_empty() {
+            return None;
+        }
+        let cursor = width(&self.text()[..self.cursor()]);
+        // One cell stays free for a cursor behind the last character.
+        let room = area.width - 1;
+        let longest = width(self.text()).saturating_sub(room);
+        self.left = self.left.min(longest).clamp(cursor.saturating_sub(room), cursor);
+        buf.set_style(area, style);
+        let mut column = 0;
+        for (byte, grapheme) in self.text().grapheme_indices(true) {
+            let wide = cells(grapheme);
+            let (start, end) = (column, column + wide);
+            column = end;
+            if wide == 0 || start < self.left || end > self.left + area.width {
+                continue;
+            }
+            let over = spans.iter().filter(|(range, _)| range.contains(&byte));
+            let style = over.fold(style, |style, (_, over)| style.patch(*over));
+            buf.set_string(area.x + start - self.left, area.y, grapheme, style);
+        }
+        Some(Position::new(area.x + cursor - self.left, area.y))
+    }
+
+    fn step(&mut self, direction: CursorMove) {
+        loop {
+            let before = self.edit.cursor();
+            self.edit.move_cursor(direction);
+            let here = self.cursor();
+            let whole = self.text().grapheme_indices(true).any(|(byte, _)| byte == here);
+            if whole || here == self.text().len() || self.edit.cursor() == before {
+                return;
+            }
+        }
+    }
+
+    fn delete_before(&mut self) -> bool {
+        let here = self.cursor();
+        let Some((start, _)) = self.text()[..here].grapheme_indices(true).next_back() else { return false };
+        let count = self.text()[start..here].chars().count();
+        (0..count).fold(false, |changed, _| self.edit.delete_char() || changed)
+    }
+
+    fn delete_after(&mut self) -> bool {
+        let here = self.cursor();
+        let Some(next) = self.text()[here..].graphemes(true).next() else { return false };
+        self.edit.delete_str(next.chars().count())
+    }
+}
+
+/// Cells a grapheme takes; control characters take none, as they are not drawn.
+fn cells(grapheme: &str) -> u16 {
+    if grapheme.contains(char::is_control) { 0 } else { u16::try_from(grapheme.width()).unwrap_or(0) }
+}
+
+fn width(text: &str) -> u16 {
+    text.graphemes(true).map(cells).fold(0, u16::saturating_add)
+}
+
+fn one_line(text: &str) -> String {
+    let text = text.trim_end_matches(['\r', '\n']);
+    text.replace("\r\n", " ").replace(['\r', '\n', '\t'], " ").chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(text: &str) -> Field {
+        let mut field = Field::new();
+        text.chars().for_each(|c| {
+            field.key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+        });
+        field
+    }
+
+    fn press(field: &mut Field, keys: &[(KeyCode, KeyModifiers)]) {
+        for (code, modifiers) in keys {
+            field.key(KeyEvent::new(*code, *modifiers));
+        }
+    }
+
+    fn row(field: &mut Field, width: u16) -> (String, Option<Position>) {
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+        let at = field.draw(buf.area, &mut buf, Style::new(), &[]);
+        (buf.content().iter().map(ratatui::buffer::Cell::symbol).collect(), at)
+    }
+
+    const CTRL: KeyModifiers = KeyModifiers::CONTROL;
+
+    #[test]
+    fn readline_keys_edit() {
+        let mut field = typed("turn the table");
+        press(&mut field, &[(KeyCode::Char('w'), CTRL)]);
+        assert_eq!(field.text(), "turn the ");
+        press(&mut field, &[(KeyCode::Char('a'), CTRL), (KeyCode::Char('d'), CTRL)]);
+        assert_eq!(field.text(), "urn the ");
+        press(&mut field, &[(KeyCode::Char('f'), KeyModifiers::ALT), (KeyCode::Char('k'), CTRL)]);
+        assert_eq!(field.text(), "urn ");
+        press(&mut field, &[(KeyCode::Char('y'), CTRL)]);
+        assert_eq!(field.text(), "urn the ");
+        press(&mut field, &[(KeyCode::Char('u'), CTRL)]);
+        assert_eq!(field.text(), "");
+    }
+
+    #[test]
+    fn undo_takes_back_and_the_answer_says_whether_the_text_changed() {
+        let mut field = typed("ab");
+        assert!(!field.key(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)));
+        field.set("other");
+        for _ in 0..2 {
+            assert!(field.key(KeyEvent::new(KeyCode::Char('7'), CTRL)));
+        }
+        assert_eq!(field.text(), "ab");
+    }
+
+    #[test]
+    fn a_paste_of_many_lines_becomes_one_without_control_characters() {
+        let mut field = typed("> ");
+        assert!(field.paste("two\r\nlines\tand \x1b[31mred\n"));
+        assert_eq!(field.text(), "> two lines and [31mred");
+    }
+
+    #[test]
+    fn one_step_and_one_deletion_take_a_whole_character_as_seen() {
+        let mut field = typed("");
+        field.set("a👩‍💻é");
+        press(&mut field, &[(KeyCode::Left, KeyModifiers::NONE), (KeyCode::Left, KeyModifiers::NONE)]);
+        assert_eq!(field.cursor(), 1);
+        press(&mut field, &[(KeyCode::Delete, KeyModifiers::NONE)]);
+        assert_eq!(field.text(), "aé");
+        press(&mut field, &[(KeyCode::End, KeyModifiers::NONE), (KeyCode::Backspace, KeyModifiers::NONE)]);
+        assert_eq!(field.text(), "a");
+    }
+
+    #[test]
+    fn a_long_text_scrolls_so_that_the_cursor_shows() {
+        let mut field = typed("0123456789");
+        assert_eq!(row(&mut field, 6), ("56789 ".into(), Some(Position::new(5, 0))));
+        press(&mut field, &[(KeyCode::Home, KeyModifiers::NONE)]);
+        assert_eq!(row(&mut field, 6), ("012345".into(), Some(Position::new(0, 0))));
+    }
+
+    #[test]
+    fn wide_characters_are_never_halved_and_clicks_find_them() {
+        let mut field = typed("日本語で");
+        let (text, at) = row(&mut field, 6);
+        assert_eq!(at, Some(Position::new(5, 0)));
+        assert!(!text.contains('日') && text.contains('で'), "{text:?}");
+        row(&mut field, 20);
+        assert!(field.click(Position::new(3, 0)));
+        assert_eq!(field.cursor(), "日".len());
+        assert_eq!(field.column("日本".len()), Some(4));
+    }
+}
