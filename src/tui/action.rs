@@ -16,6 +16,7 @@ pub enum Action {
     ShowLog,
     Suspend,
     Rescan,
+    Redraw,
     FullScreen,
     SplitNarrower,
     SplitWider,
@@ -56,6 +57,8 @@ pub enum Action {
     CycleRole,
     PickDomain,
     ToggleBody,
+    // overlays
+    Complete,
     // errors
     Seen,
 }
@@ -66,6 +69,7 @@ pub enum Action {
 #[allow(missing_docs, reason = "the names say where")]
 pub enum Context {
     Global,
+    Error,
     List,
     Text,
     Field,

@@ -4,6 +4,7 @@
 pub mod action;
 pub mod field;
 pub mod glyphs;
+pub mod keymap;
 pub mod located;
 pub mod pane;
 pub mod theme;

@@ -1,0 +1,170 @@
+//! Keys to actions, by place: the shipped table, a user's changes to it, look-up, and keys as people read them.
+
+mod load;
+mod name;
+
+use std::collections::HashMap;
+
+use crokey::{KeyCombination, OneToThree};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::action::{Action, Context};
+pub use load::{Remap, remaps};
+pub use name::key_name;
+
+/// One row of the keymap: in this place, these keys ask for this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// Where.
+    pub context: Context,
+    /// What.
+    pub action: Action,
+    /// By which keys; the first is the one the footer shows. None when a user took them away.
+    pub keys: Vec<KeyCombination>,
+    /// A few words for palette and help.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub does: String,
+}
+
+/// All bindings. No key stands twice in one context.
+#[derive(Debug, Clone)]
+pub struct Keymap {
+    bindings: Vec<Binding>,
+    index: HashMap<(Context, KeyCombination), Action>,
+}
+
+impl Keymap {
+    /// What a key asks for. `contexts` goes from the inside to the outside; `Global` comes last by itself.
+    /// With `in_text` a text field has the focus: its printable and readline keys ask for nothing here.
+    #[must_use]
+    pub fn action(&self, key: KeyEvent, contexts: &[Context], in_text: bool) -> Option<Action> {
+        let key = combination(key);
+        let outer = contexts.contains(&Context::Global).then_some(&[][..]).unwrap_or(&[Context::Global]);
+        contexts.iter().chain(outer).find_map(|context| {
+            let kept = !in_text || !owned_by_text(key, *context);
+            kept.then(|| self.index.get(&(*context, key)).copied()).flatten()
+        })
+    }
+
+    /// All rows, in the order of the file.
+    #[must_use]
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The innermost row for an action among these contexts and `Global`.
+    #[must_use]
+    pub fn binding(&self, action: Action, contexts: &[Context]) -> Option<&Binding> {
+        contexts.iter().chain(&[Context::Global]).find_map(|context| {
+            self.bindings.iter().find(|row| row.context == *context && row.action == action)
+        })
+    }
+
+    /// The key the footer shows for an action: the first that would really work here.
+    #[must_use]
+    pub fn key_for(&self, action: Action, contexts: &[Context], in_text: bool) -> Option<KeyCombination> {
+        contexts.iter().chain(&[Context::Global]).find_map(|context| {
+            let row = self.bindings.iter().find(|row| row.context == *context && row.action == action)?;
+            row.keys.iter().copied().find(|key| {
+                let OneToThree::One(code) = key.codes else { return false };
+                self.action(KeyEvent::new(code, key.modifiers), contexts, in_text) == Some(action)
+            })
+        })
+    }
+}
+
+/// A key event as the keymap writes it: letters with their case, other characters without Shift.
+fn combination(key: KeyEvent) -> KeyCombination {
+    let mut modifiers = key.modifiers;
+    if let KeyCode::Char(typed) = key.code
+        && !typed.is_alphabetic()
+    {
+        modifiers.remove(KeyModifiers::SHIFT);
+    }
+    KeyCombination::one_key(key.code, modifiers).normalized()
+}
+
+/// Whether a text field keeps this key for itself, whatever the keymap says. A field's own contexts may
+/// bind readline's chords again (`Ctrl-U` clears, `Ctrl-P` brings an earlier intent); outer ones may not.
+fn owned_by_text(key: KeyCombination, context: Context) -> bool {
+    let OneToThree::One(code) = key.codes else { return false };
+    let KeyCode::Char(typed) = code else {
+        let moves = matches!(
+            code,
+            KeyCode::Left
+                | KeyCode::Right
+                | KeyCode::Home
+                | KeyCode::End
+                | KeyCode::Backspace
+                | KeyCode::Delete
+        );
+        return moves;
+    };
+    let own = matches!(context, Context::Field | Context::DiscoverIntent);
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        !own && "abdefhknptuwy_7/".contains(typed)
+    } else {
+        !key.modifiers.contains(KeyModifiers::ALT) || (!own && "bdf_/".contains(typed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &[Context] = &[Context::Browse, Context::List];
+    const TEXT: &[Context] = &[Context::DiscoverIntent, Context::Field, Context::Discover];
+
+    fn key(text: &str) -> KeyEvent {
+        let parsed = load::parse_key(text).unwrap();
+        let OneToThree::One(code) = parsed.codes else { panic!("{text} is no single key") };
+        KeyEvent::new(code, parsed.modifiers)
+    }
+
+    #[test]
+    fn inner_contexts_win_and_global_comes_last() {
+        let keymap = Keymap::shipped().unwrap();
+        assert_eq!(keymap.action(key("j"), LIST, false), Some(Action::Down));
+        assert_eq!(keymap.action(key("G"), LIST, false), Some(Action::Bottom));
+        assert_eq!(keymap.action(key("g"), LIST, false), Some(Action::Top));
+        assert_eq!(keymap.action(key("q"), LIST, false), Some(Action::Quit));
+        assert_eq!(keymap.action(key("s"), &[Context::Discover, Context::List], false), None);
+    }
+
+    #[test]
+    fn a_question_mark_with_shift_reported_is_still_help() {
+        let keymap = Keymap::shipped().unwrap();
+        let shifted = KeyEvent::new(KeyCode::Char('?'), KeyModifiers::SHIFT);
+        assert_eq!(keymap.action(shifted, LIST, false), Some(Action::Help));
+    }
+
+    #[test]
+    fn a_text_field_keeps_printable_and_readline_keys() {
+        let keymap = Keymap::shipped().unwrap();
+        for own in ["q", "?", "1", "T", "/", "ctrl-w", "ctrl-a", "left", "home"] {
+            assert_eq!(keymap.action(key(own), TEXT, true), None, "{own}");
+        }
+        for (chord, action) in [
+            ("f1", Action::Help),
+            ("f2", Action::Palette),
+            ("esc", Action::Leave),
+            ("tab", Action::NextPart),
+            ("ctrl-p", Action::HistoryEarlier),
+            ("ctrl-u", Action::Clear),
+            ("ctrl-z", Action::Suspend),
+            ("ctrl-c", Action::Quit),
+        ] {
+            assert_eq!(keymap.action(key(chord), TEXT, true), Some(action), "{chord}");
+        }
+        assert_eq!(keymap.action(key("ctrl-p"), &[Context::Field], true), None, "the palette has F2 there");
+    }
+
+    #[test]
+    fn the_footer_shows_a_key_that_works_here() {
+        let keymap = Keymap::shipped().unwrap();
+        assert_eq!(keymap.key_for(Action::Palette, LIST, false), Some(load::parse_key(":").unwrap()));
+        assert_eq!(keymap.key_for(Action::Palette, TEXT, true), Some(load::parse_key("f2").unwrap()));
+        assert_eq!(keymap.key_for(Action::Sort, TEXT, true), None);
+    }
+}

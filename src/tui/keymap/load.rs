@@ -1,0 +1,265 @@
+//! The keymap file and a user's changes, checked: unknown names, keys nobody can press, keys given twice.
+
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+
+use crokey::{KeyCombination, OneToThree};
+use crossterm::event::{KeyCode, KeyModifiers};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+use strum::IntoEnumIterator;
+
+use super::{Binding, Keymap};
+use crate::tui::action::{Action, Context};
+use crate::tui::located::{LocatedError, nearest, read};
+
+const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
+const FILE: &str = "assets/keymap.yaml";
+
+/// A user's wish: other keys for an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remap {
+    /// `sort` (wherever it has keys) or `list.sort` (in one place).
+    pub action: String,
+    /// The keys it shall have, as crokey writes them; none takes its keys away.
+    pub keys: Vec<String>,
+    /// The file that says so, as a person reads it.
+    pub file: String,
+    /// Line in it.
+    pub line: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    keys: Vec<Spanned<String>>,
+    name: String,
+    does: String,
+}
+
+/// Reads the `keys:` part of a configuration file; other parts are not looked at.
+///
+/// # Errors
+/// When the file is no YAML or `keys` is no map of lists.
+pub fn remaps(file: &str, text: &str) -> Result<Vec<Remap>, LocatedError> {
+    #[derive(Deserialize, Default)]
+    struct Part {
+        #[serde(default)]
+        keys: BTreeMap<String, Spanned<OneOrMany>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Vec::new());
+    }
+    let part: Part = read(file, text)?;
+    let mut remaps: Vec<Remap> = part
+        .keys
+        .into_iter()
+        .map(|(action, keys)| Remap {
+            action,
+            line: keys.referenced.line(),
+            keys: match keys.value {
+                OneOrMany::One(key) => vec![key],
+                OneOrMany::Many(keys) => keys,
+            },
+            file: file.to_owned(),
+        })
+        .collect();
+    remaps.sort_by_key(|remap| remap.line);
+    Ok(remaps)
+}
+
+impl Keymap {
+    /// The keys that come with the program.
+    ///
+    /// # Errors
+    /// None in a released program: a test loads the file.
+    pub fn shipped() -> Result<Self, LocatedError> {
+        Self::parse(FILE, SHIPPED)
+    }
+
+    fn parse(file: &str, text: &str) -> Result<Self, LocatedError> {
+        let places: BTreeMap<String, BTreeMap<String, Spanned<Row>>> = read(file, text)?;
+        let mut rows: Vec<(u64, Binding)> = Vec::new();
+        for (context, actions) in places {
+            let first = actions.values().map(|row| row.referenced.line()).min().unwrap_or(1);
+            let context = parse_name::<Context>(&context, "context")
+                .map_err(|said| LocatedError::new(file, first.saturating_sub(1).max(1), said))?;
+            for (action, row) in actions {
+                let line = row.referenced.line();
+                let action = parse_name::<Action>(&action, "action")
+                    .map_err(|said| LocatedError::new(file, line, said))?;
+                let keys = row
+                    .value
+                    .keys
+                    .iter()
+                    .map(|key| {
+                        parse_key(&key.value)
+                            .map_err(|said| LocatedError::new(file, key.referenced.line(), said))
+                    })
+                    .collect::<Result<_, _>>()?;
+                rows.push((
+                    line,
+                    Binding { context, action, keys, name: row.value.name, does: row.value.does },
+                ));
+            }
+        }
+        rows.sort_by_key(|(line, _)| *line);
+        let places: Vec<(String, u64)> = rows.iter().map(|(line, _)| (file.to_owned(), *line)).collect();
+        Self::indexed(rows.into_iter().map(|(_, row)| row).collect(), &places)
+    }
+
+    /// The keymap with a user's changes over it.
+    ///
+    /// # Errors
+    /// An unknown action, an action that has no keys in the named place, a key nobody can press, or a
+    /// key that then stands twice in one context; each with the user's file and line.
+    pub fn remapped(&self, remaps: &[Remap]) -> Result<Self, LocatedError> {
+        let mut rows = self.bindings.clone();
+        let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
+        for remap in remaps {
+            let wrong = |said: String| LocatedError::new(&remap.file, remap.line, said);
+            let (context, action) = match remap.action.split_once('.') {
+                Some((context, action)) => {
+                    (Some(parse_name::<Context>(context, "context").map_err(wrong)?), action)
+                }
+                None => (None, remap.action.as_str()),
+            };
+            let action = parse_name::<Action>(action, "action").map_err(wrong)?;
+            let keys: Vec<KeyCombination> =
+                remap.keys.iter().map(|key| parse_key(key)).collect::<Result<_, _>>().map_err(wrong)?;
+            let mut found = false;
+            for (row, place) in rows.iter_mut().zip(&mut places) {
+                if row.action == action && context.is_none_or(|context| context == row.context) {
+                    found = true;
+                    row.keys.clone_from(&keys);
+                    *place = (remap.file.clone(), remap.line);
+                }
+            }
+            if !found {
+                return Err(wrong(format!("`{}`: that action has no keys in that place", remap.action)));
+            }
+        }
+        Self::indexed(rows, &places)
+    }
+
+    fn indexed(bindings: Vec<Binding>, places: &[(String, u64)]) -> Result<Self, LocatedError> {
+        let mut index: HashMap<(Context, KeyCombination), usize> = HashMap::new();
+        for (at, row) in bindings.iter().enumerate() {
+            for key in &row.keys {
+                if let Some(other) = index.insert((row.context, *key), at) {
+                    let place = |row: usize| &places[row];
+                    // Of the two rows, tell the user's own.
+                    let (file, line) = if place(at).0 == FILE { place(other) } else { place(at) };
+                    let said = format!(
+                        "the key {key} is given twice in {}: to {} and to {}; give one of them another key",
+                        row.context, bindings[other].action, row.action
+                    );
+                    return Err(LocatedError::new(file, *line, said));
+                }
+            }
+        }
+        let index = index.into_iter().map(|(key, at)| (key, bindings[at].action)).collect();
+        Ok(Self { bindings, index })
+    }
+}
+
+fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) -> Result<T, String> {
+    T::from_str(name).map_err(|_| {
+        let known: Vec<String> = T::iter().map(|known| known.to_string()).collect();
+        let near = nearest(name, known.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("there is no {what} `{name}`{hint}")
+    })
+}
+
+/// Reads a key: `j`, `G` (Shift), `?`, `ctrl-p`, `f2`, `pageup`, `shift-tab`.
+pub(super) fn parse_key(text: &str) -> Result<KeyCombination, String> {
+    let mut characters = text.chars();
+    if let (Some(only), None) = (characters.next(), characters.next()) {
+        return Ok(KeyCombination::one_key(KeyCode::Char(only), KeyModifiers::NONE).normalized());
+    }
+    let text = if text.eq_ignore_ascii_case("shift-tab") { "backtab" } else { text };
+    let wrong = || {
+        format!("`{text}` is no key; write for instance j, G, ?, ctrl-p, alt-enter, f2, pageup, shift-tab")
+    };
+    let key = crokey::parse(text).map_err(|_| wrong())?.normalized();
+    if !matches!(key.codes, OneToThree::One(_)) {
+        return Err(format!("`{text}` is several keys at once; most terminals cannot tell them"));
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remapped(text: &str) -> Result<Keymap, LocatedError> {
+        remaps("config.yaml", text).and_then(|remaps| Keymap::shipped().unwrap().remapped(&remaps))
+    }
+
+    #[test]
+    fn every_action_has_a_row_and_every_row_a_key() {
+        let keymap = Keymap::shipped().unwrap();
+        for action in Action::iter() {
+            assert!(keymap.bindings().iter().any(|row| row.action == action), "{action} stands nowhere");
+        }
+        for row in keymap.bindings() {
+            assert!(!row.keys.is_empty() && !row.name.is_empty() && row.does.ends_with('.'), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_remap_counts_wherever_the_action_has_keys() {
+        let keymap = remapped("theme: dark\nkeys:\n  discover-this: [x]\n  list.copy: c\n").unwrap();
+        let key = |text: &str| vec![parse_key(text).unwrap()];
+        let rows = |action| {
+            keymap
+                .bindings()
+                .iter()
+                .filter(move |row| row.action == action)
+                .map(|row| (row.context, row.keys.clone()))
+        };
+        assert!(rows(Action::DiscoverThis).all(|(_, keys)| keys == key("x")));
+        for (context, keys) in rows(Action::Copy) {
+            assert_eq!(keys, key(if context == Context::List { "c" } else { "y" }));
+        }
+    }
+
+    #[test]
+    fn mistakes_name_file_and_line() {
+        for (text, said) in [
+            ("keys:\n  srot: [o]\n", "config.yaml:2: there is no action `srot`; did you mean `sort`?"),
+            ("\nkeys:\n  sort: [ctrl-xyz]\n", "config.yaml:3: `ctrl-xyz` is no key; write for instance"),
+            ("keys:\n  sort: [a-b]\n", "config.yaml:2: `a-b` is several keys at once"),
+            ("keys:\n  lists.up: [i]\n", "config.yaml:2: there is no context `lists`; did you mean `list`?"),
+            (
+                "keys:\n  browse.quit: [Q]\n",
+                "config.yaml:2: `browse.quit`: that action has no keys in that place",
+            ),
+            (
+                "keys:\n  sort: [v]\n",
+                "config.yaml:2: the key v is given twice in browse: to sort and to pick-client",
+            ),
+        ] {
+            let error = remapped(text).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn two_wishes_may_swap_their_keys() {
+        assert!(remapped("keys:\n  sort: [v]\n  browse.pick-client: [s]\n").is_ok());
+    }
+
+    #[test]
+    fn a_configuration_without_keys_changes_nothing() {
+        assert_eq!(remaps("config.yaml", "# nothing yet\n").unwrap(), []);
+        assert_eq!(remaps("config.yaml", "theme: dark\n").unwrap(), []);
+    }
+}
