@@ -1,1 +1,18 @@
 //! Configuration: where files live (XDG), what the user and the project say.
+//!
+//! Later layers win over earlier ones: defaults, the user's `config.yaml`, the project's
+//! `.skill-workbench.yaml`, environment variables (`SKILLS_…`), arguments. Lists of roots are joined,
+//! the nearest first; maps are merged key by key.
+
+mod dirs;
+mod error;
+mod file;
+mod load;
+mod template;
+mod values;
+
+pub use dirs::{Dirs, Env, expand, repository_root, shown};
+pub use error::{ConfigError, Place};
+pub use load::{Arguments, Config, PROJECT_FILE, RootChoice, VARIABLES, check};
+pub use template::TEMPLATE;
+pub use values::{GlyphSet, Keys, Links, RankPolicy};

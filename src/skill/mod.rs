@@ -5,6 +5,7 @@
 //! Follows the open Agent Skills specification, <https://agentskills.io/specification>.
 
 mod classification;
+pub mod client;
 mod finding;
 mod id;
 mod record;

@@ -1,0 +1,163 @@
+//! One settings file: YAML to a typed layer, with every mistake located and what is allowed named.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_saphyr::{Location, Spanned};
+
+use super::values::{GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
+use super::{ConfigError, Place};
+
+/// What a file says; nothing where it is silent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Layer {
+    pub roots: Option<Vec<Spanned<WrittenRoot>>>,
+    pub watch: Option<bool>,
+    pub theme: Option<Spanned<String>>,
+    pub glyphs: Option<GlyphSet>,
+    pub keys: Option<BTreeMap<String, BTreeMap<String, Spanned<WrittenKeys>>>>,
+    pub editor: Option<Spanned<String>>,
+    pub links: Option<LinkLayer>,
+    pub policy: Option<RankPolicy>,
+    pub limit: Option<Spanned<usize>>,
+    pub with_body: Option<bool>,
+    pub client: Option<Spanned<String>>,
+}
+
+/// Switches of the links a file names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LinkLayer {
+    pub exact: Option<bool>,
+    pub lexical: Option<bool>,
+    pub typo: Option<bool>,
+    pub presence: Option<bool>,
+    pub semantic: Option<bool>,
+}
+
+/// What may stand behind each key.
+const ALLOWED: [(&str, &str); 11] = [
+    ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
+    ("watch", "`true` or `false`"),
+    ("theme", "the name of a theme"),
+    ("glyphs", "`auto`, `unicode` or `ascii`"),
+    ("keys", "a map of contexts, each a map of actions to a key or a list of keys"),
+    ("editor", "a command line, in your own config.yaml only"),
+    ("links", "a map of `exact`, `lexical`, `typo`, `presence`, `semantic` to `true` or `false`"),
+    ("policy", "`blended` or `strict`"),
+    ("limit", "a whole number from 1 to 1000"),
+    ("with_body", "`true` or `false`"),
+    ("client", "the id of a client profile"),
+];
+
+/// Most results a limit may ask for.
+pub(super) const MOST: usize = 1000;
+
+/// What may stand behind a key, in words.
+pub(super) fn allowed(key: &str) -> Option<&'static str> {
+    ALLOWED.iter().find(|(name, _)| *name == key).map(|(_, words)| *words)
+}
+
+/// Reads a layer. An empty file says nothing.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let at = error.location().unwrap_or(Location::UNKNOWN);
+        let said = error.without_snippet().to_string();
+        let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let (said, known) = match said.split_once(", expected one of ") {
+            Some((said, known)) => (said, Some(known)),
+            None => (said, key_at(text, at.line()).and_then(allowed)),
+        };
+        let known = known.map_or_else(known_keys, |known| format!("allowed: {known}"));
+        wrong(place(file, at), in_plain_words(said), known)
+    })?;
+    let layer = layer.unwrap_or_default();
+    if let Some(limit) = layer.limit.as_ref().filter(|limit| !(1..=MOST).contains(&limit.value)) {
+        let message = format!("`limit` is {}", limit.value);
+        return Err(wrong(
+            place(file, limit.referenced),
+            message,
+            format!("allowed: {}", allowed("limit").unwrap_or("")),
+        ));
+    }
+    Ok(layer)
+}
+
+/// The parser's words as a person would say them.
+fn in_plain_words(said: &str) -> String {
+    const WORDS: [(&str, &str); 8] = [
+        ("unknown field", "unknown key"),
+        ("unknown variant", "unknown value"),
+        ("invalid u64", "no whole number"),
+        ("invalid boolean (strict mode expects true/false)", "neither true nor false"),
+        ("expected sequence start", "no list"),
+        ("expected mapping start", "no map"),
+        ("expected string scalar", "no text"),
+        (", set DuplicateKeyPolicy in Options if acceptable", ""),
+    ];
+    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+}
+
+/// A mistake at a place.
+pub(super) fn wrong(place: Place, message: impl Into<String>, allowed: impl Into<String>) -> ConfigError {
+    ConfigError::InFile { place, message: message.into(), allowed: allowed.into() }
+}
+
+/// A parser's location as a place.
+pub(super) fn place(file: &Path, at: Location) -> Place {
+    let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).max(1);
+    Place { file: file.to_owned(), line: number(at.line()), column: number(at.column()) }
+}
+
+fn known_keys() -> String {
+    let names: Vec<_> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    format!("allowed: a map with the keys {}", names.join(", "))
+}
+
+/// The top-level key that a line belongs to.
+fn key_at(text: &str, line: u64) -> Option<&str> {
+    let upto = text.lines().take(usize::try_from(line).ok()?);
+    let top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());
+    upto.filter(top).last()?.split(':').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mistake_names_line_column_and_what_is_allowed() {
+        let file = Path::new("/h/config.yaml");
+        let seen: Vec<String> = [
+            "watch: true\nwach: 1\n",
+            "glyphs: asci\n",
+            "# c\nwatch: yes\n",
+            "limit: 0\n",
+            "limit: many\n",
+            "links:\n  exact: false\n  magic: true\n",
+            "roots: ~/skills\n",
+            "roots:\n  - path: a\n    lable: b\n",
+            "roots:\n  - label: b\n",
+            "- watch\n",
+            "watch: true\nwatch: false\n",
+            "keys:\n  global:\n    quit: {a: b}\n",
+            "theme: [\n",
+            "policy: lax\n",
+        ]
+        .iter()
+        .map(|text| parse(file, text).unwrap_err().to_string())
+        .collect();
+        insta::assert_snapshot!(seen.join("\n"));
+    }
+
+    #[test]
+    fn an_empty_file_and_one_of_comments_say_nothing() {
+        for text in ["", "# nothing\n", "---\n"] {
+            let layer = parse(Path::new("f"), text).unwrap();
+            assert!(layer.roots.is_none() && layer.watch.is_none() && layer.keys.is_none());
+        }
+    }
+}

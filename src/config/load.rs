@@ -1,0 +1,299 @@
+//! Joins the layers: defaults, the user's file, the project's file, environment, arguments.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::file::{Layer, MOST, allowed, parse, place, wrong};
+use super::{ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root};
+use crate::skill::client;
+
+/// Name of the project's settings file, looked for from the working directory up to the repository root.
+pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
+
+/// Environment variables that set something, each with what it takes.
+pub const VARIABLES: [(&str, &str); 9] = [
+    ("SKILLS_ROOTS", "folders, separated as in PATH; before those of the files"),
+    ("SKILLS_WATCH", "`true` or `false`"),
+    ("SKILLS_THEME", "the name of a theme"),
+    ("SKILLS_GLYPHS", "`auto`, `unicode` or `ascii`"),
+    ("SKILLS_EDITOR", "a command line; before VISUAL and EDITOR"),
+    ("SKILLS_POLICY", "`blended` or `strict`"),
+    ("SKILLS_LIMIT", "a whole number from 1 to 1000"),
+    ("SKILLS_WITH_BODY", "`true` or `false`"),
+    ("SKILLS_CLIENT", "the id of a client profile"),
+];
+
+/// What the command line says about settings; nothing where it is silent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Arguments {
+    /// `--root`, as given.
+    pub roots: Vec<PathBuf>,
+    /// `--demo`: the shipped skills alone.
+    pub demo: bool,
+    /// `--no-watch` gives false.
+    pub watch: Option<bool>,
+    /// `--theme`.
+    pub theme: Option<String>,
+    /// `--glyphs`.
+    pub glyphs: Option<GlyphSet>,
+    /// `--client`.
+    pub client: Option<String>,
+}
+
+/// A root out of a settings file or the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootChoice {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// How the person calls it.
+    pub label: Option<String>,
+}
+
+/// All settings in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where files live.
+    pub dirs: Dirs,
+    /// The working directory that relative paths and project folders start from.
+    pub cwd: PathBuf,
+    /// The repository that the working directory is in.
+    pub repository: Option<PathBuf>,
+    /// Folders given as arguments, absolute; when there are any, they are the only roots.
+    pub argument_roots: Vec<PathBuf>,
+    /// Only the shipped skills.
+    pub demo: bool,
+    /// Folders from environment, project file, user file, in that order.
+    pub roots: Vec<RootChoice>,
+    /// Whether changes on disk are followed.
+    pub watch: bool,
+    /// Name of a theme; none chooses by the terminal's background.
+    pub theme: Option<String>,
+    /// Which signs the screen is drawn with.
+    pub glyphs: GlyphSet,
+    /// Key bindings over the default ones.
+    pub keys: Keys,
+    /// Command line of the editor.
+    pub editor: Option<String>,
+    /// Which links of the routing chain are on.
+    pub links: Links,
+    /// How rules meet text.
+    pub policy: RankPolicy,
+    /// How many results at most, where somebody said so.
+    pub limit: Option<usize>,
+    /// Whether headings and bodies count.
+    pub with_body: bool,
+    /// The client in whose eyes the catalogue is shown.
+    pub client: Option<String>,
+    /// Settings files that were read, the user's first.
+    pub files: Vec<PathBuf>,
+    /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
+    pub places: BTreeMap<String, Place>,
+}
+
+impl Config {
+    /// Settings in force for a working directory and an environment.
+    ///
+    /// # Errors
+    /// The first mistake in a file or variable; [`check`] gives them all.
+    pub fn load(cwd: &Path, env: &Env, arguments: &Arguments) -> Result<Self, ConfigError> {
+        let mut config = Self::defaults(cwd, env);
+        for (file, own) in config.candidates() {
+            if let Some(layer) = read(&file)? {
+                config.apply(layer, &file, own)?;
+                config.files.push(file);
+            }
+        }
+        config.apply_environment(env)?;
+        config.apply_arguments(arguments);
+        Ok(config)
+    }
+
+    /// Settings when nobody says anything.
+    #[must_use]
+    pub fn defaults(cwd: &Path, env: &Env) -> Self {
+        Self {
+            dirs: Dirs::new(env),
+            cwd: cwd.to_owned(),
+            repository: repository_root(cwd),
+            argument_roots: Vec::new(),
+            demo: false,
+            roots: Vec::new(),
+            watch: true,
+            theme: None,
+            glyphs: GlyphSet::Auto,
+            keys: Keys::new(),
+            editor: env.get("VISUAL").or_else(|| env.get("EDITOR")).map(str::to_owned),
+            links: Links::default(),
+            policy: RankPolicy::Blended,
+            limit: None,
+            with_body: true,
+            client: None,
+            files: Vec::new(),
+            places: BTreeMap::new(),
+        }
+    }
+
+    /// Files that may hold settings, in order of application, and whether each is the person's own.
+    fn candidates(&self) -> Vec<(PathBuf, bool)> {
+        let top = self.repository.as_deref().unwrap_or(&self.cwd);
+        let inside = self.cwd.ancestors().take_while(|dir| dir.starts_with(top));
+        let project = inside.map(|dir| dir.join(PROJECT_FILE)).find(|file| file.exists());
+        let own = (self.dirs.config_file(), true);
+        std::iter::once(own).chain(project.map(|file| (file, false))).collect()
+    }
+
+    fn apply(&mut self, layer: Layer, file: &Path, own: bool) -> Result<(), ConfigError> {
+        let folder = file.parent().unwrap_or(&self.cwd);
+        let mut roots = Vec::new();
+        for root in layer.roots.unwrap_or_default() {
+            if root.value.path.trim().is_empty() {
+                let at = place(file, root.referenced);
+                return Err(wrong(
+                    at,
+                    "an empty path",
+                    "allowed: a folder, absolute, with `~`, or relative to this file",
+                ));
+            }
+            let path = expand(&root.value.path, folder, &self.dirs.home);
+            roots.push(RootChoice { path, label: root.value.label });
+        }
+        self.roots.splice(0..0, roots);
+        set(&mut self.watch, layer.watch);
+        set(&mut self.glyphs, layer.glyphs);
+        set(&mut self.policy, layer.policy);
+        set(&mut self.with_body, layer.with_body);
+        self.limit = layer.limit.map(|limit| limit.value).or(self.limit);
+        if let Some(links) = layer.links {
+            set(&mut self.links.exact, links.exact);
+            set(&mut self.links.lexical, links.lexical);
+            set(&mut self.links.typo, links.typo);
+            set(&mut self.links.presence, links.presence);
+            set(&mut self.links.semantic, links.semantic);
+        }
+        if let Some(theme) = layer.theme {
+            self.places.insert("theme".to_owned(), place(file, theme.referenced));
+            self.theme = Some(theme.value);
+        }
+        if let Some(client) = layer.client {
+            let at = place(file, client.referenced);
+            if client::profile(&client.value).is_none() {
+                return Err(wrong(at, format!("no client profile `{}`", client.value), known_clients()));
+            }
+            self.places.insert("client".to_owned(), at);
+            self.client = Some(client.value);
+        }
+        if let Some(editor) = layer.editor {
+            if !own {
+                let message =
+                    "`editor` in a project's file would let a repository choose what runs on your machine";
+                return Err(wrong(
+                    place(file, editor.referenced),
+                    message,
+                    "allowed: in your own config.yaml only",
+                ));
+            }
+            self.editor = Some(editor.value);
+        }
+        for (context, actions) in layer.keys.unwrap_or_default() {
+            for (action, keys) in actions {
+                self.places.insert(format!("keys.{context}.{action}"), place(file, keys.referenced));
+                self.keys.entry(context.clone()).or_default().insert(action, keys.value.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_environment(&mut self, env: &Env) -> Result<(), ConfigError> {
+        if let Some(paths) = env.get("SKILLS_ROOTS") {
+            let paths = std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty());
+            let root = |path: PathBuf| expand(&path.to_string_lossy(), &self.cwd, &self.dirs.home);
+            let roots: Vec<_> = paths.map(|path| RootChoice { path: root(path), label: None }).collect();
+            self.roots.splice(0..0, roots);
+        }
+        set(&mut self.watch, variable(env, "SKILLS_WATCH")?);
+        set(&mut self.glyphs, variable(env, "SKILLS_GLYPHS")?);
+        set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
+        set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
+        if let Some(limit) = variable::<usize>(env, "SKILLS_LIMIT")? {
+            if !(1..=MOST).contains(&limit) {
+                return Err(in_environment("SKILLS_LIMIT", &limit.to_string()));
+            }
+            self.limit = Some(limit);
+        }
+        if let Some(client) = env.get("SKILLS_CLIENT") {
+            if client::profile(client).is_none() {
+                let (name, value) = ("SKILLS_CLIENT".to_owned(), client.to_owned());
+                return Err(ConfigError::InEnvironment { name, value, allowed: known_clients() });
+            }
+            self.client = Some(client.to_owned());
+        }
+        self.theme = env.get("SKILLS_THEME").map(str::to_owned).or(self.theme.take());
+        self.editor = env.get("SKILLS_EDITOR").map(str::to_owned).or(self.editor.take());
+        Ok(())
+    }
+
+    fn apply_arguments(&mut self, arguments: &Arguments) {
+        let root = |path: &PathBuf| expand(&path.to_string_lossy(), &self.cwd, &self.dirs.home);
+        self.argument_roots = arguments.roots.iter().map(root).collect();
+        self.demo = arguments.demo;
+        set(&mut self.watch, arguments.watch);
+        set(&mut self.glyphs, arguments.glyphs);
+        self.theme = arguments.theme.clone().or(self.theme.take());
+        self.client = arguments.client.clone().or(self.client.take());
+    }
+}
+
+/// Everything that is wrong in the settings files and variables, at most one mistake a file.
+#[must_use]
+pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
+    let mut config = Config::defaults(cwd, env);
+    let mut wrong = Vec::new();
+    for (file, own) in config.candidates() {
+        match read(&file) {
+            Ok(Some(layer)) => wrong.extend(config.apply(layer, &file, own).err()),
+            Ok(None) => {}
+            Err(error) => wrong.push(error),
+        }
+    }
+    wrong.extend(config.apply_environment(env).err());
+    wrong
+}
+
+fn read(file: &Path) -> Result<Option<Layer>, ConfigError> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => parse(file, &text).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ConfigError::Unreadable { file: file.to_owned(), why: error.to_string() }),
+    }
+}
+
+fn set<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+fn variable<T: FromStr>(env: &Env, name: &str) -> Result<Option<T>, ConfigError> {
+    let parsed = env.get(name).map(|value| value.parse().map_err(|_| in_environment(name, value)));
+    parsed.transpose()
+}
+
+fn in_environment(name: &str, value: &str) -> ConfigError {
+    let known = VARIABLES.iter().find(|(variable, _)| *variable == name);
+    let words = known.map_or_else(|| allowed(name).unwrap_or_default(), |(_, words)| words);
+    ConfigError::InEnvironment {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        allowed: format!("allowed: {words}"),
+    }
+}
+
+fn known_clients() -> String {
+    let ids: Vec<_> = client::profiles().iter().map(|profile| profile.id.as_str()).collect();
+    format!("allowed: {}", ids.join(", "))
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

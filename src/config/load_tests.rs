@@ -1,0 +1,121 @@
+//! What a person gets from their files, variables and arguments together.
+
+use super::*;
+
+struct Place {
+    dir: tempfile::TempDir,
+    env: Env,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let env = Env::at(dir.path().join("home"));
+        std::fs::create_dir_all(dir.path().join("repo/.git")).unwrap();
+        std::fs::create_dir_all(dir.path().join("repo/a/b")).unwrap();
+        Self { dir, env }
+    }
+
+    fn cwd(&self) -> PathBuf {
+        self.dir.path().join("repo/a/b")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn user(&self, text: &str) {
+        self.write("home/.config/skill-workbench/config.yaml", text);
+    }
+
+    fn load(&self, arguments: &Arguments) -> Result<Config, ConfigError> {
+        Config::load(&self.cwd(), &self.env, arguments)
+    }
+
+    fn said(&self, error: &ConfigError) -> String {
+        error.to_string().replace(&*self.dir.path().to_string_lossy(), "")
+    }
+}
+
+#[test]
+fn the_project_wins_over_the_user_the_environment_over_both_and_arguments_over_all() {
+    let mut place = Place::new();
+    place.user("watch: false\nlimit: 5\ntheme: light\npolicy: strict\nlinks: {typo: false}\n");
+    place.write("repo/.skill-workbench.yaml", "limit: 7\nlinks: {semantic: false}\nclient: codex\n");
+    place.write(".skill-workbench.yaml", "limit: 99\n");
+    place.env.vars.insert("SKILLS_LIMIT".to_owned(), "9".to_owned());
+    place.env.vars.insert("SKILLS_THEME".to_owned(), "mono".to_owned());
+    let arguments = Arguments { theme: Some("dark".to_owned()), ..Arguments::default() };
+    let config = place.load(&arguments).unwrap();
+    assert_eq!((config.limit, config.watch, config.policy), (Some(9), false, RankPolicy::Strict));
+    assert_eq!(config.theme.as_deref(), Some("dark"));
+    assert_eq!(config.client.as_deref(), Some("codex"));
+    assert_eq!(config.links.off().collect::<Vec<_>>(), ["typo", "semantic"]);
+    assert_eq!(config.files.len(), 2, "the file above the repository is not the project's");
+}
+
+#[test]
+fn roots_are_joined_nearest_first_and_relative_to_the_file_that_names_them() {
+    let mut place = Place::new();
+    place.user("roots:\n  - ~/mine\n  - {path: rel, label: relative}\n");
+    place.write("repo/.skill-workbench.yaml", "roots: [skills]\n");
+    place.env.vars.insert("SKILLS_ROOTS".to_owned(), "x:/abs".to_owned());
+    let config = place.load(&Arguments { roots: vec!["../given".into()], ..Arguments::default() }).unwrap();
+    let at = |path: &str| place.dir.path().join(path);
+    let paths: Vec<_> = config.roots.iter().map(|root| root.path.clone()).collect();
+    let rel = at("home/.config/skill-workbench/rel");
+    assert_eq!(paths, [at("repo/a/b/x"), "/abs".into(), at("repo/skills"), at("home/mine"), rel]);
+    assert_eq!(config.roots[4].label.as_deref(), Some("relative"));
+    assert_eq!(config.argument_roots, [at("repo/a/given")]);
+}
+
+#[test]
+fn keys_keep_the_place_they_were_written_at() {
+    let place = Place::new();
+    place.user("keys:\n  global:\n    quit: [q, ctrl-q]\n    help: F1\n");
+    let config = place.load(&Arguments::default()).unwrap();
+    assert_eq!(config.keys["global"]["quit"], ["q", "ctrl-q"]);
+    assert_eq!(config.keys["global"]["help"], ["F1"]);
+    let at = &config.places["keys.global.help"];
+    assert_eq!((at.line, at.column), (4, 11));
+}
+
+#[test]
+fn a_project_cannot_choose_the_editor() {
+    let place = Place::new();
+    place.write("repo/.skill-workbench.yaml", "editor: rm -rf ~\n");
+    let error = place.load(&Arguments::default()).unwrap_err();
+    assert_eq!(
+        place.said(&error),
+        "/repo/.skill-workbench.yaml:1:9: `editor` in a project's file would let a repository choose what \
+         runs on your machine; allowed: in your own config.yaml only"
+    );
+}
+
+#[test]
+fn check_names_every_file_and_variable_that_is_wrong() {
+    let mut place = Place::new();
+    place.user("limit: 3\nclient: emacs\n");
+    place.write("repo/.skill-workbench.yaml", "thme: dark\n");
+    place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
+    let wrong = check(&place.cwd(), &place.env);
+    let said: Vec<_> = wrong.iter().map(|error| place.said(error)).collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn the_template_says_nothing_until_a_line_is_uncommented_and_every_line_can_be() {
+    let place = Place::new();
+    place.user(crate::config::TEMPLATE);
+    let config = place.load(&Arguments::default()).unwrap();
+    assert_eq!(Config { files: vec![], ..config }, Config::defaults(&place.cwd(), &place.env));
+    let all: String = crate::config::TEMPLATE
+        .lines()
+        .map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n")
+        .collect();
+    place.user(&all);
+    let config = place.load(&Arguments::default()).unwrap();
+    assert!(!config.roots.is_empty() && !config.keys.is_empty() && config.editor.is_some());
+}

@@ -1,0 +1,49 @@
+//! The settings file that `skills config edit` starts from.
+
+/// Every key with its meaning, commented out; removing `#: ` puts a line in force.
+pub const TEMPLATE: &str = "\
+# Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
+# A project may have a .skill-workbench.yaml with the same keys (but `editor`) in its repository.
+
+# Folders with skills, before those of the known clients. Relative paths start at this file.
+#: roots:
+#:   - ~/skills
+#:   - {path: ~/work/team-skills, label: team}
+
+# Follow changes on disk.
+#: watch: true
+
+# A theme by name; without it, light or dark by the terminal's background.
+#: theme: dark
+
+# Signs of the screen: auto, unicode or ascii.
+#: glyphs: auto
+
+# Keys over the default ones: context, action, one key or a list.
+#: keys:
+#:   global:
+#:     quit: [q, ctrl-q]
+
+# The editor; without it, $VISUAL, then $EDITOR.
+#: editor: vim
+
+# Links of the routing chain; a link set to false is left out and shown as off.
+#: links:
+#:   exact: true
+#:   lexical: true
+#:   typo: true
+#:   presence: true
+#:   semantic: true
+
+# How role, status and read-only rules meet the text score: blended or strict.
+#: policy: blended
+
+# How many results at most, 1 to 1000.
+#: limit: 10
+
+# Whether headings and bodies count.
+#: with_body: true
+
+# Show skills as this client would see them.
+#: client: claude-code
+";

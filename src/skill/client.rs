@@ -1,0 +1,286 @@
+//! Client profiles: where a known client looks for skills, who wins a name, what it makes of a
+//! malformed file. Data in `assets/clients/*.yaml`; every value names its source, and what nobody
+//! published stays unknown.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use include_dir::{Dir, include_dir};
+use serde::{Deserialize, Deserializer, Serialize};
+use strum::Display;
+
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/assets/clients");
+
+/// Where a value was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// A public page or file.
+    pub url: String,
+    /// The client's version or commit it is about; `unknown` for pages that name none.
+    pub client_version: String,
+    /// The day it was read, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+/// A value with the key of its [`Source`], or nothing where it is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Fact<T>(pub Option<Sourced<T>>);
+
+/// A known value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced<T> {
+    /// The value.
+    pub is: T,
+    /// Key into [`Profile::sources`].
+    pub source: String,
+}
+
+impl<T> Fact<T> {
+    /// The value, if it is known.
+    pub fn value(&self) -> Option<&T> {
+        self.0.as_ref().map(|known| &known.is)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Word {
+            Unknown,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written<T> {
+            Unknown(Word),
+            Known(Sourced<T>),
+        }
+        Ok(Self(match Written::deserialize(d)? {
+            Written::Unknown(Word::Unknown) => None,
+            Written::Known(known) => Some(known),
+        }))
+    }
+}
+
+/// Whose skills a folder holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Scope {
+    /// Relative to the working directory.
+    Project,
+    /// Relative to the home folder.
+    User,
+}
+
+/// A folder that a client looks into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Folder {
+    /// Relative to the working directory or the home folder.
+    pub path: String,
+    /// To which of the two.
+    pub scope: Scope,
+    /// Key into [`Profile::sources`].
+    pub source: String,
+}
+
+/// How deep below a folder a client finds skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Depth {
+    /// `FOLDER/skill/SKILL.md` only.
+    One,
+    /// Anywhere below.
+    Any,
+}
+
+/// What happens to several skills of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SameName {
+    /// The first in the order of [`Profile::folders`] stays, the others are hidden.
+    First,
+    /// All stay.
+    All,
+}
+
+/// What a client calls a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NameFrom {
+    /// `name` of the frontmatter.
+    Frontmatter,
+    /// The folder's name.
+    Folder,
+}
+
+/// What a client makes of a file with a certain defect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Handling {
+    /// It does not matter.
+    Loaded,
+    /// It makes do; how.
+    Repaired(String),
+    /// It leaves the skill out.
+    Dropped,
+}
+
+/// How a client keeps its catalogue within bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Share of the model's context window, 0 to 1.
+    pub share_of_context: Fact<f64>,
+    /// Characters of the whole catalogue (where the share does not hold, or instead of it).
+    pub characters: Fact<u32>,
+    /// Entries at most.
+    pub entries: Fact<u32>,
+    /// Characters of one entry's description.
+    pub entry_characters: Fact<u32>,
+    /// What gives way first, in words.
+    pub gives_way: Fact<String>,
+}
+
+/// One client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// What commands and settings call it: the file's name.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Where the values were read, by key.
+    pub sources: BTreeMap<String, Source>,
+    /// Folders, the one that wins a name first.
+    pub folders: Vec<Folder>,
+    /// Whether project folders are looked for in every folder from the working directory up to the
+    /// repository root (nearest first), or in the working directory alone.
+    pub walks_up: Fact<bool>,
+    /// How deep below a folder skills are found.
+    pub depth: Fact<Depth>,
+    /// What happens to several skills of one name.
+    pub same_name: Fact<SameName>,
+    /// What the client calls a skill.
+    pub name_from: Fact<NameFrom>,
+    /// No `description`.
+    pub missing_description: Fact<Handling>,
+    /// No `name`.
+    pub missing_name: Fact<Handling>,
+    /// Frontmatter that is no YAML, as with an unquoted `: `.
+    pub bad_yaml: Fact<Handling>,
+    /// No opening or closing fence.
+    pub no_frontmatter: Fact<Handling>,
+    /// `name` is not the folder's.
+    pub name_not_folder: Fact<Handling>,
+    /// Longest `description` in characters that is taken.
+    pub longest_description: Fact<u32>,
+    /// How the catalogue is kept within bounds.
+    pub budget: Budget,
+}
+
+impl Profile {
+    /// All sources in one line: address, version, day.
+    #[must_use]
+    pub fn sources_line(&self) -> String {
+        let line = |s: &Source| format!("{} ({}, read {})", s.url, version(&s.client_version), s.date);
+        self.sources.values().map(line).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn version(text: &str) -> String {
+    if text == "unknown" { "version unknown".to_owned() } else { text.to_owned() }
+}
+
+/// Every profile, by id. A file that does not load is left out (the tests load each).
+pub fn profiles() -> &'static [Profile] {
+    static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+        let mut all: Vec<Profile> = written().filter_map(|(_, text)| read(text).ok()).collect();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all
+    });
+    &PROFILES
+}
+
+/// The profile of that id.
+pub fn profile(id: &str) -> Option<&'static Profile> {
+    profiles().iter().find(|profile| profile.id == id)
+}
+
+fn written() -> impl Iterator<Item = (&'static Path, &'static str)> {
+    FILES.files().filter_map(|file| Some((file.path(), file.contents_utf8()?)))
+}
+
+fn read(text: &str) -> Result<Profile, serde_saphyr::Error> {
+    serde_saphyr::from_str(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_loads_under_its_files_name() {
+        let mut ids = Vec::new();
+        for (path, text) in written() {
+            let profile = read(text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert_eq!(path.file_stem().unwrap().to_str().unwrap(), profile.id);
+            ids.push(profile.id);
+        }
+        ids.sort();
+        let known =
+            ["claude-code", "codex", "copilot", "cursor", "gemini-cli", "goose", "openclaw", "opencode"];
+        assert_eq!(ids, known);
+        assert_eq!(profiles().len(), known.len());
+    }
+
+    #[test]
+    fn every_value_names_a_public_source_with_version_and_day() {
+        for (path, text) in written() {
+            let tree: serde_json::Value = serde_json::to_value(read(text).unwrap()).unwrap();
+            let mut used = Vec::new();
+            collect(&tree, &mut used);
+            let sources = tree["sources"].as_object().unwrap();
+            for key in &used {
+                assert!(sources.contains_key(key), "{}: no source `{key}`", path.display());
+            }
+            for (key, source) in sources {
+                assert!(used.contains(key), "{}: source `{key}` is not used", path.display());
+                assert!(source["url"].as_str().unwrap().starts_with("https://"), "{key}");
+                assert!(!source["client_version"].as_str().unwrap().is_empty(), "{key}");
+                let date = source["date"].as_str().unwrap();
+                assert!(date.len() == 10 && date.split('-').count() == 3, "{key}: {date}");
+            }
+        }
+    }
+
+    fn collect(value: &serde_json::Value, used: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(map) => {
+                if let Some(serde_json::Value::String(source)) = map.get("source") {
+                    used.push(source.clone());
+                }
+                map.values().for_each(|value| collect(value, used));
+            }
+            serde_json::Value::Array(list) => list.iter().for_each(|value| collect(value, used)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn an_unknown_fact_and_a_known_one_are_told_apart() {
+        let facts: BTreeMap<String, Fact<Handling>> = serde_saphyr::from_str(
+            "a: unknown\nb: {is: dropped, source: s}\nc: {is: {repaired: how}, source: s}\n",
+        )
+        .unwrap();
+        assert_eq!(facts["a"].value(), None);
+        assert_eq!(facts["b"].value(), Some(&Handling::Dropped));
+        assert_eq!(facts["c"].value(), Some(&Handling::Repaired("how".to_owned())));
+        assert!(serde_saphyr::from_str::<Fact<Handling>>("{is: dropped}").is_err());
+    }
+}
