@@ -4,13 +4,30 @@
 //!
 //! Follows the open Agent Skills specification, <https://agentskills.io/specification>.
 
+mod bundle;
 mod classification;
+mod classify;
 pub mod client;
+mod fence;
 mod finding;
+mod frontmatter;
 mod id;
+mod lenient;
+pub mod lint;
+mod notes;
+mod parse;
 mod record;
+mod repair;
+pub mod safe_text;
+mod text;
+pub mod tokens;
+mod yaml;
 
+pub use bundle::{BundleFile, PathRefusal, bundle_files, is_main_file, read_bundle, resolve};
 pub use classification::{AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Stated, Status};
 pub use finding::{Finding, Severity, Span};
+pub use frontmatter::{Frontmatter, schema};
 pub use id::{Digest, SkillId};
+pub use parse::{MAX_BYTES, parse};
 pub use record::{Clients, Properties, Refusal, RefusalReason, Skill};
+pub use text::{IndexText, body, index_text, read_index_text};

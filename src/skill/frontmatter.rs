@@ -1,0 +1,185 @@
+//! The typed frontmatter: one table of fields from which the reader, the list of known keys and the
+//! published JSON schema are made, so that they cannot differ.
+//!
+//! Fields of the open specification (<https://agentskills.io/specification>), of Claude Code
+//! (<https://code.claude.com/docs/en/skills>), and this reader's own additive ones.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::lenient::{Lenient, Reader, Targets, Tools, Words};
+use super::yaml::Node;
+use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Status};
+
+/// How a list is written: as a YAML list, or as one text.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum TextOrList {
+    Text(String),
+    List(Vec<String>),
+}
+
+/// How targets are written.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+enum TargetOrList {
+    One(AttachTarget),
+    List(Vec<AttachTarget>),
+}
+
+macro_rules! form {
+    ($(#[$meta:meta])* $name:ident under $prefix:literal {
+        $($(#[$field_meta:meta])* $field:ident: $kind:ty = $key:literal),+ $(,)?
+    }) => {
+        #[derive(Debug, Clone, PartialEq, Default, JsonSchema)]
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$field_meta])* #[schemars(rename = $key)] pub $field: Option<$kind>),+
+        }
+
+        impl $name {
+            /// The keys that are read, in the order of the table.
+            pub const KEYS: &[&str] = &[$($key),+];
+
+            /// Reads what a mapping holds of them.
+            pub(super) fn read(reader: &mut Reader<'_, '_>, node: &Node) -> Self {
+                Self {
+                    $($field: node.get($key).and_then(|entry| {
+                        Lenient::read(reader, concat!($prefix, $key), &entry.value)
+                    })),+
+                }
+            }
+        }
+    };
+}
+
+form! {
+    /// Frontmatter of a `SKILL.md`: the YAML mapping between its `---` fences.
+    #[schemars(title = "Frontmatter of an Agent Skill")]
+    Frontmatter under "" {
+        /// What the skill is called: 1 to 64 lower-case letters, digits and single hyphens, and the folder's name.
+        #[schemars(required, length(min = 1, max = 64), regex(pattern = "^[a-z0-9]+(-[a-z0-9]+)*$"))]
+        name: String = "name",
+        /// What the skill does and when to use it: all that a model sees when it chooses.
+        #[schemars(required, length(min = 1, max = 1024))]
+        description: String = "description",
+        /// SPDX expression, or the name of a licence file in the bundle.
+        license: String = "license",
+        /// What the skill needs of its environment.
+        #[schemars(length(min = 1, max = 500))]
+        compatibility: String = "compatibility",
+        /// Tools that may be used without asking while the skill is active.
+        #[schemars(with = "Option<TextOrList>")]
+        allowed_tools: Tools = "allowed-tools",
+        /// Anything else, of the author or of a client. Unknown keys are kept.
+        #[schemars(with = "Option<Metadata>")]
+        metadata: Value = "metadata",
+
+        /// Facts to read, or a tool to operate.
+        kind: Kind = "kind",
+        /// `stable`, `experimental`, `deprecated`, or another word.
+        #[schemars(with = "Option<String>")]
+        status: Status = "status",
+        /// Subject area.
+        domain: String = "domain",
+        /// Words that a search should find it by.
+        #[schemars(with = "Option<TextOrList>")]
+        tags: Words = "tags",
+        /// Ids of skills that are worth reading with it; nothing is loaded by it.
+        #[schemars(with = "Option<TextOrList>")]
+        requires: Words = "requires",
+        /// What goes in, in words or as a mapping of names.
+        inputs: Value = "inputs",
+        /// What comes out, in words or as a mapping of names.
+        outputs: Value = "outputs",
+        /// Version of the skill.
+        version: String = "version",
+
+        /// Claude Code: occasions, appended to the description in its catalogue.
+        when_to_use: String = "when_to_use",
+        /// Claude Code: the model may not load it by itself.
+        disable_model_invocation: bool = "disable-model-invocation",
+        /// Claude Code: whether it is offered as a slash command.
+        user_invocable: bool = "user-invocable",
+        /// Claude Code: hint behind the slash command.
+        argument_hint: String = "argument-hint",
+        /// Claude Code: names of the command's arguments.
+        #[schemars(with = "Option<TextOrList>")]
+        arguments: Words = "arguments",
+        /// Claude Code: `fork` runs it in a context of its own.
+        context: String = "context",
+        /// Claude Code: which agent runs a forked context.
+        agent: String = "agent",
+        /// Claude Code: model while the skill is active.
+        model: String = "model",
+        /// Claude Code: effort while the skill is active.
+        effort: String = "effort",
+        /// Claude Code: which shell runs the body's command expansions.
+        shell: String = "shell",
+        /// Claude Code: commands that run on events while the skill is active.
+        hooks: Value = "hooks",
+        /// Claude Code: globs of files for which the skill is offered.
+        #[schemars(with = "Option<TextOrList>")]
+        paths: Words = "paths",
+    }
+}
+
+form! {
+    /// The keys of `metadata` that this reader knows; any others are kept.
+    Metadata under "metadata." {
+        /// What part the skill plays.
+        #[schemars(with = "Option<ClassificationForm>")]
+        classification: Value = "classification",
+        /// Facts to read, or a tool to operate.
+        kind: Kind = "kind",
+        /// `stable`, `experimental`, `deprecated`, or another word.
+        #[schemars(with = "Option<String>")]
+        status: Status = "status",
+        /// Subject area.
+        domain: String = "domain",
+        /// Words that a search should find it by.
+        #[schemars(with = "Option<TextOrList>")]
+        tags: Words = "tags",
+        /// Ids of skills that are worth reading with it.
+        #[schemars(with = "Option<TextOrList>")]
+        requires: Words = "requires",
+    }
+}
+
+form! {
+    /// What part a skill plays. Where it is silent: procedure, direct, enrich.
+    #[schemars(rename = "Classification")]
+    ClassificationForm under "metadata.classification." {
+        /// Place in an answer.
+        role: Role = "role",
+        /// How it may be invoked. A sidecar is never `direct`.
+        invocation: Invocation = "invocation",
+        /// What it can be attached to; needed for `attach` and `both`, not allowed for `direct`.
+        #[schemars(with = "Option<TargetOrList>")]
+        attach_targets: Targets = "attach_targets",
+        /// What it does to the world it is used in.
+        effect_mode: EffectMode = "effect_mode",
+    }
+}
+
+/// The JSON schema of the frontmatter, made from the types above.
+#[must_use]
+pub fn schema() -> Value {
+    schemars::schema_for!(Frontmatter).to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_has_every_key_that_is_read() {
+        let schema = schema();
+        let properties = schema["properties"].as_object().unwrap();
+        assert_eq!(properties.len(), Frontmatter::KEYS.len());
+        assert!(Frontmatter::KEYS.iter().all(|key| properties.contains_key(*key)));
+        assert_eq!(schema["required"], serde_json::json!(["name", "description"]));
+    }
+}

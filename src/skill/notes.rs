@@ -1,0 +1,79 @@
+//! Collects the findings of one file while it is read, each with its place in that file.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::lint::rules::Rule;
+use super::{Finding, Span};
+
+/// Findings about one file, in the order in which they were noticed.
+pub(super) struct Notes<'a> {
+    file: &'a Path,
+    /// The file as read.
+    pub source: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl<'a> Notes<'a> {
+    /// Nothing noticed yet. `file` is relative to the bundle's folder.
+    pub fn new(file: &'a Path, source: &'a str) -> Self {
+        Self { file, source, findings: Vec::new() }
+    }
+
+    /// Notes a remark at some bytes of the file; the finding can still be changed.
+    pub fn add(
+        &mut self,
+        rule: &Rule,
+        field: Option<&str>,
+        at: impl Into<Option<Range<usize>>>,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        let index = self.findings.len();
+        self.findings.push(Finding {
+            code: rule.code.to_owned(),
+            severity: rule.severity,
+            field: field.map(str::to_owned),
+            file: self.file.to_owned(),
+            span: at.into().map(|at| span(self.source, at)),
+            message: message.into(),
+            help: rule.help.to_owned(),
+            fixable: rule.fixable,
+        });
+        &mut self.findings[index]
+    }
+
+    /// The findings, by place; those about the whole file first.
+    pub fn finish(mut self) -> Vec<Finding> {
+        self.findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
+        self.findings
+    }
+}
+
+/// Line and column of some bytes. Offsets inside a character or past the end are brought back.
+pub(super) fn span(source: &str, at: Range<usize>) -> Span {
+    let start = floor(source, at.start);
+    let end = floor(source, at.end).max(start);
+    let before = &source[..start];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let column = before[line_start..].chars().filter(|&c| c != '\u{feff}').count() + 1;
+    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
+    let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(end - start) }
+}
+
+fn floor(source: &str, at: usize) -> usize {
+    (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_characters_from_one() {
+        assert_eq!(span("é: x\nyz", 4..5), Span { line: 1, column: 4, offset: 4, length: 1 });
+        assert_eq!(span("é: x\nyz", 7..99), Span { line: 2, column: 2, offset: 7, length: 1 });
+        assert_eq!(span("é", 1..1).offset, 0);
+        assert_eq!(span("\u{feff}a", 3..4).column, 1);
+    }
+}

@@ -1,0 +1,380 @@
+//! From bytes to a [`Skill`]: leniently as real clients read, with a finding for every repair.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::classify::classify;
+use super::fence::{self, FenceDefect};
+use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
+use super::lenient::Reader;
+use super::lint::{pure, rules};
+use super::notes::Notes;
+use super::yaml::{Content, Node};
+use super::{
+    Clients, Digest, Finding, Kind, Properties, Refusal, RefusalReason, Skill, SkillId, Stated, Status,
+    repair, text, yaml,
+};
+
+/// Largest file that is read, in bytes.
+pub const MAX_BYTES: u64 = 2 << 20;
+
+/// Reads a bundle's main file: `SKILL.md` (in any case) or a lone `skill.yaml`. Pure: the place is
+/// only looked at as a path, `modified_ms` is milliseconds since 1970-01-01 UTC.
+///
+/// The record's findings hold every repair and everything that can be said of this one file.
+/// What needs the disk is left to the caller, see [`Skill::set_neighbours`].
+///
+/// # Errors
+/// A [`Refusal`] for a file that is too large, not UTF-8, without a readable frontmatter, or without
+/// a description after all repairs; its last finding is the reason in words.
+#[allow(
+    clippy::result_large_err,
+    reason = "a refusal is a record that is listed, not an error that is passed on"
+)]
+pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, Refusal> {
+    let root_dir = location.parent().unwrap_or(Path::new("")).to_owned();
+    let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
+    let place = Place { location, root_dir, file: &file };
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(location, bytes.len() as u64));
+    }
+    let source = match std::str::from_utf8(bytes) {
+        Ok(source) => source,
+        Err(error) => {
+            let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            let mut notes = Notes::new(&file, good);
+            let message = format!("byte {} of the file is not UTF-8", error.valid_up_to() + 1);
+            notes.add(&rules::NOT_UTF8, None, good.len()..good.len(), message);
+            return Err(place.refuse(RefusalReason::NotUtf8, notes));
+        }
+    };
+    let measured = Measured { digest: Digest::of(bytes), bytes: bytes.len() as u64, modified_ms };
+    let is_yaml =
+        location.extension().is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"));
+    if is_yaml { contract(place, source, measured) } else { markdown(place, source, measured) }
+}
+
+/// A refusal for a file that was not read because of its size.
+pub(super) fn too_large(location: &Path, bytes: u64) -> Refusal {
+    let message = format!("the file has {bytes} bytes; at most {MAX_BYTES} (2 MiB) are read");
+    refusal(location, RefusalReason::TooLarge, &rules::FILE_TOO_LARGE, message)
+}
+
+/// A refusal for a reason outside of the text.
+pub(super) fn refusal(
+    location: &Path,
+    reason: RefusalReason,
+    rule: &rules::Rule,
+    message: String,
+) -> Refusal {
+    let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
+    let mut notes = Notes::new(&file, "");
+    notes.add(rule, None, None, message);
+    Place { location, root_dir: location.parent().unwrap_or(Path::new("")).to_owned(), file: &file }
+        .refuse(reason, notes)
+}
+
+/// Where the file lies.
+struct Place<'a> {
+    location: &'a Path,
+    root_dir: PathBuf,
+    file: &'a Path,
+}
+
+impl Place<'_> {
+    fn folder(&self) -> String {
+        self.root_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn refuse(&self, reason: RefusalReason, notes: Notes<'_>) -> Refusal {
+        Refusal {
+            id: SkillId::new(self.folder()),
+            location: self.location.to_owned(),
+            reason,
+            findings: notes.finish(),
+        }
+    }
+}
+
+/// What was measured of the file.
+struct Measured {
+    digest: Digest,
+    bytes: u64,
+    modified_ms: i64,
+}
+
+fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill, Refusal> {
+    let mut notes = Notes::new(place.file, source);
+    if place.file != Path::new("SKILL.md") {
+        let message = format!("the file is called `{}`", place.file.display());
+        notes.add(&rules::FILE_NAME_CASE, None, None, message);
+    }
+    let fenced = fence::split(source);
+    note_fences(&fenced.defects, source, &mut notes);
+    let yaml_start = fenced.yaml.start;
+    let (root, to_file) = match read_yaml(source, fenced.yaml.clone(), &mut notes) {
+        Ok(read) => read,
+        Err(()) => return Err(place.refuse(RefusalReason::BadFrontmatter, notes)),
+    };
+    let at = |range: &Range<usize>| to_file.to_file(range, yaml_start);
+    let fields = Fields::read(&root, &at, &mut notes);
+
+    let has_fence = !fenced.defects.iter().any(|d| matches!(d, FenceDefect::NoFrontmatter(_)));
+    let body = &source[fenced.body.clone()];
+    let folder = place.folder();
+    let name = fields.top.name.clone().unwrap_or_else(|| {
+        if has_fence {
+            let message = format!("`name` is absent; the folder's name `{folder}` is taken");
+            notes.add(&rules::NAME_MISSING, Some("name"), yaml_start..yaml_start, message);
+        }
+        folder.clone()
+    });
+    let description = fields.top.description.clone().or_else(|| {
+        let place = root.get("description").map_or(yaml_start..yaml_start, |entry| at(&entry.key_at));
+        let paragraph = text::first_paragraph(body);
+        let message = match &paragraph {
+            Some(_) if has_fence => "`description` is absent; the body's first paragraph is taken, as Claude Code does, while other clients drop the skill",
+            Some(_) => "there is no `description`; the first paragraph is taken, as Claude Code does, while other clients drop the skill",
+            None => "`description` is absent, and no paragraph of the body can stand in for it",
+        };
+        notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
+        paragraph
+    });
+    let Some(description) = description else {
+        return Err(place.refuse(RefusalReason::NoDescription, notes));
+    };
+    let lines_before = source[..fenced.body.start].bytes().filter(|&b| b == b'\n').count();
+    let mut skill = assemble(SkillId::new(folder), name, description, &place, fields, &measured);
+    skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
+    skill.body_lines = u32::try_from(body.lines().count()).unwrap_or(u32::MAX);
+    skill.has_body = !body.trim().is_empty();
+    pure::check(&skill, &root, &at, fenced.body, &mut notes);
+    skill.findings = notes.finish();
+    Ok(skill)
+}
+
+/// A `skill.yaml` that stands alone: the id is the contract's, the rest as in frontmatter.
+fn contract(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill, Refusal> {
+    let mut notes = Notes::new(place.file, source);
+    let start = source.len() - source.trim_start_matches('\u{feff}').len();
+    let Ok((root, to_file)) = read_yaml(source, start..source.len(), &mut notes) else {
+        return Err(place.refuse(RefusalReason::BadFrontmatter, notes));
+    };
+    let at = |range: &Range<usize>| to_file.to_file(range, start);
+    let fields = Fields::read(&root, &at, &mut notes);
+    let id = match root.get("id").map(|entry| &entry.value.value) {
+        Some(Content::Text(id)) if !id.trim().is_empty() => id.trim().to_owned(),
+        _ => place.folder(),
+    };
+    let Some(description) = fields.top.description.clone() else {
+        let message = "`description` is absent";
+        notes.add(&rules::DESCRIPTION_MISSING, Some("description"), start..start, message);
+        return Err(place.refuse(RefusalReason::NoDescription, notes));
+    };
+    let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
+    let mut skill = assemble(SkillId::new(id), name, description, &place, fields, &measured);
+    skill.kind = if skill.kind.inferred { Stated::inferred(Kind::Tool) } else { skill.kind };
+    skill.properties.unknown.retain(|key, _| !CONTRACT_KEYS.contains(&key.as_str()));
+    pure::check_contract(&skill, &root, &at, &mut notes);
+    skill.findings = notes.finish();
+    Ok(skill)
+}
+
+/// Keys of the contract form that say how it is executed.
+pub(super) const CONTRACT_KEYS: &[&str] = &["id", "steps", "channel", "slug"];
+
+fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
+    for defect in defects {
+        match *defect {
+            FenceDefect::ByteOrderMark => {
+                notes.add(&rules::BYTE_ORDER_MARK, None, 0..3, "the file starts with a byte order mark")
+            }
+            FenceDefect::LeadingBlankLines(at) => notes.add(
+                &rules::LEADING_BLANK_LINES,
+                None,
+                at..at + 3,
+                "blank lines stand before the opening `---`",
+            ),
+            FenceDefect::NoFrontmatter(at) => notes.add(
+                &rules::NO_FRONTMATTER,
+                None,
+                at..at,
+                "there is no frontmatter; the folder's name is taken for `name`",
+            ),
+            FenceDefect::NoOpening(at) => {
+                notes.add(&rules::NO_OPENING_FENCE, None, at..at, "the frontmatter has no opening `---`")
+            }
+            FenceDefect::NoClosing(at) => notes.add(
+                &rules::NO_CLOSING_FENCE,
+                None,
+                at..at,
+                "the frontmatter is never closed; it is read up to here",
+            ),
+        };
+    }
+    if let Some(at) = source.find("\r\n") {
+        let count = source.matches("\r\n").count();
+        notes.add(&rules::CRLF, None, at..at + 2, format!("{count} lines end in CR LF"));
+    }
+}
+
+/// Maps places of the YAML that was parsed to places of the file.
+struct ToFile(Option<repair::Repaired>);
+
+impl ToFile {
+    fn to_file(&self, range: &Range<usize>, base: usize) -> Range<usize> {
+        let original = |at: usize| self.0.as_ref().map_or(at, |repaired| repaired.original(at)) + base;
+        original(range.start)..original(range.end)
+    }
+}
+
+fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result<(Node, ToFile), ()> {
+    let base = range.start;
+    let yaml_text = &source[range];
+    let (root, to_file) = match yaml::parse(yaml_text) {
+        Ok(root) => (root, ToFile(None)),
+        Err(error) => {
+            let repaired = repair::quote_values(yaml_text);
+            let again = repaired.as_ref().and_then(|repaired| yaml::parse(&repaired.text).ok());
+            let (Some(repaired), Some(root)) = (repaired, again) else {
+                let at = error.at.start + base..error.at.end + base;
+                notes.add(
+                    &rules::BAD_YAML,
+                    None,
+                    at,
+                    format!("the frontmatter is not YAML: {}", error.message),
+                );
+                return Err(());
+            };
+            for quoted in &repaired.quoted {
+                let at = quoted.defect.start + base..quoted.defect.end + base;
+                let (rule, why) = if quoted.colon {
+                    (&rules::UNQUOTED_COLON, "holds `: ` without quotes")
+                } else {
+                    (&rules::UNQUOTED_VALUE, "starts with a reserved character without quotes")
+                };
+                let message = format!("the value of `{}` {why}; it is read as one text", quoted.key);
+                notes.add(rule, Some(&quoted.key), at, message).fixable = quoted.sure;
+            }
+            (root, ToFile(Some(repaired)))
+        }
+    };
+    match root.value {
+        Content::Map(_) => Ok((root, to_file)),
+        Content::Null => Ok((Node { value: Content::Map(Vec::new()), at: root.at }, to_file)),
+        _ => {
+            let at = to_file.to_file(&root.at, base);
+            notes.add(&rules::NOT_A_MAPPING, None, at, "the frontmatter holds no `key: value` lines");
+            Err(())
+        }
+    }
+}
+
+/// The typed fields, and the mappings they were read from.
+struct Fields {
+    top: Frontmatter,
+    metadata: Metadata,
+    classification: super::Classification,
+    all_metadata: serde_json::Map<String, serde_json::Value>,
+    unknown: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Fields {
+    fn read(root: &Node, at: &dyn Fn(&Range<usize>) -> Range<usize>, notes: &mut Notes<'_>) -> Self {
+        let empty = Node { value: Content::Null, at: 0..0 };
+        let metadata_node = root.get("metadata").map_or(&empty, |entry| &entry.value);
+        let form_node = metadata_node.get("classification").map_or(&empty, |entry| &entry.value);
+        let mut reader = Reader { notes, place: at };
+        let top = Frontmatter::read(&mut reader, root);
+        let metadata = Metadata::read(&mut reader, metadata_node);
+        let form = ClassificationForm::read(&mut reader, form_node);
+        if !matches!(metadata_node.value, Content::Map(_) | Content::Null) {
+            reader.wrong_type("metadata", metadata_node, "a mapping", "; it is left out");
+        }
+        let unknown = root.entries().iter().filter(|entry| !Frontmatter::KEYS.contains(&entry.key.as_str()));
+        Self {
+            classification: classify(&form, form_node, at, notes),
+            all_metadata: metadata_node.to_json_map(),
+            unknown: unknown.map(|entry| (entry.key.clone(), entry.value.to_json())).collect(),
+            top,
+            metadata,
+        }
+    }
+}
+
+fn assemble(
+    id: SkillId,
+    name: String,
+    description: String,
+    place: &Place<'_>,
+    fields: Fields,
+    measured: &Measured,
+) -> Skill {
+    let Fields { top, metadata, classification, all_metadata, unknown } = fields;
+    let mut tags: Vec<String> = top.tags.unwrap_or_default().0;
+    tags.extend(metadata.tags.unwrap_or_default().0);
+    let mut requires: Vec<String> = top.requires.unwrap_or_default().0;
+    requires.extend(metadata.requires.unwrap_or_default().0);
+    let dotted =
+        id.as_str().split_once('.').map(|(first, _)| first.to_owned()).filter(|first| !first.is_empty());
+    let kind = top.kind.or(metadata.kind);
+    Skill {
+        name,
+        description,
+        location: place.location.to_owned(),
+        root_dir: place.root_dir.clone(),
+        kind: kind.map_or(Stated::inferred(Kind::HostKnowledge), Stated::written),
+        status: top.status.or(metadata.status).map_or(Stated::inferred(Status::Stable), Stated::written),
+        domain: top.domain.or(metadata.domain).map(Stated::written).or(dotted.map(Stated::inferred)),
+        tags: without_repeats(tags),
+        requires: without_repeats(requires),
+        classification,
+        properties: Properties {
+            license: top.license,
+            compatibility: top.compatibility,
+            allowed_tools: top.allowed_tools.unwrap_or_default().0,
+            metadata: all_metadata,
+            unknown,
+        },
+        clients: Clients {
+            when_to_use: top.when_to_use,
+            disable_model_invocation: top.disable_model_invocation.unwrap_or(false),
+            user_invocable: top.user_invocable,
+            argument_hint: top.argument_hint,
+            context: top.context,
+            agent: top.agent,
+            model: top.model,
+            paths: top.paths.unwrap_or_default().0,
+            has_hooks: top.hooks.is_some(),
+        },
+        digest: measured.digest,
+        bytes: measured.bytes,
+        modified_ms: measured.modified_ms,
+        body_line: 1,
+        body_lines: 0,
+        has_body: false,
+        findings: Vec::<Finding>::new(),
+        id,
+    }
+}
+
+fn without_repeats(words: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::with_capacity(words.len());
+    for word in words {
+        if !kept.contains(&word) {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
+impl Skill {
+    /// Tells the record what lies beside its file: a `scripts/` folder or a contract (`skill.yaml`)
+    /// makes it a tool where the file does not say its kind.
+    pub fn set_neighbours(&mut self, has_scripts: bool, has_contract: bool) {
+        if self.kind.inferred && (has_scripts || has_contract) {
+            self.kind = Stated::inferred(Kind::Tool);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The line repair: quotes around plain YAML values that are no YAML without them.
+//!
+//! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is
+//! quoted as it stands; nothing is moved, so every place in the repaired text has one in the file.
+
+use std::ops::Range;
+
+use super::yaml;
+
+/// Frontmatter with quotes put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Repaired {
+    /// The YAML with quotes.
+    pub text: String,
+    /// What was quoted, in the order of the text.
+    pub quoted: Vec<Quoted>,
+    /// Where a byte was put in, in bytes of the text before the repair, ascending.
+    inserted: Vec<usize>,
+}
+
+/// One value that was quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Quoted {
+    /// Its key.
+    pub key: String,
+    /// The value in the text before the repair.
+    pub value: Range<usize>,
+    /// Where it goes wrong: the first `: `, or its first character.
+    pub defect: Range<usize>,
+    /// True when the defect is a colon.
+    pub colon: bool,
+    /// False when ` #` in it might have been meant as a comment.
+    pub sure: bool,
+}
+
+impl Repaired {
+    /// The place before the repair of a place after it.
+    pub fn original(&self, at: usize) -> usize {
+        let before = self.inserted.iter().enumerate().take_while(|(nth, place)| *place + nth < at).count();
+        at - before
+    }
+}
+
+/// A key with its value and the lines that go on with it.
+struct Block<'a> {
+    key: &'a str,
+    lines: Range<usize>,
+    value: Range<usize>,
+}
+
+/// Quotes the values of the entries that do not parse on their own. None when there is none such.
+pub(super) fn quote_values(yaml_text: &str) -> Option<Repaired> {
+    let mut quoted = Vec::new();
+    for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
+        if yaml::parse(&yaml_text[block.lines.clone()]).is_ok() {
+            continue;
+        }
+        if block.value.is_empty() {
+            let start = yaml_text[block.lines.clone()]
+                .find('\n')
+                .map_or(block.lines.end, |at| block.lines.start + at + 1);
+            let inner = start..block.lines.end;
+            let indent =
+                yaml_text[inner.clone()].len() - yaml_text[inner.clone()].trim_start_matches(' ').len();
+            for nested in blocks(yaml_text, inner, indent) {
+                if yaml::parse(&yaml_text[nested.lines.start + indent..nested.lines.end]).is_err() {
+                    quoted.extend(quote(yaml_text, &nested));
+                }
+            }
+        } else {
+            quoted.extend(quote(yaml_text, &block));
+        }
+    }
+    (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
+}
+
+/// Entries at one indentation, each with the deeper lines below it.
+fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
+    let mut found: Vec<Block<'_>> = Vec::new();
+    let mut at = within.start;
+    for raw in text[within].split_inclusive('\n') {
+        let (start, end) = (at, at + raw.len());
+        at = end;
+        let line = raw.trim_end();
+        let depth = line.len() - line.trim_start_matches(' ').len();
+        if line.is_empty() || depth > indent {
+            if let Some(block) = found.last_mut() {
+                block.lines.end = end;
+                if !line.is_empty() && !block.value.is_empty() {
+                    block.value.end = start + line.len();
+                }
+            }
+            continue;
+        }
+        let Some((key, rest)) = line[depth..].split_once(':') else { continue };
+        let is_key = !key.is_empty() && !key.starts_with(['#', '-', '"', '\'']) && !key.contains(' ');
+        if depth < indent || !is_key || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
+            continue;
+        }
+        let value = start + line.len() - rest.trim_start().len()..start + line.len();
+        found.push(Block { key, lines: start..end, value });
+    }
+    found
+}
+
+/// How to quote a block's value; none when it is quoted or a block scalar already.
+fn quote(text: &str, block: &Block<'_>) -> Option<Quoted> {
+    let value = &text[block.value.clone()];
+    if value.starts_with(['"', '\'', '|', '>']) {
+        return None;
+    }
+    let colon = value.find(": ").or_else(|| value.strip_suffix(':').map(str::len));
+    let reserved = value.starts_with(['@', '`', '%', '[', '{', '*', '&', '!', '?', '-', ',', ']', '}']);
+    let defect = match colon {
+        Some(at) if !reserved => block.value.start + at..block.value.start + at + 1,
+        _ if reserved => block.value.start..block.value.start + 1,
+        _ => return None,
+    };
+    let sure = !value.contains(" #");
+    Some(Quoted { key: block.key.to_owned(), value: block.value.clone(), defect, colon: !reserved, sure })
+}
+
+/// Double quotes where nothing inside needs an escape, else single quotes with `'` doubled.
+fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
+    let mut inserted = Vec::new();
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut copied = 0;
+    for part in &quoted {
+        let value = &text[part.value.clone()];
+        let mark = if value.contains(['"', '\\']) { '\'' } else { '"' };
+        out.push_str(&text[copied..part.value.start]);
+        out.push(mark);
+        inserted.push(part.value.start);
+        for (at, c) in value.char_indices() {
+            if c == mark {
+                out.push(mark);
+                inserted.push(part.value.start + at);
+            }
+            out.push(c);
+        }
+        out.push(mark);
+        inserted.push(part.value.end);
+        copied = part.value.end;
+    }
+    out.push_str(&text[copied..]);
+    Repaired { text: out, quoted, inserted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repaired(text: &str) -> String {
+        quote_values(text).map_or_else(|| text.to_owned(), |repaired| repaired.text)
+    }
+
+    #[test]
+    fn a_colon_in_a_plain_value_is_quoted() {
+        assert_eq!(repaired("name: a\ndescription: one: two\n"), "name: a\ndescription: \"one: two\"\n");
+        assert_eq!(repaired("d: say \"it's: so\"\n"), "d: 'say \"it''s: so\"'\n");
+        assert_eq!(repaired("d: one: two\n  three: four\ne: x\n"), "d: \"one: two\n  three: four\"\ne: x\n");
+    }
+
+    #[test]
+    fn a_reserved_first_character_is_quoted() {
+        assert_eq!(repaired("d: @Observable views\n"), "d: \"@Observable views\"\n");
+        assert_eq!(repaired("argument-hint: [file] [mode]\n"), "argument-hint: \"[file] [mode]\"\n");
+    }
+
+    #[test]
+    fn nested_values_are_reached_and_good_ones_are_left() {
+        let text = "metadata:\n  note: a: b\n  url: http://x\nhint: [a]\nurl: http://x\n";
+        assert_eq!(
+            repaired(text),
+            "metadata:\n  note: \"a: b\"\n  url: http://x\nhint: [a]\nurl: http://x\n"
+        );
+    }
+
+    #[test]
+    fn places_go_back_to_the_file() {
+        let repaired = quote_values("d: it's \"one\": two\ne: x\n").unwrap();
+        let at = repaired.text.find("e: x").unwrap();
+        assert_eq!(repaired.original(at), 19);
+        assert_eq!(repaired.original(repaired.text.find("two").unwrap()), 15);
+    }
+}

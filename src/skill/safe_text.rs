@@ -1,0 +1,193 @@
+//! Makes text from a bundle safe to draw: what could act on a terminal, or hide, becomes visible.
+//!
+//! Control characters show as their pictures (`␛`), anything else that cannot be seen as its code
+//! (`⟨U+202E⟩`). Clean text is passed through as it is.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// One line: line breaks and tabs become spaces.
+#[must_use]
+pub fn line(text: &str) -> Cow<'_, str> {
+    rewrite(text, false)
+}
+
+/// Several lines: line feeds stay, `CR LF` becomes a line feed, a tab four spaces.
+#[must_use]
+pub fn block(text: &str) -> Cow<'_, str> {
+    rewrite(text, true)
+}
+
+/// What an unseen character is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Hidden {
+    /// C0 and C1 controls, DEL.
+    Control,
+    /// Changes the order in which characters are shown.
+    Bidi,
+    /// Takes no room.
+    ZeroWidth,
+    /// Unicode tags (U+E0000 to U+E007F): an invisible copy of ASCII.
+    Tag,
+    /// A variation selector that varies nothing.
+    Selector,
+}
+
+impl Hidden {
+    /// For messages, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control characters",
+            Self::Bidi => "characters that change the order of the text",
+            Self::ZeroWidth => "zero-width characters",
+            Self::Tag => "Unicode tag characters",
+            Self::Selector => "variation selectors that vary nothing",
+        }
+    }
+}
+
+/// Whether a character hides; `before` is the one in front of it. Line feed, CR and tab do not.
+pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
+    match c {
+        '\n' | '\r' | '\t' | ' '..='~' => None,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Some(Hidden::Control),
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Some(Hidden::Bidi)
+        }
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200d}'
+        | '\u{2028}'
+        | '\u{2029}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' => Some(Hidden::ZeroWidth),
+        '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(takes_presentation) => None,
+        '\u{e0100}'..='\u{e01ef}' if before.is_some_and(is_ideograph) => None,
+        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Some(Hidden::Selector),
+        '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
+        _ => None,
+    }
+}
+
+/// Bases of emoji and text presentation (Unicode's emoji-variation-sequences): digits and signs of
+/// keycaps, and symbols.
+fn takes_presentation(c: char) -> bool {
+    matches!(c, '#' | '*' | '0'..='9' | '©' | '®' | '\u{2000}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
+        && hidden(c, None).is_none()
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
+}
+
+/// Bytes that can only belong to clean text; everything else is looked at closely.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
+}
+
+fn rewrite(text: &str, keep_lines: bool) -> Cow<'_, str> {
+    let clean = text.bytes().all(|byte| is_plain(byte) || (keep_lines && byte == b'\n')) || {
+        let mut before = None;
+        text.chars().all(|c| {
+            let clean = hidden(c, before).is_none() && !matches!(c, '\r' | '\t') && (keep_lines || c != '\n');
+            before = Some(c);
+            clean
+        })
+    };
+    if clean {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut before = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' if keep_lines => out.push('\n'),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' => out.push('␍'),
+            '\t' if keep_lines => out.push_str("    "),
+            '\n' | '\t' => out.push(' '),
+            _ if hidden(c, before).is_some() => show(c, &mut out),
+            _ => out.push(c),
+        }
+        before = Some(c);
+    }
+    Cow::Owned(out)
+}
+
+fn show(c: char, out: &mut String) {
+    match c {
+        '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(c))),
+        '\u{7f}' => out.push('␡'),
+        _ => {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "⟨U+{:04X}⟩", u32::from(c));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn clean_text_is_borrowed() {
+        for text in ["plain", "déjà vu — 表 ❤\u{fe0f} 1\u{fe0f}\u{20e3} ⚠\u{fe0f} 👍🏽", ""] {
+            assert!(matches!(line(text), Cow::Borrowed(_)), "{text}");
+        }
+        assert!(matches!(block("a\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_acts_or_hides_becomes_visible() {
+        assert_eq!(line("\u{1b}]0;owned\u{7}"), "␛]0;owned␇");
+        assert_eq!(line("a\u{202e}b\u{200b}"), "a⟨U+202E⟩b⟨U+200B⟩");
+        assert_eq!(line("\u{9b}31m\u{e0041}x\u{fe01}"), "⟨U+009B⟩31m⟨U+E0041⟩x⟨U+FE01⟩");
+        assert_eq!(line("a\u{fe0f}❤\u{fe0f}\u{fe0f}"), "a⟨U+FE0F⟩❤\u{fe0f}⟨U+FE0F⟩");
+        assert_eq!(line("one\r\ntwo\tthree"), "one two three");
+        assert_eq!(block("one\r\ntwo\tthree\rx"), "one\ntwo    three␍x");
+    }
+
+    /// Text in which the dangerous characters are frequent.
+    fn wild() -> impl Strategy<Value = String> {
+        let c = prop_oneof![
+            any::<char>(),
+            (0_u32..0x100).prop_filter_map("char", char::from_u32),
+            (0x2000_u32..0x2070).prop_filter_map("char", char::from_u32),
+            (0xfe00_u32..0xfe10).prop_filter_map("char", char::from_u32),
+            (0xe0000_u32..0xe0200).prop_filter_map("char", char::from_u32),
+            Just('❤'),
+            Just('\u{feff}'),
+        ];
+        proptest::collection::vec(c, 0..60).prop_map(|chars| chars.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_acts_or_hides_comes_through(text in wild()) {
+            for (safe, lines) in [(line(&text), false), (block(&text), true)] {
+                let mut before = None;
+                for c in safe.chars() {
+                    prop_assert!(!c.is_control() || (lines && c == '\n'), "{c:?}");
+                    prop_assert!(hidden(c, before).is_none(), "{c:?}");
+                    before = Some(c);
+                }
+                let again = if lines { block(&safe) } else { line(&safe) };
+                prop_assert_eq!(&again, &safe);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is read out of a body: the text itself, its first paragraph, and what a search index takes.
+
+use std::io;
+
+use super::{Skill, fence};
+
+/// Headings that an index takes of one skill at most.
+const MAX_HEADINGS: usize = 40;
+/// Characters of a body that an index takes at most.
+const MAX_BODY_CHARS: usize = 6_000;
+
+/// The words of a body for a search index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct IndexText {
+    /// Headings `#` to `####`, without the marks, at most 40.
+    pub headings: Vec<String>,
+    /// The body without fenced code, at most 6,000 characters.
+    pub body: String,
+}
+
+/// The body of a `SKILL.md`: everything below the frontmatter.
+#[must_use]
+pub fn body(source: &str) -> &str {
+    &source[fence::split(source).body]
+}
+
+/// What a search index takes of a `SKILL.md`.
+#[must_use]
+pub fn index_text(source: &str) -> IndexText {
+    let mut out = IndexText::default();
+    let mut room = MAX_BODY_CHARS;
+    for line in prose(body(source)) {
+        if let Some(heading) = heading(line).filter(|_| out.headings.len() < MAX_HEADINGS) {
+            out.headings.push(heading.to_owned());
+        }
+        if room > 0 {
+            let cut = line.char_indices().nth(room - 1).map_or(line.len(), |(at, _)| at);
+            room = room.saturating_sub(line[..cut].chars().count() + 1);
+            out.body.push_str(&line[..cut]);
+            out.body.push('\n');
+        } else if out.headings.len() == MAX_HEADINGS {
+            break;
+        }
+    }
+    out
+}
+
+/// [`index_text`] of a skill's file; empty for a skill that has no body.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8 any more.
+pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
+    if !skill.has_body {
+        return Ok(IndexText::default());
+    }
+    Ok(index_text(&std::fs::read_to_string(&skill.location)?))
+}
+
+/// Lines outside of fenced code blocks (CommonMark 4.5: three or more `` ` `` or `~`, closed by at least
+/// as many of the same), without their line ends.
+pub(super) fn prose(body: &str) -> impl Iterator<Item = &str> {
+    prose_lines(body).map(|(line, _)| line)
+}
+
+/// As [`prose`], with the byte at which each line starts.
+pub(super) fn prose_lines(body: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut open: Option<(u8, usize)> = None;
+    let mut at = 0;
+    body.split_inclusive('\n').filter_map(move |raw| {
+        let start = at;
+        at += raw.len();
+        let line = raw.trim_end_matches(['\n', '\r']);
+        let trimmed = line.trim_start();
+        let mark = trimmed.bytes().next().filter(|b| *b == b'`' || *b == b'~');
+        let length = mark.map_or(0, |mark| trimmed.bytes().take_while(|b| *b == mark).count());
+        match (open, mark) {
+            (None, Some(mark)) if length >= 3 && (mark == b'~' || !trimmed[length..].contains('`')) => {
+                open = Some((mark, length));
+                None
+            }
+            (None, _) => Some((line, start)),
+            (Some((fence, least)), Some(mark))
+                if mark == fence && length >= least && trimmed[length..].trim().is_empty() =>
+            {
+                open = None;
+                None
+            }
+            (Some(_), _) => None,
+        }
+    })
+}
+
+fn heading(line: &str) -> Option<&str> {
+    let text = line.trim_start_matches('#');
+    let level = line.len() - text.len();
+    let text = text.strip_prefix([' ', '\t'])?.trim().trim_end_matches('#').trim_end();
+    ((1..=4).contains(&level) && !text.is_empty()).then_some(text)
+}
+
+/// The first paragraph that is neither heading, rule, table, quote mark nor markup, as one line of at
+/// most 1,024 characters.
+pub(super) fn first_paragraph(body: &str) -> Option<String> {
+    let mut paragraph = String::new();
+    for line in prose(body) {
+        let line = line.trim();
+        let text = !line.is_empty()
+            && !line.starts_with(['#', '|', '<', '!'])
+            && line.contains(char::is_alphanumeric);
+        if text {
+            if !paragraph.is_empty() {
+                paragraph.push(' ');
+            }
+            paragraph.push_str(line);
+        } else if !paragraph.is_empty() {
+            break;
+        }
+    }
+    let cut = paragraph.char_indices().nth(1024).map_or(paragraph.len(), |(at, _)| at);
+    paragraph.truncate(cut);
+    (!paragraph.is_empty()).then_some(paragraph)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_and_text_are_taken_and_code_is_not() {
+        let source = "---\nname: a\n---\n# One #\n\nText\n```sh\n# no heading\n```\n##### Five\n~~~~\n~~~\n~~~~\n## Two\n";
+        let index = index_text(source);
+        assert_eq!(index.headings, ["One", "Two"]);
+        assert_eq!(index.body, "# One #\n\nText\n##### Five\n## Two\n");
+    }
+
+    #[test]
+    fn a_long_body_is_cut_at_characters() {
+        let index = index_text(&format!("---\nname: a\n---\n{}\n# Later\n", "é".repeat(7000)));
+        assert_eq!(index.body.trim_end().chars().count(), 5999);
+        assert_eq!(index.headings, ["Later"]);
+        let index = index_text(&"# h\n".repeat(50));
+        assert_eq!(index.headings.len(), 40);
+    }
+
+    #[test]
+    fn the_first_paragraph_skips_headings_and_joins_lines() {
+        assert_eq!(first_paragraph("# T\n\n---\nOne\ntwo.\n\nThree").as_deref(), Some("One two."));
+        assert_eq!(first_paragraph("# T\n\n```\ncode\n```\n"), None);
+    }
+}
