@@ -9,7 +9,7 @@ use crokey::{KeyCombination, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::{Action, Context};
-pub use load::{Remap, remaps};
+pub use load::Remap;
 pub use name::key_name;
 
 /// One row of the keymap: in this place, these keys ask for this.

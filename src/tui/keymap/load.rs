@@ -16,10 +16,12 @@ use crate::tui::located::{LocatedError, nearest, read};
 const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
 const FILE: &str = "assets/keymap.yaml";
 
-/// A user's wish: other keys for an action.
+/// A user's wish: other keys for an action in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remap {
-    /// `sort` (wherever it has keys) or `list.sort` (in one place).
+    /// The place, by its name in the keymap file.
+    pub context: String,
+    /// The action, by its name in the keymap file.
     pub action: String,
     /// The keys it shall have, as crokey writes them; none takes its keys away.
     pub keys: Vec<String>,
@@ -35,43 +37,6 @@ struct Row {
     keys: Vec<Spanned<String>>,
     name: String,
     does: String,
-}
-
-/// Reads the `keys:` part of a configuration file; other parts are not looked at.
-///
-/// # Errors
-/// When the file is no YAML or `keys` is no map of lists.
-pub fn remaps(file: &str, text: &str) -> Result<Vec<Remap>, LocatedError> {
-    #[derive(Deserialize, Default)]
-    struct Part {
-        #[serde(default)]
-        keys: BTreeMap<String, Spanned<OneOrMany>>,
-    }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrMany {
-        One(String),
-        Many(Vec<String>),
-    }
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Vec::new());
-    }
-    let part: Part = read(file, text)?;
-    let mut remaps: Vec<Remap> = part
-        .keys
-        .into_iter()
-        .map(|(action, keys)| Remap {
-            action,
-            line: keys.referenced.line(),
-            keys: match keys.value {
-                OneOrMany::One(key) => vec![key],
-                OneOrMany::Many(keys) => keys,
-            },
-            file: file.to_owned(),
-        })
-        .collect();
-    remaps.sort_by_key(|remap| remap.line);
-    Ok(remaps)
 }
 
 impl Keymap {
@@ -124,26 +89,19 @@ impl Keymap {
         let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
         for remap in remaps {
             let wrong = |said: String| LocatedError::new(&remap.file, remap.line, said);
-            let (context, action) = match remap.action.split_once('.') {
-                Some((context, action)) => {
-                    (Some(parse_name::<Context>(context, "context").map_err(wrong)?), action)
-                }
-                None => (None, remap.action.as_str()),
-            };
-            let action = parse_name::<Action>(action, "action").map_err(wrong)?;
+            let context = parse_name::<Context>(&remap.context, "context").map_err(wrong)?;
+            let action = parse_name::<Action>(&remap.action, "action").map_err(wrong)?;
             let keys: Vec<KeyCombination> =
                 remap.keys.iter().map(|key| parse_key(key)).collect::<Result<_, _>>().map_err(wrong)?;
-            let mut found = false;
-            for (row, place) in rows.iter_mut().zip(&mut places) {
-                if row.action == action && context.is_none_or(|context| context == row.context) {
-                    found = true;
-                    row.keys.clone_from(&keys);
-                    *place = (remap.file.clone(), remap.line);
-                }
-            }
-            if !found {
-                return Err(wrong(format!("`{}`: that action has no keys in that place", remap.action)));
-            }
+            let Some((row, place)) = rows
+                .iter_mut()
+                .zip(&mut places)
+                .find(|(row, _)| row.action == action && row.context == context)
+            else {
+                return Err(wrong(format!("{action} has no keys in {context}")));
+            };
+            row.keys = keys;
+            *place = (remap.file.clone(), remap.line);
         }
         Self::indexed(rows, &places)
     }
@@ -199,8 +157,18 @@ pub(super) fn parse_key(text: &str) -> Result<KeyCombination, String> {
 mod tests {
     use super::*;
 
-    fn remapped(text: &str) -> Result<Keymap, LocatedError> {
-        remaps("config.yaml", text).and_then(|remaps| Keymap::shipped().unwrap().remapped(&remaps))
+    fn remapped(wishes: &[(&str, &[&str])]) -> Result<Keymap, LocatedError> {
+        let wish = |(at, (name, keys)): (usize, &(&str, &[&str]))| {
+            let (context, action) = name.split_once('.').unwrap();
+            Remap {
+                context: context.to_owned(),
+                action: action.to_owned(),
+                keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+                file: "config.yaml".to_owned(),
+                line: at as u64 + 2,
+            }
+        };
+        Keymap::shipped().unwrap().remapped(&wishes.iter().enumerate().map(wish).collect::<Vec<_>>())
     }
 
     #[test]
@@ -215,51 +183,40 @@ mod tests {
     }
 
     #[test]
-    fn a_remap_counts_wherever_the_action_has_keys() {
-        let keymap = remapped("theme: dark\nkeys:\n  discover-this: [x]\n  list.copy: c\n").unwrap();
-        let key = |text: &str| vec![parse_key(text).unwrap()];
-        let rows = |action| {
-            keymap
-                .bindings()
-                .iter()
-                .filter(move |row| row.action == action)
-                .map(|row| (row.context, row.keys.clone()))
+    fn a_remap_changes_one_place_only() {
+        let keymap = remapped(&[("list.copy", &["c"]), ("text.copy", &[])]).unwrap();
+        let keys = |context| {
+            let rows = keymap.bindings().iter();
+            rows.filter(|row| row.action == Action::Copy && row.context == context)
+                .flat_map(|row| row.keys.clone())
+                .collect::<Vec<_>>()
         };
-        assert!(rows(Action::DiscoverThis).all(|(_, keys)| keys == key("x")));
-        for (context, keys) in rows(Action::Copy) {
-            assert_eq!(keys, key(if context == Context::List { "c" } else { "y" }));
-        }
+        assert_eq!(keys(Context::List), [parse_key("c").unwrap()]);
+        assert_eq!(keys(Context::Text), []);
     }
 
     #[test]
     fn mistakes_name_file_and_line() {
-        for (text, said) in [
-            ("keys:\n  srot: [o]\n", "config.yaml:2: there is no action `srot`; did you mean `sort`?"),
-            ("\nkeys:\n  sort: [ctrl-xyz]\n", "config.yaml:3: `ctrl-xyz` is no key; write for instance"),
-            ("keys:\n  sort: [a-b]\n", "config.yaml:2: `a-b` is several keys at once"),
-            ("keys:\n  lists.up: [i]\n", "config.yaml:2: there is no context `lists`; did you mean `list`?"),
+        let wrong: [(&str, &[&str], &str); 6] = [
+            ("browse.srot", &["o"], "config.yaml:2: there is no action `srot`; did you mean `sort`?"),
+            ("browse.sort", &["ctrl-xyz"], "config.yaml:2: `ctrl-xyz` is no key; write for instance"),
+            ("browse.sort", &["a-b"], "config.yaml:2: `a-b` is several keys at once"),
+            ("lists.up", &["i"], "config.yaml:2: there is no context `lists`; did you mean `list`?"),
+            ("browse.quit", &["Q"], "config.yaml:2: quit has no keys in browse"),
             (
-                "keys:\n  browse.quit: [Q]\n",
-                "config.yaml:2: `browse.quit`: that action has no keys in that place",
-            ),
-            (
-                "keys:\n  sort: [v]\n",
+                "browse.sort",
+                &["v"],
                 "config.yaml:2: the key v is given twice in browse: to sort and to pick-client",
             ),
-        ] {
-            let error = remapped(text).unwrap_err().to_string();
+        ];
+        for (name, keys, said) in wrong {
+            let error = remapped(&[(name, keys)]).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
     }
 
     #[test]
     fn two_wishes_may_swap_their_keys() {
-        assert!(remapped("keys:\n  sort: [v]\n  browse.pick-client: [s]\n").is_ok());
-    }
-
-    #[test]
-    fn a_configuration_without_keys_changes_nothing() {
-        assert_eq!(remaps("config.yaml", "# nothing yet\n").unwrap(), []);
-        assert_eq!(remaps("config.yaml", "theme: dark\n").unwrap(), []);
+        assert!(remapped(&[("browse.sort", &["v"]), ("browse.pick-client", &["s"])]).is_ok());
     }
 }
