@@ -7,8 +7,6 @@ use crate::lexer::Token;
 pub struct Import {
     pub path: Vec<String>,
     pub line: usize,
-    /// Whether it stands in a module that only tests compile.
-    pub in_tests: bool,
 }
 
 /// The module path of a file below `src`: `tui/frame/mod.rs` is `["tui", "frame"]`, `lib.rs` is `[]`.
@@ -32,18 +30,18 @@ pub fn imports(module: &[String], tokens: &[Token]) -> Vec<Import> {
                 open.pop_if(|inner| inner.depth == depth);
             }
             "mod" if text(tokens, at + 2) == "{" => {
-                let in_tests = is_for_tests(tokens, at) || open.last().is_some_and(|o| o.in_tests);
-                open.push(Open { name: text(tokens, at + 1).to_owned(), depth, in_tests });
+                open.push(Open { name: text(tokens, at + 1).to_owned(), depth });
             }
             "crate" | "self" | "super" | "skill_workbench" if starts_path(tokens, at) => {
                 let mut here = module.to_vec();
                 here.extend(open.iter().map(|o| o.name.clone()));
-                let in_tests = open.last().is_some_and(|o| o.in_tests);
                 let mut leaves = Vec::new();
                 let end = path(tokens, at, &mut Vec::new(), &mut leaves);
-                found.extend(leaves.into_iter().filter_map(|(path, line)| {
-                    Some(Import { path: resolve(&here, &path)?, line, in_tests })
-                }));
+                found.extend(
+                    leaves
+                        .into_iter()
+                        .filter_map(|(path, line)| Some(Import { path: resolve(&here, &path)?, line })),
+                );
                 at = end;
                 continue;
             }
@@ -58,20 +56,10 @@ pub fn imports(module: &[String], tokens: &[Token]) -> Vec<Import> {
 struct Open {
     name: String,
     depth: i32,
-    in_tests: bool,
 }
 
 fn text(tokens: &[Token], at: usize) -> &str {
     tokens.get(at).map_or("", |token| token.text.as_str())
-}
-
-/// `#[cfg(test)]` right before `mod`, whatever visibility stands between.
-fn is_for_tests(tokens: &[Token], at: usize) -> bool {
-    let before: Vec<&str> = tokens[at.saturating_sub(12)..at].iter().map(|t| t.text.as_str()).collect();
-    let attribute = ["#", "[", "cfg", "(", "test", ")", "]"];
-    before.windows(attribute.len()).enumerate().any(|(n, window)| {
-        window == attribute && !before[n + attribute.len()..].iter().any(|t| matches!(*t, ";" | "}" | "{"))
-    })
 }
 
 /// A path starts here: `::` follows (or the root itself is imported), and this is not the tail of one.

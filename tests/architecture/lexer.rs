@@ -159,7 +159,7 @@ impl Lexer {
         }
         let raw = matches!(text.as_str(), "r" | "br" | "cr");
         let opens_raw = {
-            let hashes = (0..).take_while(|&n| self.peek(n) == '#').count();
+            let hashes = self.chars[self.at..].iter().take_while(|c| **c == '#').count();
             self.peek(hashes) == '"'
         };
         if raw && opens_raw {

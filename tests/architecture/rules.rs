@@ -32,7 +32,8 @@ pub const ROOMS: &[Room] = &[
         rooms: &["gateway", "config", "telemetry"],
         values_of: &["discovery", "registry", "skill"],
     },
-    Room { name: "config", rooms: &[], values_of: &[] },
+    // A client named in the settings is checked against the client profiles, which `skill` knows.
+    Room { name: "config", rooms: &["skill"], values_of: &[] },
     Room { name: "telemetry", rooms: &[], values_of: &[] },
     // The binary: it hands over to the command line and does nothing else.
     Room { name: "main", rooms: &["cli"], values_of: &[] },
