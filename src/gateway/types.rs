@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::{Change, Root, ScanProgress};
 use crate::skill::{
-    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Role, Skill, SkillId, Status,
+    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
 };
 
 /// Where the core is.
@@ -101,8 +101,11 @@ pub struct SkillSummary {
 /// Answer of `list`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillList {
-    /// Skills.
+    /// Skills; shadowed ones after the winners.
     pub skills: Vec<SkillSummary>,
+    /// Bundles that were found and refused; named when nothing is filtered.
+    #[serde(default)]
+    pub refused: Vec<Refusal>,
 }
 
 /// A file of a bundle, without its content.

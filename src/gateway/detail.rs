@@ -1,0 +1,226 @@
+//! `describe` and `read_file`: one skill whole, and the files of its bundle. Reads disks: call it
+//! off the tasks that must not wait.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use super::listing::summary;
+use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
+use crate::registry::Catalogue;
+use crate::skill::{self, Finding, PathRefusal, Severity, Skill};
+
+/// How much of a text file is read.
+const TEXT_LIMIT: u64 = 1 << 20;
+/// How much of something else is read.
+const BINARY_LIMIT: usize = 512;
+
+/// A skill of the catalogue with everything that its folder holds.
+///
+/// # Errors
+/// `not_found` when its file has gone meanwhile, `invalid_configuration` when it cannot be read.
+pub fn describe(catalogue: &Catalogue, skill: &std::sync::Arc<Skill>) -> Result<SkillDetail, Error> {
+    let bytes = fs::read(&skill.location).map_err(|e| gone(skill, &e))?;
+    let source = String::from_utf8_lossy(&bytes).into_owned();
+    let loser = catalogue.shadowed_by_id(skill.id.as_str());
+    let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
+    let mut summary = summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
+    let mut findings = skill.findings.clone();
+    findings.extend(shadowing(catalogue, skill));
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.span));
+    summary.findings = findings.len();
+    let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
+    Ok(SkillDetail {
+        summary,
+        skill: std::sync::Arc::clone(skill),
+        body: skill::body(&source).to_owned(),
+        source,
+        findings,
+        files: files
+            .into_iter()
+            .map(|file| FileEntry { path: file.path, bytes: file.bytes, executable: file.executable })
+            .collect(),
+    })
+}
+
+/// What the other skills mean for this one: that it is shadowed, or whom it shadows.
+pub fn shadowing(catalogue: &Catalogue, skill: &Skill) -> Vec<Finding> {
+    let file = skill.location.file_name().map_or_else(|| "SKILL.md".into(), Into::into);
+    let finding = |severity, message, help: &str| Finding {
+        code: "shadowed-name".into(),
+        severity,
+        field: None,
+        file: std::path::PathBuf::clone(&file),
+        span: None,
+        message,
+        help: help.into(),
+        fixable: false,
+    };
+    let same = |identical| if identical { "byte for byte the same" } else { "and they differ" };
+    if let Some(loser) = catalogue.shadowed_by_id(skill.id.as_str()) {
+        let message = format!(
+            "another skill has the id {}: {}, {}",
+            loser.lost,
+            loser.winner.display(),
+            same(loser.identical)
+        );
+        let severity = if loser.identical { Severity::Info } else { Severity::Warning };
+        return vec![finding(severity, message, "rename one of the folders, or remove the copy that is not wanted")];
+    }
+    let losers = catalogue.shadowed.iter().filter(|loser| loser.winner == skill.location);
+    losers
+        .map(|loser| {
+            let message =
+                format!("it shadows {}, {}", loser.skill.location.display(), same(loser.identical));
+            finding(Severity::Info, message, "nothing, if that is meant; else rename one of the folders")
+        })
+        .collect()
+}
+
+/// A file inside a skill's bundle, by its path there.
+///
+/// # Errors
+/// `path_escape` for a path that leaves the bundle, `not_found`.
+pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
+    let place = skill::resolve(&skill.root_dir, path).map_err(|refusal| {
+        let code = match refusal {
+            PathRefusal::NotFound { .. } => Code::NotFound,
+            PathRefusal::NotInside(_) | PathRefusal::LeavesBundle(_) => Code::PathEscape,
+        };
+        let message = format!("{refusal} (skill {})", skill.id);
+        let near = match code {
+            Code::NotFound => {
+                let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
+                super::names::near(path, files.iter().map(|file| file.path.as_str()))
+            }
+            _ => Vec::new(),
+        };
+        Error { suggestions: near, ..Error::new(code, message) }
+    })?;
+    let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
+    if !metadata.is_file() {
+        return Err(Error::new(Code::InvalidRequest, format!("{path} is a folder; name a file in it")));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(&place).map_err(|e| unreadable(&place, &e))?;
+    file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(&place, &e))?;
+    let content = as_text(bytes, metadata.len());
+    Ok(FileContent {
+        path: path.to_owned(),
+        bytes: metadata.len(),
+        media_type: media_type(path, &content).to_owned(),
+        content,
+    })
+}
+
+/// Text if it is UTF-8 without a zero byte (a character cut by the limit is left out), else its first bytes.
+fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
+    let valid = match std::str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        // Only the end of a cut file may be incomplete.
+        Err(e) if e.error_len().is_none() && whole > bytes.len() as u64 => e.valid_up_to(),
+        Err(_) => 0,
+    };
+    if (valid > 0 || bytes.is_empty()) && !bytes[..valid].contains(&0) {
+        bytes.truncate(valid);
+        if let Ok(text) = String::from_utf8(bytes) {
+            return FileText::Text(text);
+        }
+        return FileText::Text(String::new());
+    }
+    bytes.truncate(BINARY_LIMIT);
+    FileText::Binary(bytes)
+}
+
+/// Media type by extension, checked against what the content is.
+fn media_type(path: &str, content: &FileText) -> &'static str {
+    let extension = Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let by_name = match extension.as_str() {
+        "md" | "markdown" => "text/markdown",
+        "py" => "text/x-python",
+        "sh" | "bash" => "text/x-shellscript",
+        "js" | "mjs" | "cjs" => "text/javascript",
+        "ts" => "text/x-typescript",
+        "rs" => "text/x-rust",
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "toml" => "application/toml",
+        "xml" => "application/xml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "docx" => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "pptx" => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "ttf" => "font/ttf",
+        "wasm" => "application/wasm",
+        _ => "",
+    };
+    let textual = by_name.starts_with("text/")
+        || matches!(by_name, "application/json" | "application/yaml" | "application/toml" | "application/xml")
+        || by_name == "image/svg+xml";
+    match content {
+        FileText::Text(_) if by_name.is_empty() || !textual => "text/plain",
+        FileText::Binary(_) if by_name.is_empty() || textual => "application/octet-stream",
+        _ => by_name,
+    }
+}
+
+fn gone(skill: &Skill, error: &std::io::Error) -> Error {
+    let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidConfiguration };
+    Error::new(code, format!("the file of {} cannot be read any more: {}: {error}", skill.id, skill.location.display()))
+}
+
+fn unreadable(place: &Path, error: &std::io::Error) -> Error {
+    Error::new(Code::InvalidConfiguration, format!("{}: {error}", place.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::testing;
+
+    fn bundle(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Skill) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let mut skill = testing::skill("demo", "demo");
+        skill.root_dir = dir.path().to_owned();
+        skill.location = dir.path().join("SKILL.md");
+        (dir, skill)
+    }
+
+    #[test]
+    fn text_and_binary_are_told_apart() {
+        let (_dir, skill) = bundle(&[("a.py", b"print(1)\n"), ("b.png", b"\x89PNG\0\0"), ("c.py", b"\xff\xfe")]);
+        let read = |path| read_file(&skill, path).unwrap();
+        assert_eq!((read("a.py").media_type.as_str(), read("b.png").media_type.as_str()), ("text/x-python", "image/png"));
+        assert_eq!(read("a.py").content, FileText::Text("print(1)\n".into()));
+        assert_eq!(read("c.py").media_type, "application/octet-stream");
+    }
+
+    #[test]
+    fn a_path_that_leaves_the_bundle_is_refused_and_a_near_one_offered() {
+        let (_dir, skill) = bundle(&[("references/layout.md", b"x")]);
+        assert_eq!(read_file(&skill, "../x").unwrap_err().code, Code::PathEscape);
+        let error = read_file(&skill, "references/layuot.md").unwrap_err();
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["references/layout.md".to_owned()]));
+    }
+
+    #[test]
+    fn a_large_text_is_cut_at_a_character() {
+        let whole = "é".repeat(10);
+        assert_eq!(as_text(whole.as_bytes()[..5].to_vec(), 20), FileText::Text("éé".into()));
+        assert!(matches!(as_text(whole.as_bytes()[..5].to_vec(), 5), FileText::Binary(_)));
+    }
+}

@@ -1,0 +1,197 @@
+//! Token counts by level of disclosure: exact, computed when asked for, kept by content in memory
+//! and on disk so that the vocabulary is loaded only for what was never counted. Blocking.
+
+use std::collections::HashMap;
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use super::cache_file::{CacheFile, Found};
+use crate::gateway::LevelTokens;
+use crate::skill::{self, BundleFile, Digest, Skill, tokens};
+
+/// Larger resource files are estimated by their size: counting one exactly could take seconds.
+const EXACT_UP_TO: u64 = 1 << 20;
+/// The cache starts anew past this many counts.
+const KEPT: usize = 200_000;
+/// The file is written at most this often.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
+
+/// Counts that are known.
+#[derive(Debug)]
+pub struct Levels {
+    file: Option<CacheFile>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    loaded: bool,
+    counts: HashMap<Digest, u32>,
+    unsaved: bool,
+    saved_at: Option<Instant>,
+}
+
+impl Levels {
+    /// With a file to remember them in, or none.
+    pub fn new(file: Option<CacheFile>) -> Self {
+        Self { file, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.loaded {
+            known.loaded = true;
+            if let Some(Found::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
+                && let Ok(counts) = postcard::from_bytes::<Vec<(Digest, u32)>>(&bytes)
+            {
+                known.counts = counts.into_iter().collect();
+            }
+        }
+        known
+    }
+
+    /// The count under a key, computed when it is not known. No lock is held while counting.
+    fn count(&self, key: Digest, compute: impl FnOnce() -> u32) -> u32 {
+        if let Some(count) = self.known().counts.get(&key) {
+            return *count;
+        }
+        let count = compute();
+        let mut known = self.known();
+        if known.counts.len() >= KEPT {
+            known.counts.clear();
+        }
+        known.counts.insert(key, count);
+        known.unsaved = true;
+        count
+    }
+
+    /// All three levels of one skill.
+    pub fn of(&self, skill: &Skill) -> LevelTokens {
+        let entry = catalogue_entry(skill);
+        let l1 = self.count(key("l1", &entry), || exact(&entry));
+        let l2 = if skill.has_body {
+            self.count(key("l2", &skill.digest.to_string()), || {
+                fs::read_to_string(&skill.location).map_or(0, |source| exact(skill::body(&source)))
+            })
+        } else {
+            0
+        };
+        let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
+        LevelTokens {
+            skill_id: skill.id.clone(),
+            l1,
+            l2,
+            l3: files.iter().map(|file| self.resource(skill, file)).fold(0, u32::saturating_add),
+            l3_files: u32::try_from(files.len()).unwrap_or(u32::MAX),
+            l3_bytes: files.iter().map(|file| file.bytes).sum(),
+        }
+    }
+
+    /// A resource file's count, by its place, size and time.
+    fn resource(&self, skill: &Skill, file: &BundleFile) -> u32 {
+        let Ok(place) = skill::resolve(&skill.root_dir, &file.path) else { return 0 };
+        let modified = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok();
+        let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, modified.as_nanos());
+        self.count(key("l3", &stamp), || {
+            let Ok(text) = fs::read_to_string(&place) else { return 0 };
+            if text.contains('\0') {
+                0
+            } else if file.bytes > EXACT_UP_TO {
+                u32::try_from(tokens::estimate(&text)).unwrap_or(u32::MAX)
+            } else {
+                exact(&text)
+            }
+        })
+    }
+
+    /// Writes what is new, unless that was done a moment ago.
+    pub fn save(&self, now: Instant) {
+        self.write(|known| known.saved_at.is_none_or(|at| now.duration_since(at) >= WRITE_EVERY), now);
+    }
+
+    fn write(&self, due: impl FnOnce(&Known) -> bool, now: Instant) {
+        let Some(file) = &self.file else { return };
+        let counts: Vec<(Digest, u32)> = {
+            let mut known = self.known();
+            if !known.unsaved || !due(&known) {
+                return;
+            }
+            known.unsaved = false;
+            known.saved_at = Some(now);
+            known.counts.iter().map(|(key, count)| (*key, *count)).collect()
+        };
+        let written = postcard::to_stdvec(&counts).map_err(std::io::Error::other).and_then(|bytes| file.write(&bytes));
+        if let Err(error) = written {
+            tracing::warn!(%error, path = %file.path().display(), "the token counts are not remembered");
+        }
+    }
+}
+
+impl Drop for Levels {
+    fn drop(&mut self) {
+        self.write(|_| true, Instant::now());
+    }
+}
+
+/// What level 1 puts in front of a model for one skill.
+fn catalogue_entry(skill: &Skill) -> String {
+    format!(
+        "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
+        skill.name,
+        skill.description,
+        skill.location.display()
+    )
+}
+
+fn key(level: &str, content: &str) -> Digest {
+    Digest::of(format!("{level}\0{content}").as_bytes())
+}
+
+fn exact(text: &str) -> u32 {
+    u32::try_from(tokens::count(text)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::testing;
+
+    fn bundle() -> (tempfile::TempDir, Skill) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("SKILL.md"), "---\nname: demo\n---\nhello world").unwrap();
+        fs::create_dir(dir.path().join("references")).unwrap();
+        fs::write(dir.path().join("references/a.md"), "hello world").unwrap();
+        fs::write(dir.path().join("references/b.bin"), b"\0\xff").unwrap();
+        let mut skill = testing::skill("demo", "demo");
+        skill.has_body = true;
+        skill.root_dir = dir.path().to_owned();
+        skill.location = dir.path().join("SKILL.md");
+        (dir, skill)
+    }
+
+    #[test]
+    fn each_level_is_counted_and_binary_files_count_nothing() {
+        let (_dir, skill) = bundle();
+        let levels = Levels::new(None).of(&skill);
+        assert!(levels.l1 > 10, "{levels:?}");
+        assert_eq!((levels.l2, levels.l3, levels.l3_files, levels.l3_bytes), (2, 2, 2, 13));
+    }
+
+    #[test]
+    fn counts_are_remembered_on_disk_and_a_changed_file_is_counted_anew() {
+        let (dir, mut skill) = bundle();
+        let cache = tempfile::tempdir().unwrap();
+        let file = CacheFile::new(cache.path().join("tokens.bin"), "tokens", 1);
+        let first = Levels::new(Some(file.clone())).of(&skill);
+        let again = Levels::new(Some(file));
+        let known = again.known().counts.len();
+        assert_eq!(known, 4);
+        assert_eq!(again.of(&skill), first);
+        assert_eq!(again.known().counts.len(), known, "nothing was counted a second time");
+        fs::write(dir.path().join("SKILL.md"), "---\nname: demo\n---\nhello brave new world").unwrap();
+        skill.digest = Digest::of(b"changed");
+        assert_eq!(again.of(&skill).l2, 4);
+    }
+}

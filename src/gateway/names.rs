@@ -1,0 +1,143 @@
+//! From what a person wrote to one skill: its id, else an unambiguous name, else its location.
+//! The one place where names are resolved and near names are found.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Code, Error};
+use crate::registry::Catalogue;
+use crate::skill::Skill;
+
+/// How alike two names must be to be offered (Jaro-Winkler, 0 to 1).
+const NEAR: f64 = 0.82;
+/// How many near names are offered, and how many candidates an ambiguous name lists.
+const OFFERED: usize = 3;
+
+/// The skill that `wanted` names. `place` is `wanted` as an absolute path.
+///
+/// # Errors
+/// `not_found` with near names; `invalid_request` for a name that several skills have, naming their ids.
+pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
+    let wanted = wanted.trim();
+    if wanted.is_empty() {
+        return Err(Error::new(Code::InvalidRequest, "a skill's id, name or location is needed"));
+    }
+    if let Some(skill) = catalogue.by_id(wanted) {
+        return Ok(Arc::clone(skill));
+    }
+    let winners: Vec<_> = catalogue.entries.iter().map(|e| &e.skill).filter(|s| s.name == wanted).collect();
+    match winners.as_slice() {
+        [one] => return Ok(Arc::clone(one)),
+        [] => {}
+        several => return Err(ambiguous(wanted, several)),
+    }
+    let losers: Vec<_> = catalogue.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == wanted).collect();
+    match losers.as_slice() {
+        [one] => return Ok(Arc::clone(one)),
+        [] => {}
+        several => return Err(ambiguous(wanted, several)),
+    }
+    if let Some(skill) = place.and_then(|place| catalogue.by_location(place)) {
+        return Ok(Arc::clone(skill));
+    }
+    if let Some(refusal) = catalogue.refused.iter().find(|refusal| {
+        refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place)
+    }) {
+        let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
+        return Err(Error::new(
+            Code::InvalidConfiguration,
+            format!(
+                "{wanted} was found and refused: {why} (skills lint {} says more)",
+                refusal.location.display()
+            ),
+        ));
+    }
+    let names = catalogue.entries.iter().flat_map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    Err(Error {
+        suggestions: near(wanted, names),
+        ..Error::new(Code::NotFound, format!("no skill is called {wanted}"))
+    })
+}
+
+fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
+    let ids: Vec<String> = several.iter().map(|skill| skill.id.to_string()).collect();
+    let more = ids.len().saturating_sub(OFFERED);
+    let mut named = ids[..ids.len() - more].join(", ");
+    if more > 0 {
+        named += &format!(" and {more} more");
+    }
+    let message = format!("{} skills are called {wanted}: {named}; name one by its id", ids.len());
+    Error { suggestions: ids.into_iter().take(OFFERED).collect(), ..Error::new(Code::InvalidRequest, message) }
+}
+
+/// The names most like `wanted`, best first, at most three.
+pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = names
+        .filter_map(|name| {
+            let lower = name.to_lowercase();
+            let alike = strsim::jaro_winkler(&wanted, &lower);
+            // A name that holds what was written (`tables` in `pdf-tables`) is near however long it is.
+            let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
+            let score = if holds { alike.max(NEAR) } else { alike };
+            (score >= NEAR).then_some((score, name))
+        })
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
+    let mut out: Vec<String> = Vec::new();
+    for (_, name) in scored {
+        if out.len() == OFFERED {
+            break;
+        }
+        if !out.iter().any(|have| have == name) {
+            out.push(name.to_owned());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::testing::{catalogue, refused};
+
+    #[test]
+    fn an_id_wins_over_a_name_and_a_name_over_nothing() {
+        let catalogue = catalogue(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
+        assert_eq!(resolve(&catalogue, "pdf-tables", None).unwrap().name, "PDF Tables");
+        assert_eq!(resolve(&catalogue, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
+    }
+
+    #[test]
+    fn a_location_names_a_skill_by_its_file_or_its_folder() {
+        let catalogue = catalogue(&[("pdf", "pdf")]);
+        for place in ["/skills/pdf", "/skills/pdf/SKILL.md"] {
+            assert_eq!(resolve(&catalogue, place, Some(Path::new(place))).unwrap().id.as_str(), "pdf");
+        }
+    }
+
+    #[test]
+    fn an_ambiguous_name_lists_the_ids() {
+        let catalogue = catalogue(&[("a", "same"), ("b", "same")]);
+        let error = resolve(&catalogue, "same", None).unwrap_err();
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert_eq!(error.message, "2 skills are called same: a, b; name one by its id");
+    }
+
+    #[test]
+    fn an_unknown_name_offers_near_ones() {
+        let catalogue = catalogue(&[("pdf-tables", "pdf-tables"), ("invoice", "invoice")]);
+        let error = resolve(&catalogue, "pdf-tabels", None).unwrap_err();
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
+        assert!(resolve(&catalogue, "zebra", None).unwrap_err().suggestions.is_empty());
+    }
+
+    #[test]
+    fn a_refused_bundle_says_why_instead_of_not_found() {
+        let mut catalogue = catalogue(&[]);
+        catalogue.refused.push(refused("broken", "there is no description"));
+        let error = resolve(&catalogue, "broken", None).unwrap_err();
+        assert_eq!(error.code, Code::InvalidConfiguration);
+        assert!(error.message.contains("there is no description"), "{error}");
+    }
+}
