@@ -1,8 +1,20 @@
 //! Where skills come from: roots, scan, precedence and shadowing, hot reload, warm-start cache.
 //! Hands out immutable snapshots ([`Catalogue`]) and a stream of changes. Never ranks.
 
+mod assemble;
+mod cache;
 mod catalogue;
+mod changes;
+mod live;
+mod roots;
+mod shipped;
+mod tree;
+mod walk;
+mod watch;
+mod worker;
 
 pub use catalogue::{
     Alias, Catalogue, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
 };
+pub use live::{Registry, RegistryEvent, Settings};
+pub use roots::{RootSpec, ShippedUse, resolve};

@@ -1,0 +1,106 @@
+//! Makes the catalogue from what lies in the roots: who wins an id, who is shadowed, which paths lead
+//! to the same file.
+//!
+//! Records come by root, inside a root by path. The first with an id wins it. A real file counts once,
+//! at its first place; its other places are aliases. A link never changes where a file stands.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::tree::{Outcome, Record, Tree};
+use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
+use crate::skill::{Digest, Skill, SkillId};
+
+/// A snapshot of the tree. `live` says for each root whether events reach us there.
+pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
+    let stands_in = |root: usize| tree.grounds[root].spec.origin == RootOrigin::Shipped;
+    // The shipped skills stand in only while there is nothing else.
+    let own = tree.records.keys().any(|(root, _)| !stands_in(*root));
+    let counts = |root: usize| !(own && stands_in(root));
+    let roots = tree.grounds.iter().enumerate().map(|(i, ground)| Root {
+        path: ground.spec.path.clone(),
+        label: ground.spec.label.clone(),
+        origin: ground.spec.origin.clone(),
+        state: if counts(i) { ground.state.clone() } else { RootState::Missing },
+        live: live.get(i).copied().unwrap_or(false),
+    });
+    let mut out = Catalogue { generation, roots: roots.collect(), ..Catalogue::default() };
+    let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
+    let mut places: BTreeMap<&Path, &Path> = BTreeMap::new();
+    let mut losers: Vec<(usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
+    for ((root, location), record) in tree.records.iter().filter(|((root, _), _)| counts(*root)) {
+        if let Some(first) = places.get(record.real.as_path()) {
+            let same_as = (*first).to_owned();
+            out.aliases.push(Alias { location: location.clone(), root: *root, same_as });
+            continue;
+        }
+        places.insert(&record.real, location);
+        match &record.outcome {
+            Outcome::Refused(refusal) => out.refused.push((**refusal).clone()),
+            Outcome::Skill(skill) => match winners.get(&skill.id) {
+                None => {
+                    winners.insert(&skill.id, skill);
+                    out.entries.push(Entry { skill: Arc::clone(skill), root: *root });
+                }
+                Some(winner) => losers.push((*root, record, skill, winner)),
+            },
+        }
+    }
+    let mut taken: HashSet<SkillId> = winners.keys().map(|id| (*id).clone()).collect();
+    for (root, record, skill, winner) in losers {
+        out.shadowed.push(Shadowed {
+            skill: under_own_id(record, skill, &mut taken),
+            root,
+            lost: skill.id.clone(),
+            winner: winner.location.clone(),
+            identical: skill.digest == winner.digest,
+        });
+    }
+    for ((root, link), target) in tree.links.iter().filter(|((root, _), _)| counts(*root)) {
+        let below = places.range(target.as_path()..).take_while(|(real, _)| real.starts_with(target));
+        for (real, location) in below {
+            let rest = real.strip_prefix(target).unwrap_or(real);
+            let path: PathBuf = link.join(rest);
+            if path != **location && !tree.records.contains_key(&(*root, path.clone())) {
+                out.aliases.push(Alias { location: path, root: *root, same_as: (*location).to_owned() });
+            }
+        }
+    }
+    let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
+    out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
+    out
+}
+
+/// The loser's record under an id of its own: `id@` + 8 digits of its digest, and where that is taken
+/// (copies of one file) `.` + 6 and more digits of its location's digest.
+fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId>) -> Arc<Skill> {
+    let short = skill.id.shadowed(skill.digest);
+    let mut id = short.clone();
+    if taken.contains(&id) {
+        let place = Digest::of(skill.location.as_os_str().as_encoded_bytes()).to_string();
+        let longer = (6..=place.len()).map(|digits| SkillId::new(format!("{short}.{}", &place[..digits])));
+        id = longer.into_iter().find(|id| !taken.contains(id)).unwrap_or(id);
+    }
+    taken.insert(id.clone());
+    let named = record.loser.get_or_init(|| Arc::new(Skill { id: id.clone(), ..(**skill).clone() }));
+    if named.id == id { Arc::clone(named) } else { Arc::new(Skill { id, ..(**skill).clone() }) }
+}
+
+/// What a new snapshot changed.
+pub(super) fn difference(old: &Catalogue, new: Arc<Catalogue>) -> Change {
+    let before: HashMap<&SkillId, &Arc<Skill>> =
+        old.entries.iter().map(|e| (&e.skill.id, &e.skill)).collect();
+    let after: HashSet<&SkillId> = new.entries.iter().map(|entry| &entry.skill.id).collect();
+    let mut change = Change { catalogue: Arc::clone(&new), ..Change::default() };
+    for entry in &new.entries {
+        match before.get(&entry.skill.id) {
+            None => change.added.push(entry.skill.id.clone()),
+            Some(skill) if Arc::ptr_eq(skill, &entry.skill) || **skill == entry.skill => {}
+            Some(_) => change.changed.push(entry.skill.id.clone()),
+        }
+    }
+    let gone = old.entries.iter().filter(|entry| !after.contains(&entry.skill.id));
+    change.removed = gone.map(|entry| entry.skill.id.clone()).collect();
+    change
+}

@@ -1,0 +1,139 @@
+//! From changed paths to the pieces of the tree that have to be read again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::RootState;
+use super::tree::{Ground, Key, News, Scan, Tree, ground};
+use super::walk::{self, Seen, passes_skipped};
+use crate::skill::is_main_file;
+
+/// Brings the tree up to date with what happened at these paths (as watched). The result is what
+/// reading everything again would give.
+pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>) {
+    revisit_roots(tree, scan);
+    let mut places = BTreeSet::new();
+    for path in paths {
+        images(tree, path, &mut places);
+    }
+    let mut bundles: BTreeSet<Key> = BTreeSet::new();
+    let mut folders: BTreeSet<Key> = BTreeSet::new();
+    for (root, path) in places {
+        if let Some(folder) = tree.enclosing(root, &path) {
+            bundles.insert((root, folder));
+        }
+        match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                folders.insert((root, path));
+            }
+            Ok(metadata) => {
+                tree.forget(root, &path);
+                let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
+                if let (true, Some(parent)) = (main, path.parent()) {
+                    bundles.insert((root, parent.to_owned()));
+                } else if metadata.is_symlink() {
+                    relink(tree, root, &path, scan);
+                }
+            }
+            Err(_) => {
+                tree.forget(root, &path);
+                let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
+                if let (true, Some(parent)) = (main, path.parent()) {
+                    bundles.insert((root, parent.to_owned()));
+                }
+            }
+        }
+    }
+    for (root, folder) in &folders {
+        let inside = |above: &Path| folders.contains(&(*root, above.to_owned()));
+        if !folder.ancestors().skip(1).any(inside) {
+            rescan(tree, *root, folder, scan);
+        }
+    }
+    for (root, folder) in bundles {
+        tree.reread(root, &folder, scan);
+    }
+}
+
+/// Reads a folder again from the top; bundles whose stamp is unchanged are not parsed.
+pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_>) {
+    let known = known_below(tree, root, folder);
+    tree.forget(root, folder);
+    tree.scan(root, folder, &Scan { known: &known, ..*scan }, &mut |_, _| {});
+}
+
+/// What is known of the bundles at and below a folder.
+fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
+    let here = tree.records.range((root, folder.to_owned())..);
+    let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
+    here.map(|((_, path), record)| (path.clone(), (record.stamp, record.outcome.clone()))).collect()
+}
+
+fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
+    match walk::link(path, &tree.fences()) {
+        Some(Seen::Link(link, to)) => {
+            let hidden = tree.skips(&to);
+            tree.take(News::Seen(root, Seen::Link(link, to)));
+            if hidden {
+                tree.scan(root, path, scan, &mut |_, _| {});
+            }
+        }
+        Some(other) => tree.take(News::Seen(root, other)),
+        None => {}
+    }
+}
+
+/// Roots that came, went, or lead elsewhere since they were looked at.
+fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
+    for root in 0..tree.grounds.len() {
+        let Ground { spec, state, real } = &tree.grounds[root];
+        let now = ground(spec.clone());
+        if now.state == *state && now.real == *real {
+            continue;
+        }
+        let path = spec.path.clone();
+        let present = now.state == RootState::Present;
+        tree.grounds[root] = now;
+        tree.forget(root, &path);
+        if present {
+            tree.scan(root, &path, scan, &mut |_, _| {});
+        }
+        // What was a link out of the roots may lead into one now, and the other way round.
+        let links = tree.links.keys().chain(tree.refused_links.keys()).cloned().collect::<Vec<_>>();
+        for (root, link) in links {
+            tree.links.remove(&(root, link.clone()));
+            tree.refused_links.remove(&(root, link.clone()));
+            relink(tree, root, &link, scan);
+        }
+    }
+}
+
+/// The places in the roots that a watched path is: a folder that two roots reach is watched once.
+fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
+    let mounts: Vec<(usize, &Path, &Path)> = tree
+        .grounds
+        .iter()
+        .enumerate()
+        .filter_map(|(root, ground)| Some((root, ground.spec.path.as_path(), ground.real.as_deref()?)))
+        .chain(
+            tree.links
+                .iter()
+                .filter(|(_, to)| tree.skips(to))
+                .map(|((r, l), to)| (*r, l.as_path(), to.as_path())),
+        )
+        .collect();
+    let below = |base: &Path, rest: &Path| {
+        if rest.as_os_str().is_empty() { base.to_owned() } else { base.join(rest) }
+    };
+    for (_, watched, real) in &mounts {
+        let Ok(rest) = path.strip_prefix(watched) else { continue };
+        let real = below(real, rest);
+        for (root, lexical, base) in &mounts {
+            if let Ok(rest) = real.strip_prefix(base)
+                && !passes_skipped(rest)
+            {
+                out.insert((*root, below(lexical, rest)));
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The skills embedded in this program, unpacked to the cache folder where files are needed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, DirEntry, include_dir};
+use sha2::{Digest as _, Sha256};
+
+use super::RootOrigin;
+use super::roots::RootSpec;
+
+static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/skills");
+
+/// Where the embedded skills lie, or will lie, below a cache folder. The folder's name holds a digest
+/// of their content, so that another version never mixes with this one.
+#[must_use]
+pub fn root(cache: &Path) -> RootSpec {
+    let mut hash = Sha256::new();
+    for (path, content) in files() {
+        hash.update(path.to_string_lossy().as_bytes());
+        hash.update([0]);
+        hash.update((content.len() as u64).to_le_bytes());
+        hash.update(content);
+    }
+    let name: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let path = cache.join("shipped").join(name);
+    RootSpec { path, label: "shipped".to_owned(), origin: RootOrigin::Shipped }
+}
+
+/// Unpacks the embedded skills to `target` unless it is there. Atomic: written beside it, then renamed;
+/// of two processes that do so at once, one wins and both find the whole.
+pub fn unpack(target: &Path) -> io::Result<()> {
+    if target.is_dir() {
+        return Ok(());
+    }
+    let parent = target.parent().unwrap_or(target);
+    fs::create_dir_all(parent)?;
+    let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(parent)?;
+    for (path, content) in files() {
+        let path = work.path().join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, content)?;
+        if content.starts_with(b"#!") {
+            make_executable(&path)?;
+        }
+    }
+    match fs::rename(work.path(), target) {
+        Ok(()) => {
+            // The folder has moved away from under its guard; nothing is left to remove.
+            let _ = work.keep();
+            Ok(())
+        }
+        Err(_) if target.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn files() -> Vec<(PathBuf, &'static [u8])> {
+    fn collect(dir: &'static Dir<'_>, out: &mut Vec<(PathBuf, &'static [u8])>) {
+        for entry in dir.entries() {
+            match entry {
+                DirEntry::Dir(dir) => collect(dir, out),
+                DirEntry::File(file) => out.push((file.path().to_owned(), file.contents())),
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect(&SKILLS, &mut out);
+    out.sort();
+    out
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacking_twice_gives_one_whole_folder() {
+        let cache = tempfile::tempdir().unwrap();
+        let root = root(cache.path());
+        unpack(&root.path).unwrap();
+        unpack(&root.path).unwrap();
+        let beside: Vec<_> = fs::read_dir(cache.path().join("shipped")).unwrap().collect();
+        assert_eq!(beside.len(), 1);
+        for (path, content) in files() {
+            assert_eq!(fs::read(root.path.join(&path)).unwrap(), content, "{}", path.display());
+        }
+    }
+}

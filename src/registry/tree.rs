@@ -1,0 +1,317 @@
+//! What lies in the roots right now: a record for each bundle found, the links, the folders. Changed
+//! piece by piece; the catalogue is made from it anew each time.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::RootState;
+use super::roots::RootSpec;
+use super::walk::{self, Seen, main_file, passes_skipped};
+use crate::skill::{Finding, Refusal, RefusalReason, Severity, Skill, SkillId, is_main_file, read_bundle};
+
+/// What tells whether a bundle changed since it was read: size and time of its main file, and the
+/// neighbours that make a tool of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    bytes: u64,
+    modified_ns: u64,
+    scripts: bool,
+    contract: bool,
+}
+
+impl Stamp {
+    fn of(location: &Path) -> Option<Self> {
+        let metadata = fs::metadata(location).ok()?;
+        let folder = location.parent()?;
+        Some(Self {
+            bytes: metadata.len(),
+            modified_ns: nanoseconds(&metadata),
+            scripts: folder.join("scripts").is_dir(),
+            contract: folder.join("skill.yaml").is_file(),
+        })
+    }
+}
+
+fn nanoseconds(metadata: &Metadata) -> u64 {
+    let age = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// What reading a bundle gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Outcome {
+    Skill(Arc<Skill>),
+    Refused(Arc<Refusal>),
+}
+
+/// A bundle that was found and read.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub location: PathBuf,
+    /// The file without links: one real file counts once.
+    pub real: PathBuf,
+    pub stamp: Stamp,
+    pub outcome: Outcome,
+    /// The record under the id that a loser gets, kept so that snapshots share it.
+    pub loser: OnceLock<Arc<Skill>>,
+}
+
+/// Outcomes that are still good if the stamp is, by location.
+pub(super) type Known = HashMap<PathBuf, (Stamp, Outcome)>;
+
+/// A root with what the disk says of it.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub spec: RootSpec,
+    pub state: RootState,
+    /// The folder without links, when it is there.
+    pub real: Option<PathBuf>,
+}
+
+/// Key of everything found: root, then path.
+pub(super) type Key = (usize, PathBuf);
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub grounds: Vec<Ground>,
+    pub records: BTreeMap<Key, Arc<Record>>,
+    /// Links to folders inside of roots, and where they really lead.
+    pub links: BTreeMap<Key, PathBuf>,
+    /// Links that leave.
+    pub refused_links: BTreeMap<Key, Arc<Refusal>>,
+    pub folders: BTreeSet<Key>,
+}
+
+/// What scanning threads report.
+pub(super) enum News {
+    Found,
+    Read(usize, Record),
+    Seen(usize, Seen),
+}
+
+/// What a scan needs beside the tree.
+pub(super) struct Scan<'a> {
+    pub known: &'a Known,
+    pub stop: &'a AtomicBool,
+    pub threads: usize,
+    /// Files that were parsed because nothing known was good any more.
+    pub parsed: &'a AtomicUsize,
+}
+
+impl Tree {
+    /// Looks at the roots themselves.
+    pub fn new(specs: Vec<RootSpec>) -> Self {
+        Self { grounds: specs.into_iter().map(ground).collect(), ..Self::default() }
+    }
+
+    /// Real paths of the roots that are there.
+    pub fn fences(&self) -> Vec<PathBuf> {
+        self.grounds.iter().filter_map(|ground| ground.real.clone()).collect()
+    }
+
+    /// Takes one piece of news in.
+    pub fn take(&mut self, news: News) {
+        match news {
+            News::Found => {}
+            News::Read(root, record) => {
+                self.records.insert((root, record.location.clone()), Arc::new(record));
+            }
+            News::Seen(root, Seen::Folder(path)) => {
+                self.folders.insert((root, path));
+            }
+            News::Seen(root, Seen::Link(path, to)) => {
+                self.links.insert((root, path), to);
+            }
+            News::Seen(root, Seen::Leaves(path, to)) => {
+                let refusal = leaves_root(&path, &to, &self.grounds[root].spec);
+                self.refused_links.insert((root, path), Arc::new(refusal));
+            }
+            News::Seen(_, Seen::Bundle(..)) => {}
+        }
+    }
+
+    /// Walks below `start` in a root and reads what is found, then what links into skipped folders
+    /// lead to. Blocks until all is taken in; `meanwhile` is called after each piece.
+    pub fn scan(
+        &mut self,
+        root: usize,
+        start: &Path,
+        scan: &Scan<'_>,
+        meanwhile: &mut dyn FnMut(&Self, &News),
+    ) {
+        let fences = self.fences();
+        let mut starts = vec![start.to_owned()];
+        let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
+        while let Some(start) = starts.pop() {
+            let Ok(real) = start.canonicalize() else { continue };
+            if !walked.insert(real.clone()) {
+                continue;
+            }
+            let (send, receive) = mpsc::channel();
+            std::thread::scope(|scope| {
+                let (fences, real, start) = (&fences, &real, &start);
+                scope.spawn(move || {
+                    walk::walk(start, real, fences, scan.threads, scan.stop, &|seen| {
+                        report(root, seen, scan, &send)
+                    });
+                    // Dropped here, the channel closes.
+                    drop(send);
+                });
+                for news in receive {
+                    let into_skipped = match &news {
+                        News::Seen(_, Seen::Link(path, to)) => self.skips(to).then(|| path.clone()),
+                        _ => None,
+                    };
+                    meanwhile(self, &news);
+                    self.take(news);
+                    starts.extend(into_skipped);
+                }
+            });
+        }
+    }
+
+    /// Whether a real path inside of the roots lies where no walk comes by.
+    pub fn skips(&self, real: &Path) -> bool {
+        let rests = self.grounds.iter().filter_map(|ground| real.strip_prefix(ground.real.as_ref()?).ok());
+        let mut rests = rests.peekable();
+        rests.peek().is_some() && rests.all(passes_skipped)
+    }
+
+    /// Forgets everything at and below a path.
+    pub fn forget(&mut self, root: usize, path: &Path) {
+        forget(&mut self.records, root, path);
+        forget(&mut self.links, root, path);
+        forget(&mut self.refused_links, root, path);
+        let gone = below(self.folders.range((root, path.to_owned())..), root, path);
+        gone.iter().for_each(|key| {
+            self.folders.remove(key);
+        });
+    }
+
+    /// Reads the bundle in a folder again, whatever is known of it.
+    pub fn reread(&mut self, root: usize, folder: &Path, scan: &Scan<'_>) {
+        let here = self.records.range((root, folder.to_owned())..);
+        let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
+        let stale: Vec<Key> =
+            here.filter(|((_, p), _)| p.parent() == Some(folder)).map(|(k, _)| k.clone()).collect();
+        for key in stale {
+            self.records.remove(&key);
+            self.refused_links.remove(&key);
+        }
+        let Some(main) = main_file(folder) else { return };
+        let Ok(real) = main.canonicalize() else { return };
+        if !self.fences().iter().any(|fence| real.starts_with(fence)) {
+            self.take(News::Seen(root, Seen::Leaves(main, real)));
+        } else if let Some(record) = read(main, real, None) {
+            scan.parsed.fetch_add(1, Ordering::Relaxed);
+            self.take(News::Read(root, record));
+        }
+    }
+
+    /// The nearest folder at or above `path` that is a bundle.
+    pub fn enclosing(&self, root: usize, path: &Path) -> Option<PathBuf> {
+        let top = &self.grounds[root].spec.path;
+        let mut folders = path.ancestors().take_while(|folder| folder.starts_with(top));
+        folders.find(|folder| self.has_bundle(root, folder)).map(Path::to_owned)
+    }
+
+    fn has_bundle(&self, root: usize, folder: &Path) -> bool {
+        // Main files are named `SKILL.md` in any case or `skill.yaml`; nothing outside of this range is one.
+        let from = (root, folder.join("SKILL.MD"));
+        let until = (root, folder.join("skill.yaml"));
+        let mut near = self.records.range(from..=until);
+        near.any(|((_, path), _)| {
+            path.parent() == Some(folder)
+                && path.file_name().and_then(|n| n.to_str()).is_some_and(is_main_file)
+        })
+    }
+}
+
+/// What the disk says of a root.
+pub(super) fn ground(spec: RootSpec) -> Ground {
+    let real = spec.path.canonicalize();
+    let (state, real) = match real {
+        Ok(real) if !real.is_dir() => (RootState::Unreadable("it is a file, not a folder".to_owned()), None),
+        Ok(real) => match fs::read_dir(&real) {
+            Ok(_) => (RootState::Present, Some(real)),
+            Err(error) => (RootState::Unreadable(error.to_string()), None),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => (RootState::Missing, None),
+        Err(error) => (RootState::Unreadable(error.to_string()), None),
+    };
+    Ground { spec, state, real }
+}
+
+fn report(root: usize, seen: Seen, scan: &Scan<'_>, send: &mpsc::Sender<News>) {
+    let news = match seen {
+        Seen::Bundle(location, real) => {
+            // A closed channel means nobody wants to know any more.
+            let _ = send.send(News::Found);
+            let Some(stamp) = Stamp::of(&location) else { return };
+            let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
+            let record = if let Some((_, outcome)) = known {
+                Record { location, real, stamp, outcome: outcome.clone(), loser: OnceLock::new() }
+            } else {
+                scan.parsed.fetch_add(1, Ordering::Relaxed);
+                let Some(record) = read(location, real, Some(stamp)) else { return };
+                record
+            };
+            News::Read(root, record)
+        }
+        other => News::Seen(root, other),
+    };
+    let _ = send.send(news);
+}
+
+/// Reads a bundle. Nothing when the file is gone by now.
+fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record> {
+    // The stamp is taken first: a change while reading makes it stale, never the other way round.
+    let stamp = stamp.or_else(|| Stamp::of(&location))?;
+    let outcome = match read_bundle(&location) {
+        Ok(skill) => Outcome::Skill(Arc::new(skill)),
+        Err(_) if !location.exists() => return None,
+        Err(refusal) => Outcome::Refused(Arc::new(refusal)),
+    };
+    Some(Record { location, real, stamp, outcome, loser: OnceLock::new() })
+}
+
+fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
+    let name = PathBuf::from(path.file_name().unwrap_or_default());
+    let main = name.to_str().is_some_and(is_main_file);
+    let folder = if main { path.parent().unwrap_or(path) } else { path };
+    let id = folder.file_name().unwrap_or_default().to_string_lossy();
+    Refusal {
+        id: SkillId::new(id),
+        location: path.to_owned(),
+        reason: RefusalReason::LeavesRoot,
+        findings: vec![Finding {
+            code: "link-leaves-root".to_owned(),
+            severity: Severity::Error,
+            field: None,
+            file: name,
+            span: None,
+            message: format!("the link leads to {}, out of the root {}", to.display(), root.label),
+            help: "Copy the bundle into the root, or name the folder it leads to as a root of its own"
+                .to_owned(),
+            fixable: false,
+        }],
+    }
+}
+
+fn forget<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
+    let gone = below(map.range((root, path.to_owned())..).map(|(key, _)| key), root, path);
+    gone.iter().for_each(|key| {
+        map.remove(key);
+    });
+}
+
+fn below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> Vec<Key> {
+    keys.take_while(|(r, p)| *r == root && p.starts_with(path)).cloned().collect()
+}

@@ -1,0 +1,189 @@
+//! Finds bundles below a folder: every `SKILL.md` or lone `skill.yaml`, links classified, never a loop.
+//!
+//! Links to folders are not walked through. One that leads into a root is another path to what is read
+//! there anyway; one that leads elsewhere is refused. So a walk ends, and each file is read once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ignore::{WalkBuilder, WalkState};
+
+use crate::skill::is_main_file;
+
+/// Folders that are never looked into: they hold versions, dependencies and build products.
+const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
+
+/// Something a walk comes across.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// A folder that was read.
+    Folder(PathBuf),
+    /// A bundle's main file, and the file that it really is.
+    Bundle(PathBuf, PathBuf),
+    /// A link to a folder, and where it leads: into one of the roots.
+    Link(PathBuf, PathBuf),
+    /// A link to a folder or main file that leads out of all roots, and where to.
+    Leaves(PathBuf, PathBuf),
+}
+
+/// Walks `start` in parallel and hands over what it sees, from several threads. `real` is `start`
+/// without links; `fences` are the real paths of all roots. Raising `stop` ends it early.
+pub(super) fn walk(
+    start: &Path,
+    real: &Path,
+    fences: &[PathBuf],
+    threads: usize,
+    stop: &AtomicBool,
+    see: &(dyn Fn(Seen) + Sync),
+) {
+    let mut builder = WalkBuilder::new(start);
+    builder.standard_filters(false).follow_links(false).threads(threads).filter_entry(|entry| {
+        let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
+    });
+    builder.build_parallel().run(|| {
+        Box::new(|entry| {
+            if stop.load(Ordering::Relaxed) {
+                return WalkState::Quit;
+            }
+            match entry {
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
+                    see(Seen::Folder(entry.into_path()));
+                }
+                Ok(entry) if entry.path_is_symlink() => {
+                    if let Some(seen) = link(entry.path(), fences) {
+                        see(seen);
+                    }
+                }
+                Ok(entry) => {
+                    let named = entry.file_name().to_str().is_some_and(is_main_file);
+                    if named && is_the_main_file(entry.path()) {
+                        let path = entry.into_path();
+                        let real =
+                            path.strip_prefix(start).map_or_else(|_| path.clone(), |rest| real.join(rest));
+                        see(Seen::Bundle(path, real));
+                    }
+                }
+                Err(error) => tracing::warn!("a folder below {} is left out: {error}", start.display()),
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+/// What a link is to us; nothing when it is broken or leads to some other file.
+pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<Seen> {
+    let real = path.canonicalize().ok()?;
+    let inside = fences.iter().any(|fence| real.starts_with(fence));
+    let (at, folder) = (path.to_owned(), real.is_dir());
+    let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
+    match (folder, inside) {
+        (true, true) => Some(Seen::Link(at, real)),
+        (false, true) if main && is_the_main_file(path) => Some(Seen::Bundle(at, real)),
+        (true, false) => Some(Seen::Leaves(at, real)),
+        (false, false) if main => Some(Seen::Leaves(at, real)),
+        (false, _) => None,
+    }
+}
+
+/// Whether a path below a root leads through a folder that is never looked into.
+pub(super) fn passes_skipped(rest: &Path) -> bool {
+    rest.components().any(|part| is_skipped(part.as_os_str().to_str()))
+}
+
+fn is_skipped(name: Option<&str>) -> bool {
+    name.is_some_and(|name| SKIPPED.contains(&name))
+}
+
+/// The main file of a folder: `SKILL.md`, else the same in other case, else `skill.yaml`.
+pub(super) fn main_file(folder: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let rank = |name: &String| (name != "SKILL.md", name == "skill.yaml", name.clone());
+    names.filter(|name| is_main_file(name)).min_by_key(rank).map(|name| folder.join(name))
+}
+
+fn is_the_main_file(path: &Path) -> bool {
+    let exact = path.file_name().is_some_and(|name| name == "SKILL.md");
+    exact || path.parent().and_then(main_file).is_some_and(|main| main == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn write(root: &Path, path: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x").unwrap();
+    }
+
+    fn seen(root: &Path) -> Vec<String> {
+        let out = Mutex::new(Vec::new());
+        let real = root.canonicalize().unwrap();
+        let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
+        walk(root, &real, std::slice::from_ref(&real), 2, &AtomicBool::new(false), &|seen| {
+            let line = match seen {
+                Seen::Folder(_) => return,
+                Seen::Bundle(path, _) => format!("bundle {}", name(&path)),
+                Seen::Link(path, to) => format!("link {} {}", name(&path), name(&to)),
+                Seen::Leaves(path, _) => format!("leaves {}", name(&path)),
+            };
+            out.lock().unwrap().push(line);
+        });
+        let mut out = out.into_inner().unwrap();
+        out.sort();
+        out
+    }
+
+    #[test]
+    fn finds_hidden_and_nested_bundles_and_passes_versions_dependencies_and_builds() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "a/SKILL.md",
+            "a/skill.yaml",
+            "a/inner/deep/SKILL.md",
+            ".claude/skills/b/SKILL.md",
+            "c/skill.md",
+            "d/skill.yaml",
+            "e/README.md",
+            ".git/x/SKILL.md",
+            "node_modules/y/SKILL.md",
+            "target/z/SKILL.md",
+        ] {
+            write(dir.path(), path);
+        }
+        fs::write(dir.path().join(".gitignore"), "a/\n").unwrap();
+        let expected = [
+            ".claude/skills/b/SKILL.md",
+            "a/SKILL.md",
+            "a/inner/deep/SKILL.md",
+            "c/skill.md",
+            "d/skill.yaml",
+        ];
+        assert_eq!(seen(dir.path()), expected.map(|path| format!("bundle {path}")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_told_apart_and_a_loop_ends() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, "a/SKILL.md");
+        write(elsewhere.path(), "out/SKILL.md");
+        fs::create_dir_all(root.join("b")).unwrap();
+        symlink(root, root.join("a/loop")).unwrap();
+        symlink(root.join("a"), root.join("alias")).unwrap();
+        symlink(elsewhere.path().join("out"), root.join("out")).unwrap();
+        symlink(elsewhere.path().join("out/SKILL.md"), root.join("b/SKILL.md")).unwrap();
+        symlink(elsewhere.path().join("out/SKILL.md"), root.join("b/notes.md")).unwrap();
+        symlink(root.join("nowhere"), root.join("broken")).unwrap();
+        let expected =
+            ["bundle a/SKILL.md", "leaves b/SKILL.md", "leaves out", "link a/loop ", "link alias a"];
+        assert_eq!(seen(root), expected);
+    }
+}

@@ -1,0 +1,174 @@
+//! Hears of changes on disk: one watch a folder, for just the folders that a scan read; where the
+//! system cannot tell (network mounts, exhausted watches), a root is left to the poll.
+//!
+//! Single watches instead of recursive ones keep version stores and dependencies out, and make it
+//! known in which folders nothing can be missed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::tree::{Key, Tree};
+use super::worker::Command;
+
+/// File systems whose changes, made elsewhere, cause no events here.
+const SILENT: [&str; 12] = [
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "nfs",
+    "nfs4",
+    "smb3",
+    "vboxsf",
+    "virtiofs",
+];
+
+/// Watches in force.
+pub(super) struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    /// By real path the path that was watched: one folder under two names has one watch.
+    watched: HashMap<PathBuf, PathBuf>,
+    /// For each root whether all of its folders are watched.
+    pub live: Vec<bool>,
+}
+
+impl Watch {
+    /// Nothing is watched yet; `off` never watches.
+    pub fn new(send: Option<Sender<Command>>) -> Self {
+        let watcher = send.and_then(|send| match notify::recommended_watcher(handler(send)) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                tracing::warn!("file events do not work here, folders are polled: {error}");
+                None
+            }
+        });
+        Self { watcher, watched: HashMap::new(), live: Vec::new() }
+    }
+
+    /// Watches the folders of the tree, and above each root that is missing the nearest folder that is
+    /// there. Answers the folders that were not watched before: what happened in them until now may
+    /// have been missed.
+    pub fn update(&mut self, tree: &Tree, mounts: &str) -> Vec<Key> {
+        let Some(watcher) = &mut self.watcher else {
+            self.live = vec![false; tree.grounds.len()];
+            return Vec::new();
+        };
+        let mut wanted: HashMap<PathBuf, Key> = HashMap::new();
+        self.live = tree.grounds.iter().map(|ground| !is_silent(&ground.spec.path, mounts)).collect();
+        for (root, path) in &tree.folders {
+            if self.live[*root] {
+                let real = real_path(tree, *root, path);
+                wanted.entry(real).or_insert_with(|| (*root, path.clone()));
+            }
+        }
+        for (root, ground) in tree.grounds.iter().enumerate() {
+            if ground.real.is_none()
+                && let Some(above) = ground.spec.path.ancestors().find(|dir| dir.is_dir())
+            {
+                let real = above.canonicalize().unwrap_or_else(|_| above.to_owned());
+                wanted.entry(real).or_insert_with(|| (root, above.to_owned()));
+            }
+        }
+        // First those that are gone: a renamed folder keeps its watch, which is then named anew.
+        self.watched.retain(|real, path| {
+            let keep = wanted.get(real).is_some_and(|(_, wanted)| wanted == path);
+            if !keep && !wanted.contains_key(real) {
+                // Fails where the folder itself is gone, and its watch with it.
+                let _ = watcher.unwatch(path);
+            }
+            keep
+        });
+        let mut fresh = Vec::new();
+        for (real, (root, path)) in wanted {
+            if self.watched.contains_key(&real) || !self.live[root] {
+                continue;
+            }
+            match watcher.watch(&path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(real, path.clone());
+                    fresh.push((root, path));
+                }
+                Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
+                Err(error) => {
+                    let label = &tree.grounds[root].spec.label;
+                    tracing::warn!(
+                        "{label} is polled every few seconds, its folders cannot be watched: {error}"
+                    );
+                    self.live[root] = false;
+                }
+            }
+        }
+        fresh.sort();
+        fresh
+    }
+
+    /// Whether some root needs the poll.
+    pub fn polls(&self) -> bool {
+        self.live.iter().any(|live| !live)
+    }
+}
+
+/// The real path of a folder that a walk came to: only links into skipped folders are walked through.
+fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
+    let through = tree.links.iter().find_map(|((r, link), to)| {
+        let rest = (*r == root).then(|| path.strip_prefix(link).ok())??;
+        Some(to.join(rest))
+    });
+    let ground = &tree.grounds[root];
+    through.unwrap_or_else(|| match (&ground.real, path.strip_prefix(&ground.spec.path)) {
+        (Some(real), Ok(rest)) => real.join(rest),
+        _ => path.to_owned(),
+    })
+}
+
+fn handler(send: Sender<Command>) -> impl Fn(notify::Result<Event>) + Send + 'static {
+    move |event| {
+        let command = match event {
+            // Our own reading makes these.
+            Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
+            Ok(event) if event.need_rescan() => Command::Rescan,
+            Ok(event) => Command::Changed(event.paths),
+            Err(error) => {
+                tracing::warn!("file events were lost, all folders are read again: {error}");
+                Command::Rescan
+            }
+        };
+        // A closed channel means the registry is going away.
+        let _ = send.send(command);
+    }
+}
+
+/// Whether a path lies on a file system that tells nothing, by the text of `/proc/self/mountinfo`
+/// (<https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html>).
+fn is_silent(path: &Path, mounts: &str) -> bool {
+    let mount = |line: &'_ str| -> Option<(PathBuf, String)> {
+        let (before, after) = line.split_once(" - ")?;
+        let point = before.split(' ').nth(4)?.replace("\\040", " ");
+        Some((PathBuf::from(point), after.split(' ').next()?.to_owned()))
+    };
+    let over = mounts.lines().filter_map(mount).filter(|(point, _)| path.starts_with(point));
+    let nearest = over.max_by_key(|(point, _)| point.components().count());
+    nearest.is_some_and(|(_, kind)| SILENT.contains(&kind.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_mount_is_polled_and_a_local_one_inside_it_is_not() {
+        let mounts = "22 1 0:20 / / rw - ext4 /dev/sda1 rw\n\
+                      30 22 0:40 / /mnt/team\\040share rw,nosuid shared:5 - nfs4 host:/x rw\n\
+                      31 30 0:41 / /mnt/team\\040share/local rw - tmpfs tmpfs rw\n";
+        assert!(is_silent(Path::new("/mnt/team share/skills"), mounts));
+        assert!(!is_silent(Path::new("/mnt/team share/local/skills"), mounts));
+        assert!(!is_silent(Path::new("/home/ann"), mounts));
+        assert!(!is_silent(Path::new("/home/ann"), ""));
+    }
+}

@@ -1,0 +1,289 @@
+//! The thread behind a registry: scans, follows changes, publishes snapshots.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::{broadcast, watch};
+
+use super::assemble::{assemble, difference};
+use super::live::{RegistryEvent, Settings};
+use super::roots::ShippedUse;
+use super::tree::{Known, News, Scan, Tree};
+use super::watch::Watch;
+use super::{Catalogue, ScanProgress, cache, changes, shipped};
+
+/// How often a snapshot is published while the first scan goes on.
+const PARTIAL: Duration = Duration::from_millis(150);
+/// How often progress is told.
+const PROGRESS: Duration = Duration::from_millis(50);
+/// Quiet for this long, a burst of changes is over.
+const QUIET: Duration = Duration::from_millis(80);
+/// A burst is not waited for longer than this.
+const BURST: Duration = Duration::from_millis(400);
+
+/// What the thread is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Read everything again.
+    Rescan,
+    /// Something happened at these paths.
+    Changed(Vec<PathBuf>),
+    /// The registry is dropped.
+    Stop,
+}
+
+/// What the thread and its registry share.
+pub(super) struct Shared {
+    pub catalogue: RwLock<Arc<Catalogue>>,
+    pub events: broadcast::Sender<RegistryEvent>,
+    pub progress: watch::Sender<ScanProgress>,
+    pub cache: RwLock<String>,
+    pub stop: AtomicBool,
+    pub parsed: AtomicUsize,
+}
+
+impl Shared {
+    pub fn snapshot(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+pub(super) struct Worker {
+    pub settings: Settings,
+    pub shared: Arc<Shared>,
+    pub commands: Receiver<Command>,
+    pub tree: Tree,
+    pub watch: Watch,
+    pub unsaved: bool,
+}
+
+impl Worker {
+    /// Lives until it is told to stop.
+    pub fn run(mut self) {
+        self.first_scan();
+        if self.settings.watch {
+            self.watch_folders();
+        } else {
+            self.watch.live = vec![false; self.tree.grounds.len()];
+        }
+        self.publish();
+        self.save();
+        let mut polled = Instant::now();
+        loop {
+            match self.next(polled) {
+                Ok(Command::Changed(paths)) => self.changed(paths),
+                Ok(Command::Rescan) => self.rescan(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.rescan();
+                    polled = Instant::now();
+                }
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.save();
+    }
+
+    fn next(&self, polled: Instant) -> Result<Command, RecvTimeoutError> {
+        if self.settings.watch && self.watch.polls() {
+            let left = self.settings.poll.saturating_sub(polled.elapsed());
+            return self.commands.recv_timeout(left);
+        }
+        self.commands.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    }
+
+    fn first_scan(&mut self) {
+        let known = self.load();
+        let mut specs = self.settings.roots.clone();
+        let shipped = shipped::root(&self.settings.cache_dir);
+        if self.settings.shipped != ShippedUse::Never {
+            specs.push(shipped.clone());
+        }
+        if self.settings.shipped == ShippedUse::Only {
+            self.unpack();
+        }
+        let mut tree = Tree::new(specs);
+        self.scan_all(&mut tree, &known, true);
+        if self.settings.shipped == ShippedUse::WhenEmpty && tree.records.is_empty() {
+            self.unpack();
+            let last = tree.grounds.len() - 1;
+            tree.grounds[last] = super::tree::ground(shipped);
+            self.scan_root(&mut tree, last, &known, true);
+        }
+        self.unsaved = self.shared.parsed.load(Ordering::Relaxed) > 0 || known.len() != tree.records.len();
+        self.tree = tree;
+        self.publish();
+        self.shared.progress.send_modify(|progress| progress.done = true);
+        let _ = self.shared.events.send(RegistryEvent::Progress(*self.shared.progress.borrow()));
+    }
+
+    fn unpack(&self) {
+        let root = shipped::root(&self.settings.cache_dir);
+        if let Err(error) = shipped::unpack(&root.path) {
+            tracing::error!("the shipped skills cannot be unpacked to {}: {error}", root.path.display());
+        }
+    }
+
+    fn load(&self) -> Known {
+        let loaded = if self.settings.cache {
+            cache::load(&cache::file(&self.settings.cache_dir, &self.settings.roots), &self.settings.build)
+        } else {
+            Err(String::new())
+        };
+        let (known, said) = match loaded {
+            Ok(known) => (known, "used".to_owned()),
+            Err(why) if why.is_empty() => (Known::new(), "off".to_owned()),
+            Err(why) => (Known::new(), format!("rebuilt: {why}")),
+        };
+        tracing::info!("warm-start cache: {said}");
+        *self.shared.cache.write().unwrap_or_else(PoisonError::into_inner) = said;
+        known
+    }
+
+    fn save(&mut self) {
+        if !(self.settings.cache && self.unsaved) {
+            return;
+        }
+        let file = cache::file(&self.settings.cache_dir, &self.settings.roots);
+        match cache::save(&file, &self.settings.build, &self.tree, SystemTime::now()) {
+            Ok(()) => self.unsaved = false,
+            Err(error) => {
+                tracing::warn!("the warm-start cache cannot be written to {}: {error}", file.display())
+            }
+        }
+    }
+
+    fn scan_all(&self, tree: &mut Tree, known: &Known, partly: bool) {
+        for root in 0..tree.grounds.len() {
+            self.scan_root(tree, root, known, partly);
+        }
+    }
+
+    fn scan_root(&self, tree: &mut Tree, root: usize, known: &Known, partly: bool) {
+        if tree.grounds[root].real.is_none() {
+            return;
+        }
+        let shared = &self.shared;
+        let start = tree.grounds[root].spec.path.clone();
+        let mut progress = *shared.progress.borrow();
+        let (mut told, mut published) = (Instant::now(), Instant::now());
+        let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
+        tree.scan(root, &start, &scan, &mut |tree, news| {
+            match news {
+                News::Found => progress.found += 1,
+                News::Read(..) => progress.parsed += 1,
+                News::Seen(..) => {}
+            }
+            if partly && told.elapsed() >= PROGRESS {
+                told = Instant::now();
+                shared.progress.send_replace(progress);
+                let _ = shared.events.send(RegistryEvent::Progress(progress));
+            }
+            if partly && published.elapsed() >= PARTIAL {
+                publish(shared, tree, &[]);
+                published = Instant::now();
+            }
+        });
+        if partly {
+            shared.progress.send_replace(progress);
+        }
+    }
+
+    fn changed(&mut self, paths: Vec<PathBuf>) {
+        let mut paths: BTreeSet<PathBuf> = paths.into_iter().collect();
+        let since = Instant::now();
+        let mut all = false;
+        // An editor's save is a burst of events; it is one change.
+        while since.elapsed() < BURST {
+            match self.commands.recv_timeout(QUIET) {
+                Ok(Command::Changed(more)) => paths.extend(more),
+                Ok(Command::Rescan) => all = true,
+                Ok(Command::Stop) => {
+                    self.shared.stop.store(true, Ordering::Relaxed);
+                    return;
+                }
+                Err(_) => break,
+            }
+        }
+        if all {
+            return self.rescan();
+        }
+        let known = Known::new();
+        let shared = Arc::clone(&self.shared);
+        let scan = Scan { known: &known, stop: &shared.stop, threads: 1, parsed: &shared.parsed };
+        changes::apply(&mut self.tree, &paths, &scan);
+        self.watch_folders();
+        self.unsaved = true;
+        self.publish();
+    }
+
+    /// Watches new folders and reads them once more, until there are no new ones: what happened between
+    /// reading a folder and watching it must not be missed.
+    fn watch_folders(&mut self) {
+        if !self.settings.watch {
+            return;
+        }
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let known = Known::new();
+        let shared = Arc::clone(&self.shared);
+        let scan = Scan { known: &known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
+        for _ in 0..4 {
+            let fresh = self.watch.update(&self.tree, &mounts);
+            let new: BTreeSet<_> = fresh.iter().collect();
+            let tops = fresh.iter().filter(|(root, path)| {
+                let above = path.parent().map(|parent| (*root, parent.to_owned()));
+                !above.is_some_and(|above| new.contains(&above))
+                    && self.tree.folders.contains(&(*root, path.clone()))
+            });
+            let tops: Vec<_> = tops.cloned().collect();
+            if tops.is_empty() || self.shared.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            for (root, path) in tops {
+                changes::rescan(&mut self.tree, root, &path, &scan);
+            }
+        }
+    }
+
+    fn rescan(&mut self) {
+        let records = self.tree.records.values();
+        let known: Known =
+            records.map(|record| (record.location.clone(), (record.stamp, record.outcome.clone()))).collect();
+        let specs = self.tree.grounds.iter().map(|ground| ground.spec.clone()).collect();
+        let mut tree = Tree::new(specs);
+        self.scan_all(&mut tree, &known, false);
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        self.tree = tree;
+        self.unsaved = true;
+        self.watch_folders();
+        self.publish();
+    }
+
+    fn publish(&self) {
+        publish(&self.shared, &self.tree, &self.watch.live);
+    }
+}
+
+/// Makes the tree the present snapshot and tells what changed, if anything did.
+fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
+    let old = shared.snapshot();
+    let mut new = assemble(tree, live, old.generation);
+    if new == *old {
+        return;
+    }
+    new.generation += 1;
+    let new = Arc::new(new);
+    let change = difference(&old, Arc::clone(&new));
+    *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
+    // Nobody may be listening.
+    let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8))
+}
