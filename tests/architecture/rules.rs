@@ -15,7 +15,7 @@ pub struct Room {
 /// The table. Whatever is not in it is forbidden; a new room gets a row here first.
 pub const ROOMS: &[Room] = &[
     Room { name: "skill", rooms: &[], values_of: &[] },
-    Room { name: "registry", rooms: &["skill"], values_of: &[] },
+    Room { name: "registry", rooms: &["skill", "config"], values_of: &[] },
     Room { name: "discovery", rooms: &["registry", "skill"], values_of: &[] },
     Room {
         name: "gateway",
