@@ -1,0 +1,154 @@
+//! The dear half of indexing: one skill's texts become counted stems, pairs, word pieces and a vector.
+//! Pure, and the same on every thread; putting the result into the index is the cheap half.
+
+use std::collections::HashMap;
+
+use super::document::{Document, lines_outside_fences, name_words};
+use super::embedding::{DIM, Embedding};
+use super::field::{self, Counts};
+use super::weights::Limits;
+use super::words::Words;
+
+/// One vector value in the index: 32,767 stands for 1.
+pub(crate) const UNIT: f64 = 32_767.0;
+
+/// A skill, counted.
+#[derive(Debug, Clone)]
+pub(crate) struct Analysis {
+    /// The skill without its headings and body.
+    pub document: Document,
+    /// Whether headings and body were there.
+    pub has_body: bool,
+    /// Distinct stems and how each is written first.
+    pub stems: Vec<(String, String)>,
+    /// Counts by stem (index into `stems`).
+    pub counts: Vec<Counts>,
+    /// Counts by pair of neighbouring content stems.
+    pub pairs: Vec<(u32, u32, Counts)>,
+    /// Stems by field.
+    pub lengths: [u16; field::COUNT],
+    /// Pairs by field.
+    pub pair_lengths: [u16; field::COUNT],
+    /// Distinct word pieces, and whether the name has them.
+    pub pieces: Vec<(u16, bool)>,
+    /// Distinct word pieces of the name.
+    pub name_pieces: Vec<u16>,
+    /// Normalised vector of name and description.
+    pub vector: Box<[i16; DIM]>,
+}
+
+/// Counts one skill.
+pub(crate) fn analyse(mut document: Document, words: &Words, model: Option<&Embedding>, limits: &Limits) -> Analysis {
+    let text = document.text.take();
+    let name = name_words(&document.name);
+    let mut counting = Counting::default();
+    counting.text(0, &name, words);
+    counting.text(1, &document.description, words);
+    for tag in &document.tags {
+        counting.text(2, tag, words);
+    }
+    if let Some(text) = &text {
+        for heading in text.headings.iter().take(limits.headings) {
+            counting.text(3, heading, words);
+        }
+        counting.text(4, &body_text(&text.body, limits.body_chars), words);
+    }
+    let (pieces, name_pieces) = model.map(|m| pieces(m, &document, &name, limits)).unwrap_or_default();
+    let vector = model.map_or([0.0; DIM], |m| m.encode(&format!("{name}. {}", document.description), limits.query_pieces));
+    Analysis {
+        has_body: text.is_some_and(|t| !t.body.trim().is_empty() || !t.headings.is_empty()),
+        pieces,
+        name_pieces,
+        vector: Box::new(vector.map(|v| (v * UNIT).round() as i16)),
+        ..counting.finish(document)
+    }
+}
+
+/// The part of a body that counts: code fences out, then the first `limit` characters.
+fn body_text(body: &str, limit: usize) -> String {
+    let mut out = String::with_capacity(body.len().min(limit * 2));
+    let mut left = limit;
+    for (line, fenced) in lines_outside_fences(body) {
+        if fenced {
+            continue;
+        }
+        for c in line.chars().chain(std::iter::once('\n')) {
+            if left == 0 {
+                return out;
+            }
+            out.push(c);
+            left -= 1;
+        }
+    }
+    out
+}
+
+fn pieces(model: &Embedding, document: &Document, name: &str, limits: &Limits) -> (Vec<(u16, bool)>, Vec<u16>) {
+    let mut name_pieces: Vec<u16> = model.pieces(name, limits.query_pieces).iter().map(|p| p.token).collect();
+    name_pieces.sort_unstable();
+    name_pieces.dedup();
+    let whole = format!("{name}. {} {}", document.description, document.tags.join(" "));
+    let mut all: Vec<u16> = model.pieces(&whole, limits.document_pieces).iter().map(|p| p.token).collect();
+    all.sort_unstable();
+    all.dedup();
+    let all = all.into_iter().map(|t| (t, name_pieces.binary_search(&t).is_ok())).collect();
+    (all, name_pieces)
+}
+
+#[derive(Default)]
+struct Counting {
+    numbers: HashMap<String, u32>,
+    stems: Vec<(String, String)>,
+    counts: Vec<[u16; field::COUNT]>,
+    pairs: HashMap<(u32, u32), [u16; field::COUNT]>,
+    lengths: [u16; field::COUNT],
+    pair_lengths: [u16; field::COUNT],
+}
+
+impl Counting {
+    /// Counts a stretch of text in which neighbours are neighbours.
+    fn text(&mut self, field: usize, text: &str, words: &Words) {
+        let mut before: Option<u32> = None;
+        words.each(text, |word| {
+            let number = self.number(word.stem, word.text);
+            let count = &mut self.counts[number as usize][field];
+            *count = count.saturating_add(1);
+            self.lengths[field] = self.lengths[field].saturating_add(1);
+            if word.stop {
+                return;
+            }
+            if let Some(first) = before {
+                let count = &mut self.pairs.entry((first, number)).or_default()[field];
+                *count = count.saturating_add(1);
+                self.pair_lengths[field] = self.pair_lengths[field].saturating_add(1);
+            }
+            before = Some(number);
+        });
+    }
+
+    fn number(&mut self, stem: String, written: String) -> u32 {
+        if let Some(number) = self.numbers.get(&stem) {
+            return *number;
+        }
+        let number = self.stems.len() as u32;
+        self.stems.push((stem.clone(), written));
+        self.counts.push([0; field::COUNT]);
+        self.numbers.insert(stem, number);
+        number
+    }
+
+    fn finish(self, document: Document) -> Analysis {
+        Analysis {
+            document,
+            has_body: false,
+            stems: self.stems,
+            counts: self.counts.into_iter().map(Counts::pack).collect(),
+            pairs: self.pairs.into_iter().map(|((a, b), c)| (a, b, Counts::pack(c))).collect(),
+            lengths: self.lengths,
+            pair_lengths: self.pair_lengths,
+            pieces: Vec::new(),
+            name_pieces: Vec::new(),
+            vector: Box::new([0; DIM]),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether anything fits: a fitted function of z before rule terms, said as a word.
+
+use super::answer::{Confidence, Fit, Lead};
+use super::weights::Fitted;
+
+/// Confidence from the largest z and the margin to the next (infinite when there is no other).
+pub(crate) fn confidence(fitted: &Fitted, z: f64, margin: f64) -> Confidence {
+    let fit = if z < fitted.fits_from {
+        Fit::None
+    } else if z < fitted.sure_from {
+        Fit::Low
+    } else if z < fitted.high_from {
+        Fit::Medium
+    } else {
+        Fit::High
+    };
+    Confidence {
+        fit,
+        p_fit: sigmoid(fitted.slope * z + fitted.offset),
+        fits_from: fitted.fits_from,
+        sure_from: fitted.sure_from,
+        lead: if margin >= fitted.lead { Lead::Clear } else { Lead::Ambiguous },
+    }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// Slope and offset of σ(α·z + β) by Newton's method on (z, fits) pairs: logistic regression.
+///
+/// Answers `None` when the pairs do not determine it (too few, or perfectly separated).
+#[must_use]
+pub fn fit_confidence(pairs: &[(f64, bool)]) -> Option<(f64, f64)> {
+    let (mut a, mut b) = (0.0, 0.0);
+    for _ in 0..100 {
+        let (mut ga, mut gb, mut haa, mut hab, mut hbb) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for &(z, fits) in pairs {
+            let p = sigmoid(a * z + b);
+            let error = f64::from(u8::from(fits)) - p;
+            let w = p * (1.0 - p);
+            ga += error * z;
+            gb += error;
+            haa += w * z * z;
+            hab += w * z;
+            hbb += w;
+        }
+        let det = haa * hbb - hab * hab;
+        if det.abs() < 1e-12 {
+            return None;
+        }
+        let (da, db) = ((hbb * ga - hab * gb) / det, (haa * gb - hab * ga) / det);
+        a += da;
+        b += db;
+        if da.abs() + db.abs() < 1e-9 {
+            return Some((a, b));
+        }
+    }
+    None
+}
+
+/// The value that a share of the values reaches or passes, e.g. 0.94 for the z that keeps 94 % of them.
+#[must_use]
+pub fn keeps(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let last = ((sorted.len() as f64 * share).ceil() as usize).checked_sub(1)?;
+    sorted.get(last).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FITTED: Fitted =
+        Fitted { slope: 4.0, offset: -6.0, fits_from: 1.2, sure_from: 1.6, high_from: 2.0, lead: 0.3 };
+
+    #[test]
+    fn each_threshold_changes_the_word() {
+        let fit = |z| confidence(&FITTED, z, 1.0).fit;
+        assert_eq!([1.19, 1.2, 1.6, 2.0].map(fit), [Fit::None, Fit::Low, Fit::Medium, Fit::High]);
+        assert!((confidence(&FITTED, 1.5, 1.0).p_fit - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_near_second_makes_it_ambiguous() {
+        assert_eq!(confidence(&FITTED, 2.0, 0.29).lead, Lead::Ambiguous);
+        assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY).lead, Lead::Clear);
+    }
+
+    #[test]
+    fn a_known_curve_is_found_again() {
+        // 100 draws at each z, as many of them fitting as the curve says.
+        let mut pairs = Vec::new();
+        for step in 0..20 {
+            let z = f64::from(step) * 0.15;
+            let fits = (100.0 * sigmoid(4.0 * z - 6.0)).round() as usize;
+            pairs.extend((0..100).map(|i| (z, i < fits)));
+        }
+        let (a, b) = fit_confidence(&pairs).unwrap();
+        assert!((a - 4.0).abs() < 0.15 && (b + 6.0).abs() < 0.2, "{a} {b}");
+        assert_eq!(fit_confidence(&[]), None);
+    }
+
+    #[test]
+    fn a_share_is_kept() {
+        assert_eq!(keeps(&[5.0, 1.0, 2.0, 3.0, 4.0], 0.8), Some(2.0));
+        assert_eq!(keeps(&[], 0.8), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! The static embedding: word pieces, each with a vector whose length is its learned weight.
+
+use std::sync::{Arc, OnceLock};
+
+use half::f16;
+
+/// The table that is part of this program.
+static SHIPPED: &[u8] = include_bytes!("../../assets/embedding/skill-embed-128.bin");
+
+/// Values of a vector.
+pub(crate) const DIM: usize = 128;
+
+/// A model file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the embedding cannot be used: {0}")]
+pub struct EmbeddingError(&'static str);
+
+/// Where a piece of a text came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Index into the table.
+    pub token: u16,
+    /// First byte in the text.
+    pub start: u32,
+    /// Byte after the last.
+    pub end: u32,
+}
+
+/// Tokens and their vectors, read in place.
+#[derive(Debug)]
+pub struct Embedding {
+    bytes: Vec<u8>,
+    shipped: bool,
+    tokens: usize,
+    scales: usize,
+    matrix: usize,
+    offsets: usize,
+    blob: usize,
+}
+
+impl Embedding {
+    /// The table that is part of this program; read once.
+    ///
+    /// # Errors
+    /// When the file in the program is damaged.
+    pub fn shipped() -> Result<Arc<Self>, EmbeddingError> {
+        static ONCE: OnceLock<Result<Arc<Embedding>, EmbeddingError>> = OnceLock::new();
+        ONCE.get_or_init(|| Self::checked(Vec::new(), true).map(Arc::new)).clone()
+    }
+
+    /// Reads a table. Form, little endian: magic `SKEMB01\0`; u32 version (1), n, d; u32 byte offsets of
+    /// scales (n × f16), matrix (n × d × i8), string offsets ((n+1) × u32), string blob; u32 file size.
+    ///
+    /// # Errors
+    /// When the bytes have not that form.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, EmbeddingError> {
+        Self::checked(bytes, false)
+    }
+
+    fn checked(own: Vec<u8>, shipped: bool) -> Result<Self, EmbeddingError> {
+        let bytes = if shipped { SHIPPED } else { &own };
+        if bytes.len() < 64 || &bytes[..8] != b"SKEMB01\0" {
+            return Err(EmbeddingError("it does not start with SKEMB01"));
+        }
+        let word = |at: usize| u32_at(bytes, at) as usize;
+        if word(8) != 1 || word(16) != DIM {
+            return Err(EmbeddingError("its version is not 1 or its vectors have not 128 values"));
+        }
+        let (tokens, scales, matrix, offsets, blob) = (word(12), word(20), word(24), word(28), word(32));
+        if word(36) != bytes.len() {
+            return Err(EmbeddingError("it is cut off"));
+        }
+        if tokens > usize::from(u16::MAX)
+            || scales + tokens * 2 > bytes.len()
+            || matrix + tokens * DIM > bytes.len()
+            || offsets + (tokens + 1) * 4 > bytes.len()
+            || blob > bytes.len()
+        {
+            return Err(EmbeddingError("its parts lie outside of it"));
+        }
+        let ends: Vec<usize> = (0..=tokens).map(|i| word(offsets + i * 4)).collect();
+        if ends.windows(2).any(|w| w[0] > w[1]) || ends.last().is_none_or(|e| blob + e > bytes.len()) {
+            return Err(EmbeddingError("its strings are out of order"));
+        }
+        Ok(Self { shipped, tokens, scales, matrix, offsets, blob, bytes: own })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        if self.shipped { SHIPPED } else { &self.bytes }
+    }
+
+    /// How many tokens there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tokens
+    }
+
+    /// A token's text; later pieces of a word start with `##`.
+    pub(crate) fn text(&self, token: u16) -> &str {
+        std::str::from_utf8(self.token_bytes(usize::from(token))).unwrap_or_default()
+    }
+
+    fn token_bytes(&self, i: usize) -> &[u8] {
+        let bytes = self.bytes();
+        let at = self.offsets + i * 4;
+        let (from, to) = (u32_at(bytes, at) as usize, u32_at(bytes, at + 4) as usize);
+        &bytes[self.blob + from..self.blob + to]
+    }
+
+    /// The token with that very text.
+    pub(crate) fn find(&self, text: &str) -> Option<u16> {
+        let (mut low, mut high) = (0, self.tokens);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.token_bytes(middle).cmp(text.as_bytes()) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return u16::try_from(middle).ok(),
+            }
+        }
+        None
+    }
+
+    /// Adds a token's vector to a sum.
+    pub(crate) fn add(&self, token: u16, sum: &mut [f64; DIM]) {
+        for (s, v) in sum.iter_mut().zip(self.vector(token)) {
+            *s += v;
+        }
+    }
+
+    /// A token's vector: scale times row.
+    pub(crate) fn vector(&self, token: u16) -> impl Iterator<Item = f64> + '_ {
+        let bytes = self.bytes();
+        let i = usize::from(token);
+        let at = self.scales + i * 2;
+        let scale = f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f64();
+        let row = self.matrix + i * DIM;
+        bytes[row..row + DIM].iter().map(move |b| f64::from(b.cast_signed()) * scale)
+    }
+
+    /// Word pieces of a text, at most `limit`: each run of ASCII letters and digits; the whole word if it is
+    /// a token, else its camelCase parts by greedy longest match. A part with a hole gives nothing.
+    pub(crate) fn pieces(&self, text: &str, limit: usize) -> Vec<Piece> {
+        let mut out = Vec::new();
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() && out.len() < limit {
+            if !bytes[at].is_ascii_alphanumeric() {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
+                at += 1;
+            }
+            self.run(text, start, at, &mut out);
+        }
+        out.truncate(limit);
+        out
+    }
+
+    fn run(&self, text: &str, start: usize, end: usize, out: &mut Vec<Piece>) {
+        if let Some(token) = self.find(&text[start..end].to_ascii_lowercase()) {
+            out.push(Piece { token, start: start as u32, end: end as u32 });
+            return;
+        }
+        let bytes = text.as_bytes();
+        let mut from = start;
+        for at in start + 1..=end {
+            let cut = at == end
+                || (bytes[at].is_ascii_uppercase()
+                    && (bytes[at - 1].is_ascii_lowercase()
+                        || (bytes[at - 1].is_ascii_uppercase()
+                            && at + 1 < end
+                            && bytes[at + 1].is_ascii_lowercase())));
+            if cut {
+                self.part(text, from, at, out);
+                from = at;
+            }
+        }
+    }
+
+    fn part(&self, text: &str, start: usize, end: usize, out: &mut Vec<Piece>) {
+        let word = text[start..end].to_ascii_lowercase();
+        let keep = out.len();
+        let mut from = 0;
+        let mut key = String::with_capacity(word.len() + 2);
+        while from < word.len() {
+            let found = (from + 1..=word.len()).rev().find_map(|to| {
+                key.clear();
+                if from > 0 {
+                    key.push_str("##");
+                }
+                key.push_str(&word[from..to]);
+                self.find(&key).map(|token| (token, to))
+            });
+            let Some((token, to)) = found else {
+                out.truncate(keep);
+                return;
+            };
+            out.push(Piece { token, start: (start + from) as u32, end: (start + to) as u32 });
+            from = to;
+        }
+    }
+
+    /// A text's vector: the normalised sum of its pieces; zero when it has none.
+    pub(crate) fn encode(&self, text: &str, limit: usize) -> [f64; DIM] {
+        let mut sum = [0.0; DIM];
+        for piece in self.pieces(text, limit) {
+            self.add(piece.token, &mut sum);
+        }
+        normalise(&mut sum);
+        sum
+    }
+}
+
+/// Scales to length one; a zero vector stays.
+pub(crate) fn normalise(v: &mut [f64; DIM]) {
+    let length = dot(v, v).sqrt();
+    if length > 0.0 {
+        v.iter_mut().for_each(|x| *x /= length);
+    }
+}
+
+/// Inner product.
+pub(crate) fn dot(a: &[f64; DIM], b: &[f64; DIM]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts with the token ids and the first eight values of their vectors as the original gives them.
+    #[derive(serde::Deserialize)]
+    struct Vectors {
+        vectors: Vec<Case>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Case {
+        text: String,
+        ids: Vec<u16>,
+        vec8: Vec<f64>,
+    }
+
+    fn check(json: &str) {
+        let model = Embedding::shipped().unwrap();
+        let cases: Vectors = serde_json::from_str(json).unwrap();
+        assert!(cases.vectors.len() > 3);
+        for case in cases.vectors {
+            let ids: Vec<u16> = model.pieces(&case.text, 256).iter().map(|p| p.token).collect();
+            assert_eq!(ids, case.ids, "{}", case.text);
+            let vector = model.encode(&case.text, 256);
+            for (got, want) in vector.iter().zip(&case.vec8) {
+                assert!((got - want).abs() < 2e-5, "{}: {got} for {want}", case.text);
+            }
+        }
+    }
+
+    #[test]
+    fn known_texts_have_the_pieces_and_vectors_of_the_original() {
+        check(include_str!("../../tests/fixtures/discovery/vectors.json"));
+    }
+
+    #[test]
+    fn all_test_vectors_hold() {
+        match std::env::var_os("SKILLS_TEST_DATA") {
+            Some(dir) => {
+                let path = std::path::Path::new(&dir).join("embedding/test-vectors.json");
+                check(&std::fs::read_to_string(path).unwrap());
+            }
+            None => eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; test vectors of the embedding not checked"),
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_refused_with_a_reason() {
+        let message = |bytes: Vec<u8>| Embedding::parse(bytes).unwrap_err().to_string();
+        assert_eq!(message(vec![0; 80]), "the embedding cannot be used: it does not start with SKEMB01");
+        assert_eq!(message(SHIPPED[..1000].to_vec()), "the embedding cannot be used: it is cut off");
+        let mut bytes = SHIPPED.to_vec();
+        bytes[28..32].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(message(bytes), "the embedding cannot be used: its parts lie outside of it");
+    }
+}

@@ -1,0 +1,68 @@
+//! Ids, names and tags by their plain form, for requests that name a skill.
+
+use std::collections::HashMap;
+
+use super::document::{Document, name_words};
+
+/// Slots by plain id or name, and by plain tag.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Labels {
+    names: HashMap<String, Vec<u32>>,
+    tags: HashMap<String, Vec<u32>>,
+}
+
+/// Lower case, `-`, `_` and `/` as spaces, one space between words.
+pub(crate) fn plain(text: &str) -> String {
+    name_words(text).split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+fn keys(document: &Document) -> (Vec<String>, Vec<String>) {
+    let distinct = |texts: Vec<&str>| {
+        let mut all: Vec<String> = texts.into_iter().map(plain).filter(|t| !t.is_empty()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    (
+        distinct(vec![document.id.as_str(), &document.name]),
+        distinct(document.tags.iter().map(String::as_str).collect()),
+    )
+}
+
+impl Labels {
+    /// Takes a document in.
+    pub fn insert(&mut self, document: &Document, slot: u32) {
+        let (names, tags) = keys(document);
+        for name in names {
+            self.names.entry(name).or_default().push(slot);
+        }
+        for tag in tags {
+            self.tags.entry(tag).or_default().push(slot);
+        }
+    }
+
+    /// Takes a document out.
+    pub fn remove(&mut self, document: &Document, slot: u32) {
+        let (names, tags) = keys(document);
+        for (map, keys) in [(&mut self.names, names), (&mut self.tags, tags)] {
+            for key in keys {
+                if let Some(slots) = map.get_mut(&key) {
+                    slots.retain(|s| *s != slot);
+                    if slots.is_empty() {
+                        map.remove(&key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Slots of skills whose id or name has this plain form.
+    pub fn named(&self, plain: &str) -> &[u32] {
+        self.names.get(plain).map_or(&[], Vec::as_slice)
+    }
+
+    /// Slots of skills with a tag of this plain form.
+    pub fn tagged(&self, plain: &str) -> &[u32] {
+        self.tags.get(plain).map_or(&[], Vec::as_slice)
+    }
+}

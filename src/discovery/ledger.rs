@@ -1,0 +1,65 @@
+//! Addends put under words and signals: the breakdown, which is the score.
+
+use super::answer::{Breakdown, Part, Signal, WordRow};
+use super::link::{Addend, Row};
+use super::reading::Reading;
+
+/// The place of a signal in every array over signals.
+pub(crate) fn column(signal: Signal) -> usize {
+    match signal {
+        Signal::Name => 0,
+        Signal::Description => 1,
+        Signal::Body => 2,
+        Signal::Semantic => 3,
+        Signal::Rule => 4,
+    }
+}
+
+/// Gathers addends under rows: exact matches, words by size, pairs by size, general wording, rules.
+pub(crate) fn breakdown(addends: Vec<Addend>, reading: &Reading) -> Breakdown {
+    let mut rows: Vec<(Row, WordRow)> = Vec::new();
+    let mut signals = [0.0; 5];
+    let mut kept = Vec::with_capacity(addends.len());
+    for addend in addends.into_iter().filter(|a| a.value != 0.0) {
+        let at = rows.iter().position(|(row, _)| *row == addend.row).unwrap_or_else(|| {
+            rows.push((addend.row, empty(addend.row, reading)));
+            rows.len() - 1
+        });
+        let c = column(addend.signal);
+        rows[at].1.by_signal[c] += addend.value;
+        rows[at].1.sum += addend.value;
+        signals[c] += addend.value;
+        kept.push((addend.row, addend));
+    }
+    let class = |row: &Row| match row {
+        Row::Exact => 0,
+        Row::Word(_) => 1,
+        Row::Pair(..) => 2,
+        Row::General => 3,
+        Row::Rules => 4,
+    };
+    rows.sort_by(|(a, x), (b, y)| class(a).cmp(&class(b)).then(y.sum.total_cmp(&x.sum)).then(a.cmp(b)));
+    let parts = kept
+        .into_iter()
+        .map(|(row, a)| Part {
+            word: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),
+            signal: a.signal,
+            kind: a.kind,
+            field: a.field.map(str::to_owned),
+            label: a.label,
+            value: a.value,
+        })
+        .collect();
+    Breakdown { words: rows.into_iter().map(|(_, row)| row).collect(), signals, parts }
+}
+
+fn empty(row: Row, reading: &Reading) -> WordRow {
+    let (label, query_word) = match row {
+        Row::Word(at) => (reading.written(at).to_owned(), Some(at)),
+        Row::Pair(a, b) => (format!("{}+{}", reading.written(a), reading.written(b)), None),
+        Row::General => ("general wording".to_owned(), None),
+        Row::Exact => ("exact".to_owned(), None),
+        Row::Rules => ("rules".to_owned(), None),
+    };
+    WordRow { label, query_word, by_signal: [0.0; 5], sum: 0.0 }
+}

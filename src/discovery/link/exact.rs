@@ -1,0 +1,125 @@
+//! Exact link: the request *is* an id, a name or a tag, or it names a skill (`use the pdf-tables skill`,
+//! `/pdf-tables`, `` `pdf-tables` ``).
+
+use std::collections::HashMap;
+
+use super::super::answer::{PartKind, Signal};
+use super::super::labels::plain;
+use super::super::reading::Reading;
+use super::{Addend, Column, Context, Failure, Link, Row, Scorer, matched};
+
+/// See the module.
+pub(super) struct Exact;
+
+/// Words that make the name before them a name for sure.
+const NOUNS: [&str; 2] = ["skill", "skills"];
+
+struct Prepared<'a> {
+    cx: &'a Context<'a>,
+    found: HashMap<usize, (f64, String)>,
+}
+
+impl Link for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let labels = &cx.index.labels;
+        let weights = &cx.weights.exact;
+        let whole = plain(reading.intent.trim().trim_start_matches(['/', '$', '@']));
+        let mut found = HashMap::new();
+        let mut give = |slots: &[u32], value: f64, label: &str| {
+            for slot in slots {
+                let best = found.entry(*slot as usize).or_insert((value, label.to_owned()));
+                if value > best.0 {
+                    *best = (value, label.to_owned());
+                }
+            }
+        };
+        if !whole.is_empty() {
+            give(labels.named(&whole), weights.whole, &whole);
+            give(labels.tagged(&whole), weights.tag, &whole);
+        }
+        for name in named(&reading.intent) {
+            give(labels.named(&name), weights.named, &name);
+        }
+        if found.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Prepared { cx, found })))
+    }
+}
+
+/// Plain forms of what a request may name: words of several parts as they stand, marked words, and up to
+/// four words before "skill".
+fn named(intent: &str) -> Vec<String> {
+    let raw: Vec<&str> = intent.split_whitespace().collect();
+    let mut out = Vec::new();
+    for (at, word) in raw.iter().enumerate() {
+        let marked = word.starts_with(['/', '$', '@', '`', '"', '\'', '“', '‘']);
+        let bare = trim(word);
+        if marked || several_parts(bare) {
+            out.push(plain(bare));
+        }
+        if NOUNS.contains(&bare.to_lowercase().as_str()) {
+            for from in at.saturating_sub(4)..at {
+                let name = raw[from..at].iter().map(|w| trim(w)).collect::<Vec<_>>().join(" ");
+                out.push(plain(&name));
+            }
+        }
+    }
+    out.retain(|name| !name.is_empty());
+    out
+}
+
+fn trim(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// `pdf-tables`, `pdf_tables`, `pdfTables`: nobody writes these by chance.
+fn several_parts(word: &str) -> bool {
+    word.contains(['-', '_', '/'])
+        || word.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
+}
+
+impl Scorer for Prepared<'_> {
+    fn score(&self) -> Result<Column, Failure> {
+        let mut column = Column::new(self.cx.index.slots());
+        for (slot, (value, _)) in &self.found {
+            column.values[*slot] = *value as f32;
+            column.matched[*slot] = matched::EXACT | matched::CONTENT;
+        }
+        Ok(column)
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<Addend>) {
+        if let Some((value, label)) = self.found.get(&slot) {
+            out.push(Addend {
+                row: Row::Exact,
+                signal: Signal::Rule,
+                kind: PartKind::Exact,
+                field: None,
+                label: label.clone(),
+                value: *value,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_where_they_are_meant() {
+        assert_eq!(named("use the pdf-tables skill")[0], "pdf tables");
+        assert!(named("run the form filler skill, please").contains(&"form filler".to_owned()));
+        assert_eq!(named("try /review on this"), ["review"]);
+        assert!(named("turn the table into a form").is_empty());
+    }
+}

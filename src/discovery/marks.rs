@@ -1,0 +1,94 @@
+//! What counted in a name and a description, as stretches to colour, and the exclusion sentence that
+//! a request touches.
+
+use std::collections::HashSet;
+
+use super::answer::{Mark, Signal};
+use super::embedding::{DIM, Embedding};
+use super::reading::Reading;
+use super::words::Words;
+
+/// Content stems of a request, completions included.
+pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {
+    let mut out = HashSet::new();
+    for read in reading.words.iter().filter(|w| !w.word.stop) {
+        if read.completions.is_empty() {
+            out.insert(read.word.stem.as_str());
+        }
+        out.extend(read.completions.iter().map(|id| written(*id)));
+    }
+    out
+}
+
+/// Stretches of a text whose stems the request has.
+pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: Signal) -> Vec<Mark> {
+    let mut out: Vec<Mark> = Vec::new();
+    words.each(text, |word| {
+        if !stems.contains(word.stem.as_str()) {
+            return;
+        }
+        match out.last_mut() {
+            // Pairs of characters overlap: one stretch.
+            Some(last) if last.end > word.start => last.end = last.end.max(word.end),
+            _ => out.push(Mark { start: word.start, end: word.end, signal }),
+        }
+    });
+    out
+}
+
+/// Words of a text that no stem matched but whose pieces carry at least `share` of its likeness to the
+/// request's direction `query`; at most `limit`, in order of the text.
+pub(crate) fn by_meaning(
+    text: &str,
+    taken: &[Mark],
+    query: &[f64; DIM],
+    model: &Embedding,
+    words: &Words,
+    (share, limit): (f64, usize),
+) -> Vec<Mark> {
+    let mut found: Vec<(f64, u32, u32)> = Vec::new();
+    let mut total = 0.0;
+    for piece in model.pieces(text, usize::MAX) {
+        let value: f64 = model.vector(piece.token).zip(query).map(|(v, q)| v * q).sum();
+        total += value;
+        match found.last_mut() {
+            Some(last) if last.2 == piece.start => {
+                last.0 += value;
+                last.2 = piece.end;
+            }
+            _ => found.push((value, piece.start, piece.end)),
+        }
+    }
+    if total <= 0.0 {
+        return Vec::new();
+    }
+    found.retain(|(value, start, end)| {
+        *value >= share * total
+            && !taken.iter().any(|m| m.start < *end && *start < m.end)
+            && !words.is_stop(&text[*start as usize..*end as usize].to_ascii_lowercase())
+    });
+    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.truncate(limit);
+    found.sort_by_key(|(_, start, _)| *start);
+    found.into_iter().map(|(_, start, end)| Mark { start, end, signal: Signal::Semantic }).collect()
+}
+
+/// The first sentence of a description that says what the skill is not for and has a stem of the request.
+pub(crate) fn exclusion(
+    description: &str,
+    cues: &[String],
+    stems: &HashSet<&str>,
+    words: &Words,
+) -> Option<String> {
+    sentences(description).find_map(|sentence| {
+        let lower = sentence.to_lowercase();
+        let at = cues.iter().filter_map(|cue| lower.find(cue.as_str()).map(|at| at + cue.len())).min()?;
+        let mut touched = false;
+        words.each(lower.get(at..)?, |w| touched |= stems.contains(w.stem.as_str()));
+        touched.then(|| sentence.trim().to_owned())
+    })
+}
+
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['.', ';', '\n', '!', '?', '。', '；']).scan(0, |_, s| Some(s)).filter(|s| !s.trim().is_empty())
+}

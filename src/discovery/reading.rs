@@ -1,0 +1,95 @@
+//! A request as the router reads it: words with their corrections, and the word pieces of the embedding.
+
+use super::answer::{Correction, QueryWord};
+use super::embedding::Embedding;
+use super::vocabulary::StemId;
+use super::words::{Word, Words};
+
+/// A piece of a request and the word it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadPiece {
+    /// The token.
+    pub token: u16,
+    /// Index into [`Reading::words`].
+    pub word: usize,
+}
+
+/// A word of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadWord {
+    /// As read: after a correction its text and stem are those of the correction.
+    pub word: Word,
+    /// How it was read instead, if it was.
+    pub correction: Option<Correction>,
+    /// Stems it may stand for, when it is unfinished.
+    pub completions: Vec<StemId>,
+}
+
+/// A request, read.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    /// As written.
+    pub intent: String,
+    /// Its words.
+    pub words: Vec<ReadWord>,
+    /// Its word pieces; filled by [`Reading::cut`] once the words stand.
+    pub pieces: Vec<ReadPiece>,
+}
+
+impl Reading {
+    /// Splits a request into words.
+    pub fn new(intent: &str, words: &Words) -> Self {
+        let words = words
+            .split(intent)
+            .into_iter()
+            .map(|word| ReadWord { word, correction: None, completions: Vec::new() })
+            .collect();
+        Self { intent: intent.to_owned(), words, pieces: Vec::new() }
+    }
+
+    /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one none.
+    pub fn cut(&mut self, model: &Embedding, limit: usize) {
+        let mut out: Vec<ReadPiece> = Vec::new();
+        for piece in model.pieces(&self.intent, limit) {
+            let at = self.words.partition_point(|w| w.word.end <= piece.start);
+            let Some(read) = self.words.get(at) else { continue };
+            match &read.correction {
+                None => out.push(ReadPiece { token: piece.token, word: at }),
+                Some(Correction::Typo(other)) if out.last().is_none_or(|p| p.word != at) => {
+                    let pieces = model.pieces(other, limit);
+                    out.extend(pieces.iter().map(|p| ReadPiece { token: p.token, word: at }));
+                }
+                Some(_) => {}
+            }
+        }
+        out.truncate(limit);
+        self.pieces = out;
+    }
+
+    /// The word that stands for all words with this one's stem: the first.
+    pub fn row(&self, word: usize) -> usize {
+        let stem = &self.words[word].word.stem;
+        self.words.iter().position(|w| w.word.stem == *stem).unwrap_or(word)
+    }
+
+    /// A word as the person wrote it.
+    pub fn written(&self, word: usize) -> &str {
+        let w = &self.words[word].word;
+        &self.intent[w.start as usize..w.end as usize]
+    }
+
+    /// The words as an answer shows them; `known` tells by word.
+    pub fn shown(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
+        self.words
+            .iter()
+            .enumerate()
+            .map(|(i, w)| QueryWord {
+                start: w.word.start,
+                end: w.word.end,
+                stop: w.word.stop,
+                known: known(i),
+                correction: w.correction.clone(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,192 @@
+//! An immutable piece of the index: for each key the documents that have it. A changed document goes
+//! into a new segment and its old place is marked dead; merging drops the dead.
+
+use super::field::Counts;
+
+/// Documents a segment can hold: they are numbered with 16 bits inside it.
+pub(crate) const CAPACITY: usize = 60_000;
+
+/// What is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(pub u64);
+
+impl Key {
+    /// A stem.
+    pub fn stem(id: u32) -> Self {
+        Self(u64::from(id))
+    }
+
+    /// Two neighbouring content stems.
+    pub fn pair(first: u32, second: u32) -> Self {
+        Self(((u64::from(first) + 1) << 32) | u64::from(second))
+    }
+
+    /// A word piece of the embedding.
+    pub fn piece(token: u16) -> Self {
+        Self((1 << 63) | u64::from(token))
+    }
+}
+
+/// A document of a segment and the counts of the key in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Posting {
+    /// Number inside the segment.
+    pub local: u16,
+    /// How often the key stands in each field; for a word piece 1 when the name has it.
+    pub counts: Counts,
+}
+
+impl Posting {
+    fn pack(self) -> u32 {
+        (u32::from(self.local) << 16) | u32::from(self.counts.0)
+    }
+
+    fn unpack(bits: u32) -> Self {
+        Self { local: (bits >> 16) as u16, counts: Counts(bits as u16) }
+    }
+}
+
+/// Sorted keys with their postings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Segment {
+    pub(super) keys: Vec<u64>,
+    /// Start of each key's postings, and the end of the last.
+    pub(super) starts: Vec<u32>,
+    pub(super) postings: Vec<u32>,
+    /// Slot in the index of each document.
+    pub(super) slots: Vec<u32>,
+    /// How many of them are dead.
+    pub(super) dead: usize,
+}
+
+impl Segment {
+    /// From the entries of some documents, in any order.
+    pub fn build(mut entries: Vec<(Key, Posting)>, slots: Vec<u32>) -> Self {
+        use rayon::slice::ParallelSliceMut as _;
+        if entries.len() > 100_000 {
+            entries.par_sort_unstable_by_key(|(key, posting)| (*key, posting.local));
+        } else {
+            entries.sort_unstable_by_key(|(key, posting)| (*key, posting.local));
+        }
+        let mut out = Self { slots, ..Self::default() };
+        out.postings.reserve_exact(entries.len());
+        for (key, posting) in entries {
+            out.push(key.0, posting);
+        }
+        out.close();
+        out
+    }
+
+    fn push(&mut self, key: u64, posting: Posting) {
+        if self.keys.last() != Some(&key) {
+            self.keys.push(key);
+            self.starts.push(self.postings.len() as u32);
+        }
+        self.postings.push(posting.pack());
+    }
+
+    fn close(&mut self) {
+        self.starts.push(self.postings.len() as u32);
+        self.keys.shrink_to_fit();
+        self.starts.shrink_to_fit();
+    }
+
+    /// Postings of a key, in order of documents.
+    pub fn postings(&self, key: Key) -> impl Iterator<Item = Posting> + '_ {
+        self.range(key).iter().map(|bits| Posting::unpack(*bits))
+    }
+
+    /// How many documents, dead ones included, have a key.
+    pub fn count(&self, key: Key) -> usize {
+        self.range(key).len()
+    }
+
+    fn range(&self, key: Key) -> &[u32] {
+        match self.keys.binary_search(&key.0) {
+            Ok(at) => &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize],
+            Err(_) => &[],
+        }
+    }
+
+    /// The counts of a key in one document.
+    pub fn in_document(&self, key: Key, local: u16) -> Option<Counts> {
+        let range = self.range(key);
+        let at = range.partition_point(|bits| ((bits >> 16) as u16) < local);
+        range.get(at).map(|bits| Posting::unpack(*bits)).filter(|p| p.local == local).map(|p| p.counts)
+    }
+
+    /// The slot of a document.
+    pub fn slot(&self, local: u16) -> usize {
+        self.slots[usize::from(local)] as usize
+    }
+
+    /// How many documents are alive.
+    pub fn alive(&self) -> usize {
+        self.slots.len() - self.dead
+    }
+
+    /// One segment out of several, without the dead. `lives` tells by slot.
+    pub fn merge(parts: &[Self], lives: impl Fn(u32, usize) -> bool) -> Self {
+        let mut out = Self::default();
+        let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());
+        for (which, part) in parts.iter().enumerate() {
+            let mut of_part = Vec::with_capacity(part.slots.len());
+            for slot in &part.slots {
+                if lives(*slot, which) {
+                    of_part.push(u16::try_from(out.slots.len()).ok());
+                    out.slots.push(*slot);
+                } else {
+                    of_part.push(None);
+                }
+            }
+            numbers.push(of_part);
+        }
+        let mut at = vec![0; parts.len()];
+        while let Some(key) = parts.iter().zip(&at).filter_map(|(p, at)| p.keys.get(*at).copied()).min() {
+            for ((part, at), numbers) in parts.iter().zip(&mut at).zip(&numbers) {
+                if part.keys.get(*at) != Some(&key) {
+                    continue;
+                }
+                let range = part.starts[*at] as usize..part.starts[*at + 1] as usize;
+                *at += 1;
+                for bits in &part.postings[range] {
+                    let posting = Posting::unpack(*bits);
+                    if let Some(local) = numbers[usize::from(posting.local)] {
+                        out.push(key, Posting { local, ..posting });
+                    }
+                }
+            }
+        }
+        out.postings.shrink_to_fit();
+        out.close();
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn posting(local: u16, count: u16) -> Posting {
+        Posting { local, counts: Counts(count) }
+    }
+
+    #[test]
+    fn keys_of_stems_pairs_and_pieces_never_meet() {
+        assert!(Key::stem(u32::MAX) < Key::pair(0, 0));
+        assert!(Key::pair(u32::MAX / 2, u32::MAX) < Key::piece(0));
+    }
+
+    #[test]
+    fn merging_drops_the_dead_and_keeps_the_order() {
+        let one = Segment::build(vec![(Key(5), posting(1, 7)), (Key(5), posting(0, 3)), (Key(2), posting(1, 1))], vec![10, 11]);
+        let two = Segment::build(vec![(Key(5), posting(0, 9)), (Key(9), posting(0, 2))], vec![12]);
+        assert_eq!(one.postings(Key(5)).map(|p| p.local).collect::<Vec<_>>(), [0, 1]);
+        let merged = Segment::merge(&[one, two], |slot, _| slot != 10);
+        assert_eq!(merged.slots, [11, 12]);
+        assert_eq!(merged.postings(Key(5)).collect::<Vec<_>>(), [posting(0, 7), posting(1, 9)]);
+        assert_eq!(merged.in_document(Key(9), 1), Some(Counts(2)));
+        assert_eq!(merged.in_document(Key(9), 0), None);
+        assert_eq!(merged.count(Key(7)), 0);
+    }
+}

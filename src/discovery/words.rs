@@ -1,0 +1,205 @@
+//! How a text becomes words and stems: camelCase, `c++` and `c#`, apostrophes, stop words, Snowball
+//! English, and pairs of characters for scripts that write without spaces.
+
+use std::collections::HashSet;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// One word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// First byte in the text.
+    pub start: u32,
+    /// Byte after the last.
+    pub end: u32,
+    /// Lower case, without apostrophes: `sheets`, `csharp`, `表格`.
+    pub text: String,
+    /// What the index knows it by: `sheet`, `csharp`, `表格`.
+    pub stem: String,
+    /// Whether it says little.
+    pub stop: bool,
+}
+
+/// Splits texts into words. Cheap to share between threads.
+pub(crate) struct Words {
+    stemmer: Stemmer,
+    stops: HashSet<String>,
+}
+
+impl Words {
+    /// With these stop words.
+    pub fn new(stops: HashSet<String>) -> Self {
+        Self { stemmer: Stemmer::create(Algorithm::English), stops }
+    }
+
+    /// Whether a lower-case word says little.
+    pub fn is_stop(&self, word: &str) -> bool {
+        self.stops.contains(word)
+    }
+
+    /// The stem of a lower-case word.
+    pub fn stem(&self, word: &str) -> String {
+        self.stemmer.stem(word).into_owned()
+    }
+
+    /// All words of a text, in order.
+    pub fn split(&self, text: &str) -> Vec<Word> {
+        let mut out = Vec::new();
+        self.each(text, |word| out.push(word));
+        out
+    }
+
+    /// Hands each word of a text to `take`, in order.
+    pub fn each(&self, text: &str, mut take: impl FnMut(Word)) {
+        let mut chars = text.char_indices().peekable();
+        while let Some((start, first)) = chars.next() {
+            if is_unspaced(first) {
+                let mut end = start + first.len_utf8();
+                while let Some(&(at, c)) = chars.peek() {
+                    if !is_unspaced(c) {
+                        break;
+                    }
+                    end = at + c.len_utf8();
+                    chars.next();
+                }
+                pairs(text, start, end, &mut take);
+                continue;
+            }
+            if !first.is_alphanumeric() {
+                continue;
+            }
+            // A run of letters and digits up to a camelCase border.
+            let mut end = start + first.len_utf8();
+            let (mut before, mut last) = (None::<char>, first);
+            while let Some(&(at, c)) = chars.peek() {
+                if !c.is_alphanumeric() && !is_mark(c) || is_unspaced(c) {
+                    break;
+                }
+                let next = text[at + c.len_utf8()..].chars().next();
+                if border(before, last, c, next) {
+                    break;
+                }
+                end = at + c.len_utf8();
+                (before, last) = (Some(last), c);
+                chars.next();
+            }
+            let rest = &text[end..];
+            let letter = text[start..end].to_lowercase();
+            let named = match (letter.as_str(), rest) {
+                ("c", r) if r.starts_with("++") => Some(("cpp", 2)),
+                ("c", r) if r.starts_with('#') => Some(("csharp", 1)),
+                ("f", r) if r.starts_with('#') => Some(("fsharp", 1)),
+                _ => None,
+            };
+            if let Some((name, extra)) = named {
+                for _ in 0..extra {
+                    chars.next();
+                }
+                let (start, end) = (start as u32, (end + extra) as u32);
+                take(Word { start, end, text: name.to_owned(), stem: name.to_owned(), stop: false });
+                continue;
+            }
+            // An apostrophe tail: `user's`, `don't`, `I'm`.
+            let mut tail = 0;
+            if let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) {
+                let letters: usize =
+                    rest[mark.len_utf8()..].chars().take_while(|c| c.is_alphabetic()).map(char::len_utf8).sum();
+                if letters > 0 {
+                    tail = mark.len_utf8() + letters;
+                }
+            }
+            let whole = text[start..end + tail].to_lowercase().replace('’', "'");
+            let stop = self.stops.contains(&whole);
+            let cut = whole.strip_suffix("'s").unwrap_or(&whole);
+            let stop = stop || self.stops.contains(cut);
+            let plain: String = cut.chars().filter(|c| *c != '\'').collect();
+            let stem = self.stem(&plain);
+            take(Word { start: start as u32, end: (end + tail) as u32, text: plain, stem, stop });
+            let until = end + tail;
+            while chars.peek().is_some_and(|&(at, _)| at < until) {
+                chars.next();
+            }
+        }
+    }
+}
+
+/// A combining mark inside a word (accents, Indic vowel signs) that `is_alphanumeric` leaves out.
+fn is_mark(c: char) -> bool {
+    matches!(u32::from(c), 0x0300..=0x036F | 0x0900..=0x0903 | 0x093A..=0x094F | 0x0E31..=0x0E4E | 0x064B..=0x065F)
+}
+
+/// `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
+fn border(before: Option<char>, last: char, c: char, next: Option<char>) -> bool {
+    let _ = before;
+    if !c.is_ascii_uppercase() {
+        return false;
+    }
+    last.is_ascii_lowercase() || (last.is_ascii_uppercase() && next.is_some_and(|n| n.is_ascii_lowercase()))
+}
+
+/// Scripts written without spaces between words: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer, Burmese.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF
+        | 0xAC00..=0xD7AF | 0x1100..=0x11FF | 0xFF66..=0xFF9F | 0x0E00..=0x0EFF | 0x1000..=0x109F
+        | 0x1780..=0x17FF | 0x20000..=0x3FFFF)
+}
+
+/// A run without spaces as overlapping pairs of characters; a single one by itself.
+fn pairs(text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
+    let run = &text[start..end];
+    let ends: Vec<(usize, usize)> =
+        run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
+    let mut give = |from: usize, to: usize| {
+        let piece = text[from..to].to_owned();
+        take(Word { start: from as u32, end: to as u32, stem: piece.clone(), text: piece, stop: false });
+    };
+    if let [(from, to)] = ends[..] {
+        give(from, to);
+    }
+    for pair in ends.windows(2) {
+        give(pair[0].0, pair[1].1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let stops = ["the", "i'm", "don't", "my"].map(str::to_owned);
+        Words::new(stops.into())
+            .split(text)
+            .into_iter()
+            .map(|w| {
+                assert!(text.is_char_boundary(w.start as usize) && text.is_char_boundary(w.end as usize));
+                format!("{}/{}{}", &text[w.start as usize..w.end as usize], w.stem, if w.stop { "!" } else { "" })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn camel_case_falls_apart_and_spans_stay_true() {
+        assert_eq!(words("parseJSONFile from YouTube"), ["parse/pars", "JSON/json", "File/file", "from/from", "You/you", "Tube/tube"]);
+    }
+
+    #[test]
+    fn languages_with_signs_keep_a_name() {
+        assert_eq!(words("C++ and C#, f#."), ["C++/cpp", "and/and", "C#/csharp", "f#/fsharp"]);
+    }
+
+    #[test]
+    fn apostrophes_go_after_the_stop_list_was_asked() {
+        assert_eq!(words("I’m on the user's team, don't"), ["I’m/im!", "on/on", "the/the!", "user's/user", "team/team", "don't/dont!"]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_give_pairs() {
+        assert_eq!(words("PDF表格提取 x字"), ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]);
+    }
+
+    #[test]
+    fn accents_and_other_alphabets_stay_whole() {
+        assert_eq!(words("São Paulo, отчёт"), ["São/são", "Paulo/paulo", "отчёт/отчёт"]);
+    }
+}
