@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::document::{Document, lines_outside_fences, name_words};
+use super::document::{Document, name_words};
 use super::embedding::{DIM, Embedding};
 use super::field::{self, Counts};
 use super::weights::Limits;
@@ -18,6 +18,8 @@ pub(crate) struct Analysis {
     /// The skill without its headings and body.
     pub document: Document,
     /// Whether headings and body were there.
+    pub read: bool,
+    /// Whether there was any text in them.
     pub has_body: bool,
     /// Distinct stems and how each is written first.
     pub stems: Vec<(String, String)>,
@@ -38,7 +40,12 @@ pub(crate) struct Analysis {
 }
 
 /// Counts one skill.
-pub(crate) fn analyse(mut document: Document, words: &Words, model: Option<&Embedding>, limits: &Limits) -> Analysis {
+pub(crate) fn analyse(
+    mut document: Document,
+    words: &Words,
+    model: Option<&Embedding>,
+    limits: &Limits,
+) -> Analysis {
     let text = document.text.take();
     let name = name_words(&document.name);
     let mut counting = Counting::default();
@@ -51,11 +58,14 @@ pub(crate) fn analyse(mut document: Document, words: &Words, model: Option<&Embe
         for heading in text.headings.iter().take(limits.headings) {
             counting.text(3, heading, words);
         }
-        counting.text(4, &body_text(&text.body, limits.body_chars), words);
+        let end = text.body.char_indices().nth(limits.body_chars).map_or(text.body.len(), |(at, _)| at);
+        counting.text(4, &text.body[..end], words);
     }
     let (pieces, name_pieces) = model.map(|m| pieces(m, &document, &name, limits)).unwrap_or_default();
-    let vector = model.map_or([0.0; DIM], |m| m.encode(&format!("{name}. {}", document.description), limits.query_pieces));
+    let vector = model
+        .map_or([0.0; DIM], |m| m.encode(&format!("{name}. {}", document.description), limits.query_pieces));
     Analysis {
+        read: text.is_some(),
         has_body: text.is_some_and(|t| !t.body.trim().is_empty() || !t.headings.is_empty()),
         pieces,
         name_pieces,
@@ -64,26 +74,12 @@ pub(crate) fn analyse(mut document: Document, words: &Words, model: Option<&Embe
     }
 }
 
-/// The part of a body that counts: code fences out, then the first `limit` characters.
-fn body_text(body: &str, limit: usize) -> String {
-    let mut out = String::with_capacity(body.len().min(limit * 2));
-    let mut left = limit;
-    for (line, fenced) in lines_outside_fences(body) {
-        if fenced {
-            continue;
-        }
-        for c in line.chars().chain(std::iter::once('\n')) {
-            if left == 0 {
-                return out;
-            }
-            out.push(c);
-            left -= 1;
-        }
-    }
-    out
-}
-
-fn pieces(model: &Embedding, document: &Document, name: &str, limits: &Limits) -> (Vec<(u16, bool)>, Vec<u16>) {
+fn pieces(
+    model: &Embedding,
+    document: &Document,
+    name: &str,
+    limits: &Limits,
+) -> (Vec<(u16, bool)>, Vec<u16>) {
     let mut name_pieces: Vec<u16> = model.pieces(name, limits.query_pieces).iter().map(|p| p.token).collect();
     name_pieces.sort_unstable();
     name_pieces.dedup();
@@ -140,6 +136,7 @@ impl Counting {
     fn finish(self, document: Document) -> Analysis {
         Analysis {
             document,
+            read: false,
             has_body: false,
             stems: self.stems,
             counts: self.counts.into_iter().map(Counts::pack).collect(),

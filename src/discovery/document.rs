@@ -2,16 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{AttachTarget, Digest, EffectMode, Invocation, Role, Skill, SkillId, Status};
-
-/// Headings and body of a skill; only their statistics stay in the index.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct BodyText {
-    /// Markdown headings, without their signs.
-    pub headings: Vec<String>,
-    /// The body, code fences in or out (they do not count).
-    pub body: String,
-}
+use crate::skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role, Skill, SkillId, Status};
 
 /// One skill as the router takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +15,9 @@ pub struct Document {
     pub description: String,
     /// Tags.
     pub tags: Vec<String>,
-    /// Headings and body; `None` while they have not been read.
-    pub text: Option<BodyText>,
+    /// Headings and body; `None` while they have not been read. Only their statistics stay in the index.
+    #[serde(skip)]
+    pub text: Option<IndexText>,
     /// Place in an answer.
     pub role: Role,
     /// How it may be invoked.
@@ -66,7 +58,7 @@ impl Document {
 
     /// From a record, and its headings and body where they have been read.
     #[must_use]
-    pub fn from_skill(skill: &Skill, text: Option<BodyText>) -> Self {
+    pub fn from_skill(skill: &Skill, text: Option<IndexText>) -> Self {
         Self {
             id: skill.id.clone(),
             name: skill.name.clone(),
@@ -113,51 +105,9 @@ pub(crate) fn name_words(name: &str) -> String {
     name.replace(['-', '_', '/'], " ")
 }
 
-/// Splits Markdown into its headings (`#` to `####`, outside of fences) and the text itself.
-#[must_use]
-pub fn split_markdown(markdown: &str) -> BodyText {
-    let mut headings = Vec::new();
-    for (line, fenced) in lines_outside_fences(markdown) {
-        let signs = line.bytes().take_while(|b| *b == b'#').count();
-        if !fenced && (1..=4).contains(&signs) {
-            let text = line[signs..].trim().trim_end_matches('#').trim_end();
-            if !text.is_empty() && line.as_bytes().get(signs).is_some_and(u8::is_ascii_whitespace) {
-                headings.push(text.to_owned());
-            }
-        }
-    }
-    BodyText { headings, body: markdown.to_owned() }
-}
-
-/// Each line with whether it belongs to a code fence (its marks included).
-pub(crate) fn lines_outside_fences(text: &str) -> impl Iterator<Item = (&str, bool)> {
-    let mut open: Option<&str> = None;
-    text.lines().map(move |line| {
-        let trimmed = line.trim_start();
-        let mark = ["```", "~~~"].into_iter().find(|m| trimmed.starts_with(m));
-        match (open, mark) {
-            (None, Some(m)) => {
-                open = Some(m);
-                (line, true)
-            }
-            (Some(o), Some(m)) if o == m => {
-                open = None;
-                (line, true)
-            }
-            (o, _) => (line, o.is_some()),
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headings_in_code_are_none() {
-        let text = "# Tables\ntext\n```sh\n# a comment\n```\n## When to use ##\n#no space\n##### too deep\n";
-        assert_eq!(split_markdown(text).headings, ["Tables", "When to use"]);
-    }
 
     #[test]
     fn a_changed_fact_or_a_missing_digest_is_not_the_same() {

@@ -273,7 +273,9 @@ mod tests {
                 let path = std::path::Path::new(&dir).join("embedding/test-vectors.json");
                 check(&std::fs::read_to_string(path).unwrap());
             }
-            None => eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; test vectors of the embedding not checked"),
+            None => {
+                eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; test vectors of the embedding not checked")
+            }
         }
     }
 

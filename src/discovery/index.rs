@@ -21,7 +21,9 @@ const FAN: usize = 8;
 pub(crate) struct Entry {
     /// The skill, without headings and body.
     pub document: Document,
-    /// Whether headings and body are in.
+    /// Whether headings and body have been read.
+    pub read: bool,
+    /// Whether there was any text in them.
     pub has_body: bool,
     /// Stems by field.
     pub lengths: [u16; field::COUNT],
@@ -38,6 +40,7 @@ pub(crate) struct Entry {
 struct Sums {
     documents: usize,
     bodies: usize,
+    read: usize,
     lengths: [u64; field::COUNT],
     filled: [u64; field::COUNT],
     pair_lengths: [u64; field::COUNT],
@@ -82,6 +85,7 @@ impl Default for Index {
         let sums = Sums {
             documents: 0,
             bodies: 0,
+            read: 0,
             lengths: [0; field::COUNT],
             filled: [0; field::COUNT],
             pair_lengths: [0; field::COUNT],
@@ -110,9 +114,14 @@ impl Index {
         self.sums.documents
     }
 
-    /// How many of them have headings and body in.
+    /// How many of them have a body with any text.
     pub fn bodies(&self) -> usize {
         self.sums.bodies
+    }
+
+    /// How many of them have headings and body still to be read.
+    pub fn unread(&self) -> usize {
+        self.sums.documents - self.sums.read
     }
 
     /// How many slots there are, empty ones included.
@@ -243,13 +252,20 @@ impl Index {
             let ids: Vec<u32> = analysis.stems.iter().map(|(s, w)| self.vocabulary.intern(s, w)).collect();
             let posting = |counts| Posting { local, counts };
             entries.extend(ids.iter().zip(&analysis.counts).map(|(id, c)| (Key::stem(*id), posting(*c))));
-            entries.extend(analysis.pairs.iter().map(|(a, b, c)| {
-                (Key::pair(ids[*a as usize], ids[*b as usize]), posting(*c))
-            }));
+            entries.extend(
+                analysis
+                    .pairs
+                    .iter()
+                    .map(|(a, b, c)| (Key::pair(ids[*a as usize], ids[*b as usize]), posting(*c))),
+            );
             entries.extend(analysis.pieces.iter().map(|(token, in_name)| {
-                (Key::piece(*token), posting(Counts::pack(if *in_name { [1, 1, 0, 0, 0] } else { [0, 1, 0, 0, 0] })))
+                (
+                    Key::piece(*token),
+                    posting(Counts::pack(if *in_name { [1, 1, 0, 0, 0] } else { [0, 1, 0, 0, 0] })),
+                )
             }));
             let entry = Entry {
+                read: analysis.read,
                 has_body: analysis.has_body,
                 lengths: analysis.lengths,
                 pair_lengths: analysis.pair_lengths,
@@ -277,7 +293,9 @@ impl Index {
             let rotten = self.segments.iter().find(|(_, s)| s.dead * 2 > s.slots.len()).map(|(n, _)| *n);
             let chosen: Vec<u32> = match (crowded, rotten) {
                 (_, Some(number)) => vec![number],
-                (Some(t), None) => self.segments.iter().filter(|(_, s)| tier(s) == t).map(|(n, _)| *n).collect(),
+                (Some(t), None) => {
+                    self.segments.iter().filter(|(_, s)| tier(s) == t).map(|(n, _)| *n).collect()
+                }
                 (None, None) => return,
             };
             let (parts, rest): (Vec<_>, Vec<_>) =
@@ -361,9 +379,11 @@ impl Index {
 impl Sums {
     fn apply(&mut self, entry: &Entry, vector: &[i16; DIM], add: bool) {
         let sign = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
-        let count = |sum: &mut usize, n: bool| *sum = if add { *sum + usize::from(n) } else { *sum - usize::from(n) };
+        let count =
+            |sum: &mut usize, n: bool| *sum = if add { *sum + usize::from(n) } else { *sum - usize::from(n) };
         count(&mut self.documents, true);
         count(&mut self.bodies, entry.has_body);
+        count(&mut self.read, entry.read);
         count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
         for f in 0..field::COUNT {
             sign(&mut self.lengths[f], u64::from(entry.lengths[f]));

@@ -90,5 +90,7 @@ pub(crate) fn exclusion(
 }
 
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['.', ';', '\n', '!', '?', '。', '；']).scan(0, |_, s| Some(s)).filter(|s| !s.trim().is_empty())
+    text.split_inclusive(['.', ';', '\n', '!', '?', '。', '；'])
+        .scan(0, |_, s| Some(s))
+        .filter(|s| !s.trim().is_empty())
 }

@@ -1,11 +1,46 @@
 //! Which skill fits a request, and why: the chain of links, the index, the score and its
 //! breakdown, policies, confidence, golden sets. No I/O beside its model file.
+//!
+//! A request goes through [`Router::discover`]: its words are read (`reading`), every link of the chain
+//! (`link`) gives each skill an addend, candidates are put in order (`sorting`), and the best are
+//! explained addend by addend (`ledger`, `hit`). All numbers stand in `assets/ranker/weights.yaml`.
 
+mod analysis;
 mod answer;
+mod body_lines;
+mod confidence;
+mod document;
+mod embedding;
+mod field;
+mod hit;
+mod index;
+mod labels;
+mod ledger;
+mod link;
+mod marks;
+mod ranking;
+mod reading;
+mod reason;
 mod request;
+mod router;
+mod rules;
+mod segment;
+mod sorting;
+mod vocabulary;
+mod weights;
+mod words;
 
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit,
     Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, SignalSums, WordRow,
 };
+pub use confidence::{fit_confidence, keeps};
+pub use document::Document;
+pub use embedding::{Embedding, EmbeddingError};
+pub use link::link_names;
 pub use request::{Policy, Request};
+pub use router::{RequestError, Router, UnknownLink};
+pub use weights::{
+    Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms, Rules, Semantic,
+    StatusTerms, Typo, Weights, WeightsError,
+};

@@ -73,7 +73,10 @@ pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             words.truncate(NAMED);
             words.sort_by_key(|(_, word)| *word);
-            format!("{subject} {}", listed(&words.iter().map(|(_, w)| reading.written(*w)).collect::<Vec<_>>()))
+            format!(
+                "{subject} {}",
+                listed(&words.iter().map(|(_, w)| reading.written(*w)).collect::<Vec<_>>())
+            )
         })
         .collect();
     if let Some(near) = meaning(breakdown, reading, &places) {
@@ -88,7 +91,11 @@ pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
         let some: Vec<&str> = unknown.into_iter().take(NAMED).collect();
         clauses.push(format!("it lacks {}", listed(&some)));
     }
-    if clauses.is_empty() { "it shares only common words with the request".to_owned() } else { clauses.join("; ") }
+    if clauses.is_empty() {
+        "it shares only common words with the request".to_owned()
+    } else {
+        clauses.join("; ")
+    }
 }
 
 /// What meaning adds beyond words in common.
@@ -121,7 +128,11 @@ fn meaning(
     }
     let near: Vec<&str> =
         words.iter().filter(|(_, w)| !places.contains_key(w)).map(|(_, w)| reading.written(*w)).collect();
-    Some(if near.is_empty() { "near in meaning".to_owned() } else { format!("near in meaning to {}", listed(&near)) })
+    Some(if near.is_empty() {
+        "near in meaning".to_owned()
+    } else {
+        format!("near in meaning to {}", listed(&near))
+    })
 }
 
 /// `“a”, “b” and “c”`.

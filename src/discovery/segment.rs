@@ -174,12 +174,15 @@ mod tests {
     #[test]
     fn keys_of_stems_pairs_and_pieces_never_meet() {
         assert!(Key::stem(u32::MAX) < Key::pair(0, 0));
-        assert!(Key::pair(u32::MAX / 2, u32::MAX) < Key::piece(0));
+        assert!(Key::pair(1 << 30, u32::MAX) < Key::piece(0));
     }
 
     #[test]
     fn merging_drops_the_dead_and_keeps_the_order() {
-        let one = Segment::build(vec![(Key(5), posting(1, 7)), (Key(5), posting(0, 3)), (Key(2), posting(1, 1))], vec![10, 11]);
+        let one = Segment::build(
+            vec![(Key(5), posting(1, 7)), (Key(5), posting(0, 3)), (Key(2), posting(1, 1))],
+            vec![10, 11],
+        );
         let two = Segment::build(vec![(Key(5), posting(0, 9)), (Key(9), posting(0, 2))], vec![12]);
         assert_eq!(one.postings(Key(5)).map(|p| p.local).collect::<Vec<_>>(), [0, 1]);
         let merged = Segment::merge(&[one, two], |slot, _| slot != 10);

@@ -113,7 +113,8 @@ impl Vocabulary {
     pub fn from_parts(text: String, ends: Vec<(u32, u32)>) -> Option<Self> {
         let mut last = 0;
         for &(a, b) in &ends {
-            let fits = last <= a && a <= b && text.is_char_boundary(a as usize) && text.is_char_boundary(b as usize);
+            let fits =
+                last <= a && a <= b && text.is_char_boundary(a as usize) && text.is_char_boundary(b as usize);
             if !fits {
                 return None;
             }
@@ -128,7 +129,8 @@ impl Vocabulary {
 
 /// FNV-1a, folded.
 fn hash(text: &str) -> u64 {
-    let h = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let h =
+        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     h ^ (h >> 29)
 }
 

@@ -184,6 +184,10 @@ pub struct Completion {
 pub struct Semantic {
     /// Time it may take, milliseconds.
     pub budget_ms: u64,
+    /// Share of the likeness that marks a word of a description.
+    pub mark_share: f64,
+    /// Words marked at most.
+    pub marks: usize,
 }
 
 /// How much of a text counts.
@@ -231,6 +235,8 @@ pub struct Weights {
     pub completion: Completion,
     /// The semantic link.
     pub semantic: Semantic,
+    /// What makes a sentence an exclusion, lower case.
+    pub exclusion_cues: Vec<String>,
     /// Limits of texts.
     pub limits: Limits,
     /// Words that say little, as written (lower case, apostrophes in).
@@ -273,13 +279,20 @@ impl Weights {
             }
         }
         need(self.saturation > 0.0, "saturation", self.saturation, "above 0")?;
-        need((0.0..=1.0).contains(&self.stop_word_weight), "stop_word_weight", self.stop_word_weight, "0 to 1")?;
+        need(
+            (0.0..=1.0).contains(&self.stop_word_weight),
+            "stop_word_weight",
+            self.stop_word_weight,
+            "0 to 1",
+        )?;
         need((0.0..=1.0).contains(&self.centring), "centring", self.centring, "0 to 1")?;
         let r = &self.rules;
-        for term in [r.role.procedure, r.role.utility, r.role.sidecar]
-            .into_iter()
-            .chain([r.status.stable, r.status.experimental, r.status.other, r.read_only])
-        {
+        for term in [r.role.procedure, r.role.utility, r.role.sidecar].into_iter().chain([
+            r.status.stable,
+            r.status.experimental,
+            r.status.other,
+            r.read_only,
+        ]) {
             need((0.0..=0.1).contains(&term), "rules.*", term, "0 to 0.1")?;
         }
         for p in [&self.profiles.bodies, &self.profiles.short] {

@@ -102,8 +102,11 @@ impl Words {
             // An apostrophe tail: `user's`, `don't`, `I'm`.
             let mut tail = 0;
             if let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) {
-                let letters: usize =
-                    rest[mark.len_utf8()..].chars().take_while(|c| c.is_alphabetic()).map(char::len_utf8).sum();
+                let letters: usize = rest[mark.len_utf8()..]
+                    .chars()
+                    .take_while(|c| c.is_alphabetic())
+                    .map(char::len_utf8)
+                    .sum();
                 if letters > 0 {
                     tail = mark.len_utf8() + letters;
                 }
@@ -173,14 +176,22 @@ mod tests {
             .into_iter()
             .map(|w| {
                 assert!(text.is_char_boundary(w.start as usize) && text.is_char_boundary(w.end as usize));
-                format!("{}/{}{}", &text[w.start as usize..w.end as usize], w.stem, if w.stop { "!" } else { "" })
+                format!(
+                    "{}/{}{}",
+                    &text[w.start as usize..w.end as usize],
+                    w.stem,
+                    if w.stop { "!" } else { "" }
+                )
             })
             .collect()
     }
 
     #[test]
     fn camel_case_falls_apart_and_spans_stay_true() {
-        assert_eq!(words("parseJSONFile from YouTube"), ["parse/pars", "JSON/json", "File/file", "from/from", "You/you", "Tube/tube"]);
+        assert_eq!(
+            words("parseJSONFile from YouTube"),
+            ["parse/pars", "JSON/json", "File/file", "from/from", "You/you", "Tube/tube"]
+        );
     }
 
     #[test]
@@ -190,12 +201,18 @@ mod tests {
 
     #[test]
     fn apostrophes_go_after_the_stop_list_was_asked() {
-        assert_eq!(words("I’m on the user's team, don't"), ["I’m/im!", "on/on", "the/the!", "user's/user", "team/team", "don't/dont!"]);
+        assert_eq!(
+            words("I’m on the user's team, don't"),
+            ["I’m/im!", "on/on", "the/the!", "user's/user", "team/team", "don't/dont!"]
+        );
     }
 
     #[test]
     fn scripts_without_spaces_give_pairs() {
-        assert_eq!(words("PDF表格提取 x字"), ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]);
+        assert_eq!(
+            words("PDF表格提取 x字"),
+            ["PDF/pdf", "表格/表格", "格提/格提", "提取/提取", "x/x", "字/字"]
+        );
     }
 
     #[test]

@@ -24,7 +24,8 @@ pub fn describe(catalogue: &Catalogue, skill: &std::sync::Arc<Skill>) -> Result<
     let source = String::from_utf8_lossy(&bytes).into_owned();
     let loser = catalogue.shadowed_by_id(skill.id.as_str());
     let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
-    let mut summary = summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
+    let mut summary =
+        summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
     let mut findings = skill.findings.clone();
     findings.extend(shadowing(catalogue, skill));
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.span));
@@ -65,13 +66,16 @@ pub fn shadowing(catalogue: &Catalogue, skill: &Skill) -> Vec<Finding> {
             same(loser.identical)
         );
         let severity = if loser.identical { Severity::Info } else { Severity::Warning };
-        return vec![finding(severity, message, "rename one of the folders, or remove the copy that is not wanted")];
+        return vec![finding(
+            severity,
+            message,
+            "rename one of the folders, or remove the copy that is not wanted",
+        )];
     }
     let losers = catalogue.shadowed.iter().filter(|loser| loser.winner == skill.location);
     losers
         .map(|loser| {
-            let message =
-                format!("it shadows {}, {}", loser.skill.location.display(), same(loser.identical));
+            let message = format!("it shadows {}, {}", loser.skill.location.display(), same(loser.identical));
             finding(Severity::Info, message, "nothing, if that is meant; else rename one of the folders")
         })
         .collect()
@@ -134,7 +138,8 @@ fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
 
 /// Media type by extension, checked against what the content is.
 fn media_type(path: &str, content: &FileText) -> &'static str {
-    let extension = Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let extension =
+        Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
     let by_name = match extension.as_str() {
         "md" | "markdown" => "text/markdown",
         "py" => "text/x-python",
@@ -164,7 +169,10 @@ fn media_type(path: &str, content: &FileText) -> &'static str {
         _ => "",
     };
     let textual = by_name.starts_with("text/")
-        || matches!(by_name, "application/json" | "application/yaml" | "application/toml" | "application/xml")
+        || matches!(
+            by_name,
+            "application/json" | "application/yaml" | "application/toml" | "application/xml"
+        )
         || by_name == "image/svg+xml";
     match content {
         FileText::Text(_) if by_name.is_empty() || !textual => "text/plain",
@@ -174,8 +182,15 @@ fn media_type(path: &str, content: &FileText) -> &'static str {
 }
 
 fn gone(skill: &Skill, error: &std::io::Error) -> Error {
-    let code = if error.kind() == std::io::ErrorKind::NotFound { Code::NotFound } else { Code::InvalidConfiguration };
-    Error::new(code, format!("the file of {} cannot be read any more: {}: {error}", skill.id, skill.location.display()))
+    let code = if error.kind() == std::io::ErrorKind::NotFound {
+        Code::NotFound
+    } else {
+        Code::InvalidConfiguration
+    };
+    Error::new(
+        code,
+        format!("the file of {} cannot be read any more: {}: {error}", skill.id, skill.location.display()),
+    )
 }
 
 fn unreadable(place: &Path, error: &std::io::Error) -> Error {
@@ -202,9 +217,13 @@ mod tests {
 
     #[test]
     fn text_and_binary_are_told_apart() {
-        let (_dir, skill) = bundle(&[("a.py", b"print(1)\n"), ("b.png", b"\x89PNG\0\0"), ("c.py", b"\xff\xfe")]);
+        let (_dir, skill) =
+            bundle(&[("a.py", b"print(1)\n"), ("b.png", b"\x89PNG\0\0"), ("c.py", b"\xff\xfe")]);
         let read = |path| read_file(&skill, path).unwrap();
-        assert_eq!((read("a.py").media_type.as_str(), read("b.png").media_type.as_str()), ("text/x-python", "image/png"));
+        assert_eq!(
+            (read("a.py").media_type.as_str(), read("b.png").media_type.as_str()),
+            ("text/x-python", "image/png")
+        );
         assert_eq!(read("a.py").content, FileText::Text("print(1)\n".into()));
         assert_eq!(read("c.py").media_type, "application/octet-stream");
     }
@@ -214,7 +233,10 @@ mod tests {
         let (_dir, skill) = bundle(&[("references/layout.md", b"x")]);
         assert_eq!(read_file(&skill, "../x").unwrap_err().code, Code::PathEscape);
         let error = read_file(&skill, "references/layuot.md").unwrap_err();
-        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["references/layout.md".to_owned()]));
+        assert_eq!(
+            (error.code, error.suggestions),
+            (Code::NotFound, vec!["references/layout.md".to_owned()])
+        );
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> SkillList {
         .shadowed
         .iter()
         .map(|loser| summary(catalogue, &loser.skill, loser.root, Some(&loser.winner)));
-    let mut skills: Vec<SkillSummary> = winners.chain(shadowed).filter(|skill| keeps(filter, skill)).collect();
+    let mut skills: Vec<SkillSummary> =
+        winners.chain(shadowed).filter(|skill| keeps(filter, skill)).collect();
     if let Some(query) = filter.query.as_deref().filter(|query| !query.trim().is_empty()) {
         skills = by_match(skills, query);
     }
@@ -110,7 +111,8 @@ mod tests {
     #[test]
     fn filters_join_and_do_not_mind_case() {
         let mut catalogue = catalogue(&[("a", "a"), ("b", "b")]);
-        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).domain = Some(Stated::written("Docs".into()));
+        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).domain =
+            Some(Stated::written("Docs".into()));
         let filter = ListFilter {
             domain: vec!["docs".into()],
             role: Some(Role::Procedure),

@@ -40,9 +40,11 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
     if let Some(skill) = place.and_then(|place| catalogue.by_location(place)) {
         return Ok(Arc::clone(skill));
     }
-    if let Some(refusal) = catalogue.refused.iter().find(|refusal| {
-        refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place)
-    }) {
+    if let Some(refusal) = catalogue
+        .refused
+        .iter()
+        .find(|refusal| refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place))
+    {
         let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
         return Err(Error::new(
             Code::InvalidConfiguration,
@@ -67,7 +69,10 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
         named += &format!(" and {more} more");
     }
     let message = format!("{} skills are called {wanted}: {named}; name one by its id", ids.len());
-    Error { suggestions: ids.into_iter().take(OFFERED).collect(), ..Error::new(Code::InvalidRequest, message) }
+    Error {
+        suggestions: ids.into_iter().take(OFFERED).collect(),
+        ..Error::new(Code::InvalidRequest, message)
+    }
 }
 
 /// The names most like `wanted`, best first, at most three.

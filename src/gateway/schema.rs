@@ -11,7 +11,8 @@ use crate::skill;
 /// `internal_error` when it cannot be written as JSON.
 pub fn schema() -> Result<String, Error> {
     let text = serde_json::to_string_pretty(&skill::schema());
-    text.map(|text| text + "\n").map_err(|e| Error::new(Code::InternalError, format!("the schema is no JSON: {e}")))
+    text.map(|text| text + "\n")
+        .map_err(|e| Error::new(Code::InternalError, format!("the schema is no JSON: {e}")))
 }
 
 /// How a copy differs from the schema: the first place, as a JSON pointer; none when it says the same.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::registry::{Catalogue, Entry, Root, RootOrigin, RootState};
 use crate::skill::{
-    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal, RefusalReason,
-    Role, Severity, Skill, SkillId, Stated, Status,
+    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
+    RefusalReason, Role, Severity, Skill, SkillId, Stated, Status,
 };
 
 /// A catalogue of `(id, name)` in `/skills`, all defaults.

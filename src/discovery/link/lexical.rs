@@ -53,7 +53,8 @@ fn terms(reading: &Reading, cx: &Context<'_>) -> (Vec<Term>, f64) {
     let mut out = Vec::new();
     let mut ideal = 0.0;
     for (at, read) in reading.words.iter().enumerate() {
-        if reading.row(at) != at || matches!(read.correction, Some(super::super::answer::Correction::Dropped)) {
+        if reading.row(at) != at || matches!(read.correction, Some(super::super::answer::Correction::Dropped))
+        {
             continue;
         }
         // Every form of the stem has to be a stop word for it to count less.

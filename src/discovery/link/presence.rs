@@ -58,7 +58,8 @@ impl Link for Presence {
             return Ok(None);
         }
         let sum: f64 = pieces.iter().map(|p| p.rarity).sum();
-        let mut prepared = Prepared { cx, pieces, scale: (sum + 1e-6).sqrt().recip(), rarities: HashMap::new() };
+        let mut prepared =
+            Prepared { cx, pieces, scale: (sum + 1e-6).sqrt().recip(), rarities: HashMap::new() };
         prepared.rarities = prepared.rarities_of_names();
         Ok(Some(Box::new(prepared)))
     }
@@ -112,7 +113,9 @@ impl Scorer for Prepared<'_> {
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {
         let Ok(model) = self.cx.model.as_ref() else { return };
         for piece in &self.pieces {
-            let Some(counts) = self.cx.index.counts(Key::piece(piece.token), slot, View::Pieces) else { continue };
+            let Some(counts) = self.cx.index.counts(Key::piece(piece.token), slot, View::Pieces) else {
+                continue;
+            };
             let in_name = counts.of(0) > 0;
             let mut give = |kind, signal, field, value| {
                 let label = model.text(piece.token).to_owned();
@@ -120,7 +123,12 @@ impl Scorer for Prepared<'_> {
             };
             let (signal, field) =
                 if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
-            give(PartKind::Presence, signal, Some(field), self.cx.profile.presence * piece.rarity * self.scale);
+            give(
+                PartKind::Presence,
+                signal,
+                Some(field),
+                self.cx.profile.presence * piece.rarity * self.scale,
+            );
             let total = self.name_total(slot);
             if in_name && !piece.stop && total > 0.0 {
                 let value = self.cx.profile.name * piece.rarity / total;

@@ -52,7 +52,16 @@ impl Link for Semantic {
         let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
         let centred_length = dot(&query, &query).sqrt();
         normalise(&mut query);
-        Ok(Some(Box::new(Prepared { cx, model, reading, query, sum_length, centred_length, offset, started })))
+        Ok(Some(Box::new(Prepared {
+            cx,
+            model,
+            reading,
+            query,
+            sum_length,
+            centred_length,
+            offset,
+            started,
+        })))
     }
 }
 

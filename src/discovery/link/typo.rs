@@ -24,8 +24,8 @@ impl Link for Typo {
         let budget = cx.weights.typo.budget_ms;
         let deadline = Instant::now() + Duration::from_millis(budget);
         let last = reading.words.len().wrapping_sub(1);
-        let ends_open = cx.typing
-            && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
+        let ends_open =
+            cx.typing && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
         let mut changed = 0;
         for at in 0..reading.words.len() {
             let written = reading.written(at).to_owned();
@@ -67,7 +67,9 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     let mut found: Vec<(usize, StemId)> = vocabulary
         .same_initial(fragment)
         .iter()
-        .filter(|id| vocabulary.stem(**id).starts_with(fragment) || vocabulary.written(**id).starts_with(fragment))
+        .filter(|id| {
+            vocabulary.stem(**id).starts_with(fragment) || vocabulary.written(**id).starts_with(fragment)
+        })
         .map(|id| (cx.index.frequency(Key::stem(*id), cx.view), *id))
         .filter(|(df, _)| *df > 0)
         .collect();

@@ -122,7 +122,8 @@ impl Levels {
             known.saved_at = Some(now);
             known.counts.iter().map(|(key, count)| (*key, *count)).collect()
         };
-        let written = postcard::to_stdvec(&counts).map_err(std::io::Error::other).and_then(|bytes| file.write(&bytes));
+        let written =
+            postcard::to_stdvec(&counts).map_err(std::io::Error::other).and_then(|bytes| file.write(&bytes));
         if let Err(error) = written {
             tracing::warn!(%error, path = %file.path().display(), "the token counts are not remembered");
         }

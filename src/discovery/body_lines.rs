@@ -1,0 +1,76 @@
+//! The lines of a body that hold words of a request, for showing them.
+
+use std::collections::HashSet;
+
+use super::answer::{BodyLine, Signal};
+use super::marks::by_stem;
+use super::words::Words;
+
+/// Each line with whether it belongs to a code fence (its marks included).
+pub(crate) fn lines_outside_fences(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut open: Option<&str> = None;
+    text.lines().map(move |line| {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|m| trimmed.starts_with(m));
+        match (open, mark) {
+            (None, Some(m)) => {
+                open = Some(m);
+                (line, true)
+            }
+            (Some(o), Some(m)) if o == m => {
+                open = None;
+                (line, true)
+            }
+            (o, _) => (line, o.is_some()),
+        }
+    })
+}
+
+/// The lines of a body with the most words of a request, at most `limit`, in order; fenced code does not
+/// count. `first_line` is the number of the body's first line in its file.
+pub(crate) fn body_lines(
+    body: &str,
+    first_line: u32,
+    stems: &HashSet<&str>,
+    words: &Words,
+    limit: usize,
+) -> Vec<BodyLine> {
+    let mut found: Vec<(usize, BodyLine)> = Vec::new();
+    for (line, (text, fenced)) in (first_line..).zip(lines_outside_fences(body)) {
+        if fenced {
+            continue;
+        }
+        let marks = by_stem(text, stems, words, Signal::Body);
+        if marks.is_empty() {
+            continue;
+        }
+        let mut distinct = HashSet::new();
+        words.each(text, |w| {
+            if stems.contains(w.stem.as_str()) {
+                distinct.insert(w.stem);
+            }
+        });
+        found.push((distinct.len(), BodyLine { line, text: text.to_owned(), marks }));
+    }
+    found.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.line.cmp(&b.1.line)));
+    found.truncate(limit);
+    found.sort_by_key(|(_, l)| l.line);
+    found.into_iter().map(|(_, l)| l).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_with_most_words_come_in_order_and_code_does_not_count() {
+        let words = Words::new(HashSet::new());
+        let body = "# Tables\nNothing here.\n```\ntables in a pdf\n```\nA table of a PDF.\nThe pdf.\n";
+        let stems = ["tabl", "pdf"].into();
+        let lines = body_lines(body, 5, &stems, &words, 2);
+        assert_eq!(lines.iter().map(|l| l.line).collect::<Vec<_>>(), [5, 10]);
+        let marked: Vec<&str> =
+            lines[1].marks.iter().map(|m| &lines[1].text[m.start as usize..m.end as usize]).collect();
+        assert_eq!(marked, ["table", "PDF"]);
+    }
+}

@@ -1,0 +1,151 @@
+//! Candidates in order, apart from those that are no result: attachable, and left out for a reason.
+
+use std::cmp::Ordering;
+
+use super::answer::{Attachable, Excluded, ExcludedWhy};
+use super::index::{Entry, Index};
+use super::link::matched;
+use super::ranking::{Asked, strict};
+use super::rules::{role_rank, status_rank, terms};
+use crate::skill::{EffectMode, Role, Status};
+
+/// A candidate with what its place depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ranked {
+    pub slot: usize,
+    /// Before rule terms.
+    pub z: f64,
+    pub score: f64,
+    /// Place by rule: role, status, match, read-only; all zero under the blended policy.
+    pub rules: [u8; 4],
+}
+
+impl Ranked {
+    /// From what the columns say.
+    pub fn new(asked: &Asked<'_>, slot: usize, entry: &Entry, z: f64, flags: u8) -> Self {
+        let d = &entry.document;
+        if !strict(asked.request) {
+            let terms = terms(&asked.cx.weights.rules, d.role, &d.status, d.effect_mode, asked.read_only);
+            return Self { slot, z, score: z + terms.iter().sum::<f64>(), rules: [0; 4] };
+        }
+        let by_match = if flags & matched::EXACT != 0 {
+            0
+        } else if flags & matched::SHORT != 0 {
+            1
+        } else {
+            2
+        };
+        let by_effect = u8::from(asked.read_only && d.effect_mode != EffectMode::ReadOnly);
+        Self { slot, z, score: z, rules: [role_rank(d.role), status_rank(&d.status), by_match, by_effect] }
+    }
+
+    /// Order of an answer: by rule (under the strict policy), by score, by id.
+    pub fn compare(&self, other: &Self, index: &Index) -> Ordering {
+        let id = |slot| index.entry(slot).map(|e| &e.document.id);
+        self.rules
+            .cmp(&other.rules)
+            .then(other.score.total_cmp(&self.score))
+            .then_with(|| id(self.slot).cmp(&id(other.slot)))
+    }
+}
+
+/// Candidates by what becomes of them.
+pub(crate) struct Sorted {
+    /// Results, best first.
+    pub results: Vec<Ranked>,
+    /// Sidecars, best first.
+    pub attachable: Vec<Attachable>,
+    /// Left out, best first.
+    pub excluded: Vec<Excluded>,
+}
+
+/// Puts candidates where they belong.
+pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
+    let index = asked.cx.index;
+    let by_score = |a: &(Ranked, ExcludedWhy), b: &(Ranked, ExcludedWhy)| a.0.compare(&b.0, index);
+    let (mut results, mut sidecars, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
+    for candidate in candidates {
+        let Some(entry) = index.entry(candidate.slot) else { continue };
+        match place(asked, entry) {
+            Place::Result => results.push(candidate),
+            Place::Attachable => sidecars.push(candidate),
+            Place::Excluded(why) => excluded.push((candidate, why)),
+        }
+    }
+    best(&mut results, asked.request.limit.saturating_add(16), |a, b| a.compare(b, index));
+    sidecars.sort_by(|a, b| a.compare(b, index));
+    best(&mut excluded, asked.cx.weights.limits.excluded, by_score);
+    excluded.truncate(asked.cx.weights.limits.excluded);
+    let document = |slot: usize| index.entry(slot).map(|e| &e.document);
+    Sorted {
+        results,
+        attachable: sidecars
+            .into_iter()
+            .take(asked.request.limit)
+            .filter_map(|c| document(c.slot).map(|d| (c, d)))
+            .map(|(c, d)| Attachable {
+                skill_id: d.id.clone(),
+                name: d.name.clone(),
+                score: c.score,
+                attach_targets: d.attach_targets.clone(),
+            })
+            .collect(),
+        excluded: excluded
+            .into_iter()
+            .filter_map(|(c, why)| document(c.slot).map(|d| (c, why, d)))
+            .map(|(c, why, d)| Excluded {
+                skill_id: d.id.clone(),
+                score: c.score,
+                why: phrase(&why, d.domain.as_deref(), d.role),
+                reason: why,
+            })
+            .collect(),
+    }
+}
+
+/// Brings the best `n` to the front in order; the rest stays as it is.
+fn best<T>(all: &mut [T], n: usize, compare: impl Fn(&T, &T) -> Ordering) {
+    if all.len() > n && n > 0 {
+        all.select_nth_unstable_by(n - 1, &compare);
+    }
+    let n = n.min(all.len());
+    all[..n].sort_by(compare);
+}
+
+enum Place {
+    Result,
+    Attachable,
+    Excluded(ExcludedWhy),
+}
+
+fn place(asked: &Asked<'_>, entry: &Entry) -> Place {
+    let (request, d) = (asked.request, &entry.document);
+    if let Some(winner) = &d.shadowed_by {
+        return Place::Excluded(ExcludedWhy::Shadowed(winner.clone()));
+    }
+    if d.status == Status::Deprecated && !request.include_deprecated {
+        return Place::Excluded(ExcludedWhy::Deprecated);
+    }
+    let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
+    if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
+        return Place::Excluded(ExcludedWhy::Domain);
+    }
+    match (request.role_filter, d.role) {
+        (None, Role::Sidecar) => Place::Attachable,
+        (None, _) => Place::Result,
+        (Some(wanted), role) if wanted == role => Place::Result,
+        (Some(_), _) => Place::Excluded(ExcludedWhy::Role),
+    }
+}
+
+fn phrase(why: &ExcludedWhy, domain: Option<&str>, role: Role) -> String {
+    match why {
+        ExcludedWhy::Deprecated => "deprecated".to_owned(),
+        ExcludedWhy::Shadowed(winner) => format!("a copy, shadowed by {winner}"),
+        ExcludedWhy::Domain => {
+            domain.map_or_else(|| "it has no domain".to_owned(), |d| format!("its domain is {d}"))
+        }
+        ExcludedWhy::Role => format!("its role is {role}"),
+        ExcludedWhy::BelowLimit => "below the limit".to_owned(),
+    }
+}
