@@ -1,0 +1,231 @@
+//! Bars: stacked by signal on a fixed scale, and differences from a centre line.
+//!
+//! Rows with air between them use full blocks and eighths: a cell where one signal ends and the next
+//! begins has the left one as its foreground and the right one as its background, so the picture is
+//! exact to an eighth of a cell. Rows that touch use lower blocks of whole cells, so rows stay apart.
+
+use ratatui::style::Style;
+
+use super::pen::Pen;
+use crate::discovery::SignalSums;
+use crate::tui::theme::{BarStyle, Role};
+
+/// The roles of the five signals, in their order.
+pub const SIGNALS: [Role; 5] = [
+    Role::SignalName,
+    Role::SignalDescription,
+    Role::SignalBody,
+    Role::SignalSemantic,
+    Role::SignalRule,
+];
+
+const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
+const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
+const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
+
+/// Where a stacked bar stands and what a full one means.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// First column.
+    pub x: u16,
+    /// Row.
+    pub y: u16,
+    /// Cells of a full bar.
+    pub width: u16,
+    /// The value of a full bar.
+    pub scale: f64,
+    /// Whether rows stand apart (eighths) or touch (whole cells, lower blocks).
+    pub air: bool,
+}
+
+impl Place {
+    /// The column that a value falls in.
+    #[must_use]
+    pub fn column(&self, value: f64) -> u16 {
+        let cell = (value / self.scale * f64::from(self.width)).floor().max(0.0) as u16;
+        self.x + cell.min(self.width.saturating_sub(1))
+    }
+}
+
+/// Draws a bar stacked by signal, as long as the sum. What is negative shortens it from its end.
+/// The row's band has to be there before.
+pub fn stacked(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
+    if place.width == 0 || place.scale <= 0.0 {
+        return;
+    }
+    match (pen.theme.bars, place.air, pen.glyphs.ascii) {
+        (BarStyle::Letters, ..) | (_, _, true) => whole(pen, place, sums, &LETTERS),
+        (BarStyle::Shades, ..) => whole(pen, place, sums, &SHADES),
+        (BarStyle::Eighths, false, _) => whole(pen, place, sums, &["▆"; 5]),
+        (BarStyle::Eighths, true, _) => exact(pen, place, sums),
+    }
+}
+
+/// Ends of the segments, in units of the bar, ascending and cut where the sum ends.
+fn ends(sums: &SignalSums, scale: f64, units: f64) -> [f64; 5] {
+    let total = sums.iter().sum::<f64>().clamp(0.0, scale);
+    let mut at = 0.0;
+    let mut out = [0.0; 5];
+    for (end, value) in out.iter_mut().zip(sums) {
+        at += value.max(0.0);
+        *end = at.min(total) / scale * units;
+    }
+    out
+}
+
+fn exact(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
+    let ends = ends(sums, place.scale, f64::from(place.width) * 8.0).map(|e| e.round() as u32);
+    let last = ends[4];
+    for cell in 0..u32::from(place.width) {
+        let (from, to) = (cell * 8, cell * 8 + 8);
+        if from >= last {
+            break;
+        }
+        let segments = cell_segments(&ends, from, to);
+        let x = place.x + cell as u16;
+        let colour = |signal: usize| pen.theme.style(SIGNALS[signal]).fg;
+        match segments.as_slice() {
+            [] => {}
+            [(signal, cover)] => {
+                let style = Style { fg: colour(*signal), ..Style::default() };
+                pen.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
+            }
+            [(left, cover), (right, _), ..] => {
+                let style = Style { fg: colour(*left), bg: colour(*right), ..Style::default() };
+                pen.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
+            }
+        }
+    }
+}
+
+/// The segments inside one cell with their eighths, at most two: the largest ones, in their order.
+/// A boundary with the empty ground keeps the ground, so two signals in the last cell fill it.
+fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
+    let mut out = Vec::with_capacity(2);
+    let mut start = 0;
+    for (signal, &end) in ends.iter().enumerate() {
+        let cover = end.min(to).saturating_sub(start.max(from));
+        if end > start && cover > 0 && end > from && start < to {
+            out.push((signal, cover));
+        }
+        start = start.max(end);
+    }
+    while out.len() > 2 {
+        if let Some(least) = (0..out.len()).min_by_key(|&i| out[i].1) {
+            out.remove(least);
+        }
+    }
+    if let [(first, cover), (_, second)] = out[..]
+        && cover + second < 8
+    {
+        // Three parts (two signals and the ground) cannot share a cell: the larger signal keeps it.
+        let keep = if cover >= second { first } else { out[1].0 };
+        return vec![(keep, cover + second)];
+    }
+    out
+}
+
+/// Cells per segment by largest remainder, so that they add up to the bar's own length.
+#[must_use]
+pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
+    let ends = ends(sums, scale, f64::from(width));
+    let mut parts = [0.0; 5];
+    let mut before = 0.0;
+    for (part, end) in parts.iter_mut().zip(ends) {
+        *part = end - before;
+        before = end;
+    }
+    let total = (ends[4].round() as u16).max(u16::from(ends[4] > 0.0));
+    let mut out = parts.map(|p: f64| p.floor() as u16);
+    let mut order = [0, 1, 2, 3, 4];
+    order.sort_by(|&a, &b| (parts[b].fract()).total_cmp(&parts[a].fract()));
+    let mut missing = total.saturating_sub(out.iter().sum());
+    for signal in order {
+        if missing > 0 && parts[signal] > 0.0 {
+            out[signal] += 1;
+            missing -= 1;
+        }
+    }
+    out
+}
+
+fn whole(pen: &mut Pen<'_>, place: Place, sums: &SignalSums, signs: &[&str; 5]) {
+    let mut x = place.x;
+    for (signal, cells) in whole_cells(sums, place.scale, place.width).into_iter().enumerate() {
+        pen.run(x, place.y, signs[signal], cells, SIGNALS[signal]);
+        x += cells;
+    }
+}
+
+/// The sign that stands for a signal before its name in a legend.
+pub fn legend(pen: &mut Pen<'_>, x: u16, y: u16, signal: usize) {
+    let sign = match (pen.theme.bars, pen.glyphs.ascii) {
+        (BarStyle::Letters, _) | (_, true) => LETTERS[signal],
+        (BarStyle::Shades, _) => SHADES[signal],
+        (BarStyle::Eighths, _) => pen.glyphs.gutter,
+    };
+    pen.put(x, y, sign, SIGNALS[signal], 1);
+}
+
+/// A neutral bar: a share of a whole, with the rest as a line.
+pub fn share(pen: &mut Pen<'_>, x: u16, y: u16, width: u16, share: f64) {
+    let cells = (share.clamp(0.0, 1.0) * f64::from(width)).round() as u16;
+    pen.run(x + cells, y, pen.glyphs.rule, width - cells, Role::Faint);
+    let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+    pen.run(x, y, sign, cells, Role::Level1);
+}
+
+/// A difference from the centre line: to the right what speaks for the first, to the left what
+/// speaks against it. `half` cells to each side, a full one means `scale`.
+pub fn difference(pen: &mut Pen<'_>, x: u16, y: u16, half: u16, scale: f64, value: f64) {
+    pen.put(x + half, y, pen.glyphs.bar, Role::Rule, 1);
+    if value.abs() < 0.005 || scale <= 0.0 {
+        return;
+    }
+    let cells = ((value.abs() / scale * f64::from(half)).round() as u16).clamp(1, half);
+    let sign = match (pen.theme.bars, pen.glyphs.ascii) {
+        (_, true) => {
+            if value > 0.0 {
+                "+"
+            } else {
+                "-"
+            }
+        }
+        (BarStyle::Eighths, _) => "▆",
+        _ if value > 0.0 => "█",
+        _ => "░",
+    };
+    let start = if value > 0.0 { x + half + 1 } else { x + half - cells };
+    pen.run(start, y, sign, cells, Role::Level1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMS: SignalSums = [1.10, 0.91, 0.10, 0.61, 0.16];
+
+    #[test]
+    fn whole_cells_add_up_to_the_bar() {
+        let cells = whole_cells(&SUMS, 3.5, 20);
+        assert_eq!(cells.iter().sum::<u16>(), 16, "2.88 of 3.5 in 20 cells: {cells:?}");
+        assert_eq!(cells, [6, 5, 1, 3, 1]);
+    }
+
+    #[test]
+    fn what_is_negative_shortens_the_bar_from_its_end() {
+        let cells = whole_cells(&[1.0, 0.5, 0.0, -0.25, 0.25], 1.5, 12);
+        assert_eq!(cells.iter().sum::<u16>(), 12);
+        assert_eq!(whole_cells(&[0.0, 0.0, 0.0, -0.3, 0.16], 3.5, 20), [0; 5]);
+    }
+
+    #[test]
+    fn a_boundary_cell_holds_the_left_and_the_right_signal() {
+        // Name ends at 11 eighths, description at 24.
+        let ends = [11, 24, 24, 24, 24];
+        assert_eq!(cell_segments(&ends, 0, 8), [(0, 8)]);
+        assert_eq!(cell_segments(&ends, 8, 16), [(0, 3), (1, 5)]);
+        assert_eq!(cell_segments(&ends, 16, 24), [(1, 8)]);
+        assert_eq!(cell_segments(&[4, 6, 6, 6, 6], 0, 8), [(0, 6)], "the ground keeps its share");
+    }
+}

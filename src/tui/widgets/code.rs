@@ -1,0 +1,138 @@
+//! Syntax highlighting into roles. The grammars are parsed on first use (about 100 ms): call it off the UI task.
+
+use std::sync::OnceLock;
+
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+use super::rich::Seg;
+use crate::skill::safe_text;
+use crate::tui::theme::Role;
+
+/// Longer texts and lines are shown without colours: some grammars are slow on them.
+const MAX_BYTES: usize = 256 * 1024;
+const MAX_LINE: usize = 2_000;
+
+fn syntaxes() -> &'static SyntaxSet {
+    static SYNTAXES: OnceLock<SyntaxSet> = OnceLock::new();
+    SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
+}
+
+/// Scopes and their roles; the innermost scope that is listed decides.
+fn scope_roles() -> &'static [(Scope, Role)] {
+    static ROLES: OnceLock<Vec<(Scope, Role)>> = OnceLock::new();
+    ROLES.get_or_init(|| {
+        [
+            ("comment", Role::CodeComment),
+            ("punctuation.definition.comment", Role::CodeComment),
+            ("entity.name.tag", Role::CodeKey),
+            ("meta.mapping.key", Role::CodeKey),
+            ("support.type.property-name", Role::CodeKey),
+            ("entity.other.attribute-name", Role::CodeKey),
+            ("markup.heading", Role::CodeKey),
+            ("string", Role::CodeString),
+            ("markup.raw", Role::CodeString),
+            ("constant.numeric", Role::CodeNumber),
+            ("constant.language", Role::CodeNumber),
+            ("keyword.operator", Role::Text),
+            ("keyword", Role::CodeKeyword),
+            ("storage", Role::CodeKeyword),
+            ("support.function", Role::CodeKeyword),
+        ]
+        .into_iter()
+        .filter_map(|(name, role)| Scope::new(name).ok().map(|scope| (scope, role)))
+        .collect()
+    })
+}
+
+fn role_of(stack: &ScopeStack) -> Role {
+    let listed = |scope: &Scope| scope_roles().iter().find(|(s, _)| s.is_prefix_of(*scope)).map(|(_, r)| *r);
+    stack.as_slice().iter().rev().find_map(listed).unwrap_or(Role::Text)
+}
+
+/// Whether there is a grammar of that name, extension or alias.
+fn find(syntax: &str) -> Option<&'static SyntaxReference> {
+    let token = match syntax {
+        "" | "text" | "txt" => return None,
+        "shell" | "console" | "shell-session" => "sh",
+        other => other,
+    };
+    syntaxes().find_syntax_by_token(token)
+}
+
+/// Lines of a text in the roles of code, each line safe to draw; tabs become four spaces.
+#[must_use]
+pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
+    let Some(grammar) = find(syntax).filter(|_| text.len() <= MAX_BYTES) else {
+        return text.lines().map(|line| vec![Seg::new(clean(line), Role::Text)]).collect();
+    };
+    let mut state = ParseState::new(grammar);
+    let mut stack = ScopeStack::new();
+    let mut failed = false;
+    let mut out = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches(['\n', '\r']);
+        failed = failed || line.len() > MAX_LINE;
+        let ops = if failed { None } else { state.parse_line(line, syntaxes()).ok() };
+        let Some(ops) = ops else {
+            failed = true;
+            out.push(vec![Seg::new(clean(bare), Role::Text)]);
+            continue;
+        };
+        let mut segs: Vec<Seg> = Vec::new();
+        let mut at = 0;
+        for (offset, op) in ops {
+            let offset = offset.min(bare.len());
+            push(&mut segs, bare.get(at..offset).unwrap_or_default(), role_of(&stack));
+            at = at.max(offset);
+            failed |= stack.apply(&op).is_err();
+        }
+        push(&mut segs, bare.get(at..).unwrap_or_default(), role_of(&stack));
+        out.push(segs);
+    }
+    out
+}
+
+fn push(segs: &mut Vec<Seg>, text: &str, role: Role) {
+    if text.is_empty() {
+        return;
+    }
+    let text = clean(text);
+    match segs.last_mut() {
+        Some(last) if last.role == role => last.text.push_str(&text),
+        _ => segs.push(Seg::new(text, role)),
+    }
+}
+
+fn clean(text: &str) -> String {
+    safe_text(&text.replace('\t', "    ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles(line: &[Seg]) -> Vec<(&str, Role)> {
+        line.iter().map(|s| (s.text.trim(), s.role)).filter(|(t, _)| !t.is_empty()).collect()
+    }
+
+    #[test]
+    fn python_shows_keywords_strings_and_comments() {
+        let lines = highlight("# note\nfrom pathlib import Path\nx = \"in.pdf\"\n", "python");
+        assert_eq!(roles(&lines[0]), [("# note", Role::CodeComment)]);
+        assert!(roles(&lines[1]).contains(&("from", Role::CodeKeyword)), "{:?}", lines[1]);
+        assert!(roles(&lines[2]).contains(&("\"in.pdf\"", Role::CodeString)), "{:?}", lines[2]);
+    }
+
+    #[test]
+    fn yaml_keys_stand_out_from_values() {
+        let lines = highlight("name: pdf-tables\n", "yaml");
+        assert_eq!(roles(&lines[0])[0], ("name", Role::CodeKey));
+    }
+
+    #[test]
+    fn an_unknown_language_is_plain_and_control_characters_show() {
+        let lines = highlight("a\u{1b}[31m", "no-such-language");
+        let plain: String = lines[0].iter().map(|s| s.text.as_str()).collect();
+        assert!(!plain.contains('\u{1b}'), "{plain:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Numbers as people read them in columns: two decimals, thousands apart, `3.2k`, `41 kB`.
+
+use crate::tui::glyphs::Glyphs;
+
+/// A score or an addend with two decimals; nothing is a dot.
+#[must_use]
+pub fn score(value: f64, glyphs: &Glyphs) -> String {
+    if value.abs() < 0.005 {
+        glyphs.dot.to_owned()
+    } else if value < 0.0 {
+        format!("{}{:.2}", glyphs.minus, -value)
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A score that is shown as `0.00` when it is nothing (totals, ranks).
+#[must_use]
+pub fn plain_score(value: f64, glyphs: &Glyphs) -> String {
+    if value <= -0.005 { format!("{}{:.2}", glyphs.minus, -value) } else { format!("{:.2}", value.max(0.0)) }
+}
+
+/// A difference, always with its sign.
+#[must_use]
+pub fn signed(value: f64, glyphs: &Glyphs) -> String {
+    if value.abs() < 0.005 {
+        "0.00".to_owned()
+    } else if value < 0.0 {
+        format!("{}{:.2}", glyphs.minus, -value)
+    } else {
+        format!("+{value:.2}")
+    }
+}
+
+/// Tokens: `24`, `0.9k`, `3.2k`, `128k`.
+#[must_use]
+pub fn tokens(count: u32) -> String {
+    match count {
+        0..100 => count.to_string(),
+        100..99_950 => format!("{:.1}k", f64::from(count) / 1000.0),
+        _ => format!("{:.0}k", f64::from(count) / 1000.0),
+    }
+}
+
+/// Bytes: `512 B`, `9.8 kB`, `41 kB`, `1.2 MB`.
+#[must_use]
+pub fn bytes(count: u64) -> String {
+    let value = count as f64;
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..9_950 => format!("{:.1} kB", value / 1e3),
+        9_950..999_500 => format!("{:.0} kB", value / 1e3),
+        999_500..9_950_000 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.0} MB", value / 1e6),
+    }
+}
+
+/// A count with its thousands apart: `14 639`.
+#[must_use]
+pub fn count(value: usize) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count with its noun: `1 skill`, `312 skills`.
+#[must_use]
+pub fn counted(value: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
+}
+
+/// Microseconds as milliseconds: `0.6 ms`, `12 ms`, `1.4 s`.
+#[must_use]
+pub fn took(micros: u64) -> String {
+    match micros {
+        0..50 => "<0.1 ms".to_owned(),
+        50..9_950 => format!("{:.1} ms", micros as f64 / 1e3),
+        9_950..999_500 => format!("{:.0} ms", micros as f64 / 1e3),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::glyphs::{ASCII, UNICODE};
+
+    #[test]
+    fn scores_have_two_decimals_and_nothing_is_a_dot() {
+        assert_eq!(score(2.876, &UNICODE), "2.88");
+        assert_eq!(score(0.0, &UNICODE), "·");
+        assert_eq!(score(-0.53, &UNICODE), "−0.53");
+        assert_eq!(score(-0.53, &ASCII), "-0.53");
+        assert_eq!(signed(0.95, &UNICODE), "+0.95");
+        assert_eq!(signed(-0.001, &UNICODE), "0.00");
+    }
+
+    #[test]
+    fn large_numbers_stay_short() {
+        assert_eq!(tokens(24), "24");
+        assert_eq!(tokens(912), "0.9k");
+        assert_eq!(tokens(3_240), "3.2k");
+        assert_eq!(tokens(128_000), "128k");
+        assert_eq!(bytes(41_300), "41 kB");
+        assert_eq!(bytes(9_800), "9.8 kB");
+        assert_eq!(count(14_639), "14 639");
+        assert_eq!(count(312), "312");
+        assert_eq!(took(612), "0.6 ms");
+        assert_eq!(counted(1, "skill"), "1 skill");
+    }
+}

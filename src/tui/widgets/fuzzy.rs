@@ -1,0 +1,70 @@
+//! Fuzzy filter over names: a score for each, the matched letters only for what is drawn.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str, Utf32String};
+
+/// A filter text and its matcher. Words are matched in any order, each letter by letter.
+pub struct Fuzzy {
+    matcher: Matcher,
+    pattern: Pattern,
+    empty: bool,
+}
+
+impl Default for Fuzzy {
+    fn default() -> Self {
+        Self { matcher: Matcher::new(Config::DEFAULT), pattern: Pattern::default(), empty: true }
+    }
+}
+
+impl Fuzzy {
+    /// Takes a new filter text.
+    pub fn set(&mut self, text: &str) {
+        self.empty = text.trim().is_empty();
+        self.pattern.reparse(text, CaseMatching::Smart, Normalization::Smart);
+    }
+
+    /// Whether there is nothing to filter by.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.empty
+    }
+
+    /// How well a name matches; `None` when it does not. Everything matches an empty filter.
+    pub fn score(&mut self, name: &Utf32String) -> Option<u32> {
+        if self.empty { Some(0) } else { self.pattern.score(name.slice(..), &mut self.matcher) }
+    }
+
+    /// The matched characters of a text, ascending and without doubles.
+    pub fn letters(&mut self, text: &str) -> Vec<u32> {
+        if self.empty {
+            return Vec::new();
+        }
+        let mut buffer = Vec::new();
+        let mut out = Vec::new();
+        self.pattern.indices(Utf32Str::new(text, &mut buffer), &mut self.matcher, &mut out);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_a_match_are_told_and_others_do_not_match() {
+        let mut fuzzy = Fuzzy::default();
+        fuzzy.set("pdf");
+        assert_eq!(fuzzy.letters("po-diff"), [0, 3, 5]);
+        assert!(fuzzy.score(&"xlsx".into()).is_none());
+        assert!(fuzzy.score(&"pdf-tables".into()) > fuzzy.score(&"po-diff".into()));
+    }
+
+    #[test]
+    fn an_empty_filter_keeps_all() {
+        let mut fuzzy = Fuzzy::default();
+        fuzzy.set("  ");
+        assert_eq!(fuzzy.score(&"xlsx".into()), Some(0));
+    }
+}

@@ -1,0 +1,43 @@
+//! The beginning of a file that is no text: offsets, bytes, and the characters among them.
+
+use super::rich::{RichLine, Seg};
+use crate::tui::theme::Role;
+
+/// Rows of 16 bytes, or of 8 where the width does not allow 16.
+#[must_use]
+pub fn hex(bytes: &[u8], width: u16) -> Vec<RichLine> {
+    let per_row = if width >= 76 { 16 } else { 8 };
+    let row = |(at, chunk): (usize, &[u8])| {
+        let mut digits = String::new();
+        for column in 0..per_row {
+            if column == 8 {
+                digits.push(' ');
+            }
+            match chunk.get(column) {
+                Some(byte) => digits.push_str(&format!("{byte:02x} ")),
+                None => digits.push_str("   "),
+            }
+        }
+        let letters: String =
+            chunk.iter().map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '.' }).collect();
+        RichLine::from_segs(vec![
+            Seg::new(format!("{:06x}  ", at * per_row), Role::Muted),
+            Seg::new(digits, Role::CodeNumber),
+            Seg::new(format!(" {letters}"), Role::CodeString),
+        ])
+    };
+    bytes.chunks(per_row).enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_align_whatever_the_last_one_holds() {
+        let lines = hex(b"\x89PNG\r\n\x1a\n\0\0", 60);
+        let plain: Vec<String> = lines.iter().map(RichLine::plain).collect();
+        assert_eq!(plain[0], "000000  89 50 4e 47 0d 0a 1a 0a  .PNG....");
+        assert_eq!(plain[1], "000008  00 00                    ..");
+    }
+}

@@ -1,0 +1,110 @@
+//! Texts with the stretches that counted for a score: tinted by signal, in brackets where only ASCII is drawn.
+
+use ratatui::style::Modifier;
+
+use super::rich::Seg;
+use crate::discovery::{Mark, Signal};
+use crate::skill::safe_text;
+use crate::tui::theme::Role;
+
+/// The role of a mark.
+#[must_use]
+pub fn mark_role(signal: Signal) -> Role {
+    match signal {
+        Signal::Name => Role::MarkName,
+        Signal::Description | Signal::Rule => Role::MarkDescription,
+        Signal::Body => Role::MarkBody,
+        Signal::Semantic => Role::MarkSemantic,
+    }
+}
+
+/// A raw text of a bundle as stretches on one line: marked ones in their signal's tint, the rest in
+/// `role`. White space runs become one space. Marks that do not fall on characters are left out.
+#[must_use]
+pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
+    let mut segs = Vec::new();
+    let mut at = 0;
+    let mut pending_space = false;
+    for mark in marks {
+        let (start, end) = (mark.start as usize, mark.end as usize);
+        let (Some(before), Some(inside)) = (raw.get(at..start), raw.get(start..end)) else { continue };
+        push(&mut segs, before, role, &mut pending_space);
+        if inside.trim().is_empty() {
+            continue;
+        }
+        if pending_space && !segs.is_empty() {
+            segs.push(Seg::new(" ", role));
+        }
+        pending_space = false;
+        let mut inner = Vec::new();
+        push(&mut inner, inside, mark_role(mark.signal), &mut pending_space);
+        if ascii {
+            segs.push(Seg::new("[", role));
+            segs.append(&mut inner);
+            segs.push(Seg::new("]", role));
+        } else {
+            segs.append(&mut inner);
+        }
+        at = end;
+    }
+    push(&mut segs, raw.get(at..).unwrap_or_default(), role, &mut pending_space);
+    segs
+}
+
+/// Appends text with single spaces; a space at its end waits for what comes next.
+fn push(segs: &mut Vec<Seg>, raw: &str, role: Role, pending_space: &mut bool) {
+    let mut out = String::new();
+    let mut rest = raw;
+    while !rest.is_empty() {
+        let word_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        if word_end > 0 {
+            if *pending_space && !(segs.is_empty() && out.is_empty()) {
+                out.push(' ');
+            }
+            *pending_space = false;
+            out.push_str(&safe_text(&rest[..word_end]));
+        }
+        rest = &rest[word_end..];
+        let trimmed = rest.trim_start();
+        if trimmed.len() < rest.len() {
+            *pending_space = true;
+        }
+        rest = trimmed;
+    }
+    if !out.is_empty() {
+        segs.push(Seg { text: out, role, plus: Modifier::empty() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(start: u32, end: u32, signal: Signal) -> Mark {
+        Mark { start, end, signal }
+    }
+
+    #[test]
+    fn marks_are_tinted_and_the_rest_is_kept() {
+        let raw = "Extracts tables\n  from PDF files";
+        let marks = [mark(9, 15, Signal::Description), mark(23, 26, Signal::Description)];
+        let segs = marked(raw, &marks, Role::Text, false);
+        let plain: String = segs.iter().map(|s| s.text.as_str()).collect();
+        assert_eq!(plain, "Extracts tables from PDF files");
+        let tinted: Vec<&str> =
+            segs.iter().filter(|s| s.role == Role::MarkDescription).map(|s| s.text.as_str()).collect();
+        assert_eq!(tinted, ["tables", "PDF"]);
+    }
+
+    #[test]
+    fn in_ascii_marks_stand_in_brackets() {
+        let segs = marked("pdf-tables", &[mark(0, 3, Signal::Name)], Role::Text, true);
+        assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "[pdf]-tables");
+    }
+
+    #[test]
+    fn a_mark_inside_a_character_is_left_out() {
+        let segs = marked("表格", &[mark(1, 2, Signal::Name)], Role::Text, false);
+        assert_eq!(segs.iter().map(|s| s.text.as_str()).collect::<String>(), "表格");
+    }
+}

@@ -1,0 +1,97 @@
+//! Widths in cells, and texts cut to them: names at the end, paths in the middle.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr;
+
+use crate::skill::safe_text;
+
+/// Text of a bundle as one line that is safe to draw: white space runs become one space, and what
+/// could act on the terminal or hide becomes visible.
+#[must_use]
+pub fn shown(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for word in raw.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(&safe_text(word));
+    }
+    out
+}
+
+/// Width in cells.
+#[must_use]
+pub fn cells(text: &str) -> u16 {
+    u16::try_from(text.width()).unwrap_or(u16::MAX)
+}
+
+/// The longest beginning that is at most `max` cells wide.
+#[must_use]
+pub fn head(text: &str, max: u16) -> &str {
+    let mut used = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        used += grapheme.width();
+        if used > usize::from(max) {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+fn tail(text: &str, max: u16) -> &str {
+    let mut used = 0;
+    for (at, grapheme) in text.grapheme_indices(true).rev() {
+        used += grapheme.width();
+        if used > usize::from(max) {
+            return &text[at + grapheme.len()..];
+        }
+    }
+    text
+}
+
+/// Cuts at the end, with the sign of omission as the last thing.
+#[must_use]
+pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
+    if cells(text) <= max {
+        return Cow::Borrowed(text);
+    }
+    let room = max.saturating_sub(cells(ellipsis));
+    Cow::Owned(format!("{}{}", head(text, room), head(ellipsis, max)))
+}
+
+/// Cuts in the middle: a path's beginning and its file both say something.
+#[must_use]
+pub fn cut_middle<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
+    if cells(text) <= max {
+        return Cow::Borrowed(text);
+    }
+    let room = max.saturating_sub(cells(ellipsis));
+    let front = room / 3;
+    Cow::Owned(format!("{}{}{}", head(text, front), head(ellipsis, max), tail(text, room - front)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_at_the_end_by_cells_not_characters() {
+        assert_eq!(cut_end("report-builder", 13, "…"), "report-build…");
+        assert_eq!(cut_end("表格提取工具", 7, "…"), "表格提…");
+        assert_eq!(cells(&cut_end("表格提取工具", 6, "…")), 5, "half a wide character is none");
+        assert_eq!(cut_end("short", 5, "…"), "short");
+    }
+
+    #[test]
+    fn paths_are_cut_in_the_middle() {
+        let path = "/home/ana/projects/skills/pdf/SKILL.md";
+        assert_eq!(cut_middle(path, 20, "…"), "/home/…/pdf/SKILL.md");
+    }
+
+    #[test]
+    fn white_space_of_a_description_becomes_single_spaces() {
+        assert_eq!(shown("  Reads\n  and\twrites "), "Reads and writes");
+    }
+}

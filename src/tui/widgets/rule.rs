@@ -1,0 +1,141 @@
+//! A part's title on a rule, and the line between two parts. The part with the focus has a heavy rule.
+
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::measure::cells;
+use super::pen::Pen;
+use super::rich::{RichLine, Seg};
+use super::wrap::cut_line;
+use crate::tui::theme::Role;
+
+/// What stands on a rule.
+#[derive(Debug, Clone, Default)]
+pub struct Title {
+    /// Left: the part's name.
+    pub name: RichLine,
+    /// Right: what is worth knowing about it; dropped before the name is cut.
+    pub note: RichLine,
+    /// Whether the part has the focus.
+    pub focused: bool,
+}
+
+impl Title {
+    /// A title of one word or phrase.
+    pub fn of(name: impl Into<String>, focused: bool) -> Self {
+        Self { name: RichLine::of(name, Role::Text), note: RichLine::default(), focused }
+    }
+
+    /// The same with a note on the right.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = RichLine::of(note, Role::Muted);
+        self
+    }
+
+    /// Draws it over the whole width of a row.
+    pub fn draw(&self, pen: &mut Pen<'_>, x: u16, y: u16, width: u16) {
+        let (sign, role) =
+            if self.focused { (pen.glyphs.heavy, Role::Focus) } else { (pen.glyphs.rule, Role::Rule) };
+        pen.run(x, y, sign, width, role);
+        if width < 8 {
+            return;
+        }
+        let mut name = self.name.clone();
+        if self.focused {
+            for seg in &mut name.segs {
+                seg.role = if seg.role == Role::Text { Role::Strong } else { seg.role };
+                seg.plus |= Modifier::BOLD;
+            }
+        }
+        let note_width = self.note.width() as u16;
+        let mut room = width - 4;
+        let keep_note = note_width > 0 && (name.width() as u16) + note_width + 7 <= width;
+        if keep_note {
+            let start = pen_note(pen, x + width - 2, y, &self.note);
+            room = start.saturating_sub(x + 5);
+        }
+        if name.width() > 0 {
+            let name = cut_line(&name, room, pen.glyphs.ellipsis);
+            pen.put(x + 1, y, " ", Role::Text, 1);
+            let end = pen.line(x + 2, y, &name, room);
+            pen.put(end, y, " ", Role::Text, 1);
+        }
+    }
+}
+
+fn pen_note(pen: &mut Pen<'_>, end: u16, y: u16, note: &RichLine) -> u16 {
+    let start = pen.line_right(end, y, note);
+    pen.put(start.saturating_sub(1), y, " ", Role::Text, 1);
+    pen.put(end, y, " ", Role::Text, 1);
+    start
+}
+
+/// How a divider meets a rule in one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joint {
+    /// The rule runs through, the divider begins below it.
+    Top {
+        /// Whether that rule is heavy.
+        heavy: bool,
+    },
+    /// Rules on both sides, the divider goes on.
+    Cross {
+        /// Whether the left one is heavy.
+        left: bool,
+        /// Whether the right one is heavy.
+        right: bool,
+    },
+    /// A rule on the left only.
+    Left {
+        /// Whether it is heavy.
+        heavy: bool,
+    },
+    /// A rule on the right only.
+    Right {
+        /// Whether it is heavy.
+        heavy: bool,
+    },
+}
+
+/// The one line between two parts, from `area.top()` down, one cell wide, with joints at its rows.
+pub fn divider(pen: &mut Pen<'_>, area: Rect, joints: &[(u16, Joint)]) {
+    for y in area.top()..area.bottom() {
+        let joint = joints.iter().find(|(row, _)| *row == y).map(|(_, joint)| *joint);
+        let sign = match joint {
+            None => pen.glyphs.bar,
+            Some(_) if pen.glyphs.ascii => "+",
+            Some(Joint::Top { heavy: false }) => "┬",
+            Some(Joint::Top { heavy: true }) => "┯",
+            Some(Joint::Cross { left: false, right: false }) => "┼",
+            Some(Joint::Cross { left: true, right: false }) => "┽",
+            Some(Joint::Cross { left: false, right: true }) => "┾",
+            Some(Joint::Cross { left: true, right: true }) => "┿",
+            Some(Joint::Left { heavy: false }) => "┤",
+            Some(Joint::Left { heavy: true }) => "┥",
+            Some(Joint::Right { heavy: false }) => "├",
+            Some(Joint::Right { heavy: true }) => "┝",
+        };
+        pen.put(area.x, y, sign, Role::Rule, 1);
+    }
+}
+
+/// Words apart by two spaces, `label value label value`: labels muted, values plain.
+#[must_use]
+pub fn pairs(items: &[(&str, String)]) -> RichLine {
+    let mut segs = Vec::with_capacity(items.len() * 3);
+    for (at, (label, value)) in items.iter().enumerate() {
+        if at > 0 {
+            segs.push(Seg::new("   ", Role::Text));
+        }
+        segs.push(Seg::new(format!("{label} "), Role::Muted));
+        segs.push(Seg::new(value.clone(), Role::Text));
+    }
+    RichLine::from_segs(segs)
+}
+
+/// Whether a text fits beside another one in a row with air between.
+#[must_use]
+pub fn both_fit(left: &str, right: &str, width: u16) -> bool {
+    cells(left) + cells(right) + 2 <= width
+}

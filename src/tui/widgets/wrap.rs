@@ -1,0 +1,207 @@
+//! Lines in roles, wrapped at words and cut at a width. A word may change its role inside.
+
+use ratatui::style::Modifier;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr;
+
+use super::measure::head;
+use super::rich::{RichLine, Seg};
+use crate::tui::theme::Role;
+
+/// Wraps at spaces to `width` cells; words that are longer are broken. Spaces at line ends are dropped.
+#[must_use]
+pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
+    let width = usize::from(width.max(1));
+    let mut lines: Vec<Vec<Seg>> = Vec::new();
+    let mut line: Vec<Seg> = Vec::new();
+    let mut used = 0;
+    let mut gap: Option<Seg> = None;
+    for (word, space) in words(segs) {
+        let word_width: usize = word.iter().map(|s| s.text.width()).sum();
+        let gap_width = usize::from(gap.is_some());
+        if used > 0 && used + gap_width + word_width > width {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+            gap = None;
+        }
+        if let Some(gap) = gap.take().filter(|_| used > 0) {
+            used += 1;
+            join(&mut line, gap);
+        }
+        for seg in word {
+            for piece in pieces(&seg, width, &mut used) {
+                match piece {
+                    Piece::Text(seg) => join(&mut line, seg),
+                    Piece::Break => lines.push(std::mem::take(&mut line)),
+                }
+            }
+        }
+        gap = space;
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+enum Piece {
+    Text(Seg),
+    Break,
+}
+
+/// A stretch broken where the line is full.
+fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut part = String::new();
+    for grapheme in seg.text.graphemes(true) {
+        let cells = grapheme.width();
+        if *used + cells > width && *used > 0 {
+            if !part.is_empty() {
+                out.push(Piece::Text(Seg { text: std::mem::take(&mut part), ..seg.clone() }));
+            }
+            out.push(Piece::Break);
+            *used = 0;
+        }
+        part.push_str(grapheme);
+        *used += cells;
+    }
+    if !part.is_empty() {
+        out.push(Piece::Text(Seg { text: part, ..seg.clone() }));
+    }
+    out
+}
+
+fn join(line: &mut Vec<Seg>, seg: Seg) {
+    match line.last_mut() {
+        Some(last) if last.role == seg.role && last.plus == seg.plus => last.text.push_str(&seg.text),
+        _ => line.push(seg),
+    }
+}
+
+/// Words with the space after them, each in the roles of its stretches.
+fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
+    let mut out: Vec<(Vec<Seg>, Option<Seg>)> = Vec::new();
+    let mut word: Vec<Seg> = Vec::new();
+    for seg in segs {
+        let mut rest = seg.text.as_str();
+        while let Some(at) = rest.find(' ') {
+            if at > 0 {
+                word.push(Seg { text: rest[..at].to_owned(), ..seg.clone() });
+            }
+            let space = Seg { text: " ".to_owned(), ..seg.clone() };
+            if !word.is_empty() {
+                out.push((std::mem::take(&mut word), Some(space)));
+            }
+            rest = &rest[at + 1..];
+        }
+        if !rest.is_empty() {
+            word.push(Seg { text: rest.to_owned(), ..seg.clone() });
+        }
+    }
+    if !word.is_empty() {
+        out.push((word, None));
+    }
+    out
+}
+
+/// Breaks at the width and nowhere else, keeping every space: for code.
+#[must_use]
+pub fn break_hard(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
+    let width = usize::from(width.max(1));
+    let mut lines = vec![Vec::new()];
+    let mut used = 0;
+    for seg in segs {
+        for piece in pieces(seg, width, &mut used) {
+            match piece {
+                Piece::Text(seg) => {
+                    if let Some(line) = lines.last_mut() {
+                        join(line, seg);
+                    }
+                }
+                Piece::Break => lines.push(Vec::new()),
+            }
+        }
+    }
+    lines
+}
+
+/// Cuts a line at the end, with the sign of omission.
+#[must_use]
+pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
+    if line.width() <= usize::from(max) {
+        return line.clone();
+    }
+    let mut room = max.saturating_sub(ellipsis.width() as u16);
+    let mut segs: Vec<Seg> = Vec::new();
+    for seg in &line.segs {
+        let kept = head(&seg.text, room);
+        if !kept.is_empty() {
+            segs.push(Seg { text: kept.to_owned(), ..seg.clone() });
+        }
+        room -= kept.width() as u16;
+        if kept.len() < seg.text.len() {
+            break;
+        }
+    }
+    let role = segs.last().map_or(Role::Muted, |s| s.role);
+    let role = if is_mark(role) { Role::Muted } else { role };
+    segs.push(Seg { text: head(ellipsis, max).to_owned(), role, plus: Modifier::empty() });
+    RichLine { segs, ..line.clone() }
+}
+
+fn is_mark(role: Role) -> bool {
+    matches!(role, Role::MarkName | Role::MarkDescription | Role::MarkBody | Role::MarkSemantic)
+}
+
+/// Wraps to at most `max_lines`; the last one ends in the sign of omission when there was more.
+#[must_use]
+pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
+    let lines = wrap(segs, width);
+    let more = lines.len() > max_lines;
+    let mut out: Vec<RichLine> = lines.into_iter().take(max_lines).map(RichLine::from_segs).collect();
+    if let Some(last) = out.last_mut().filter(|_| more) {
+        let mut longer = last.clone();
+        longer.segs.push(Seg::new(" ".repeat(usize::from(width)), Role::Muted));
+        let room = (last.width() as u16 + ellipsis.width() as u16).min(width);
+        *last = cut_line(&longer, room, ellipsis);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(lines: &[Vec<Seg>]) -> Vec<String> {
+        lines.iter().map(|l| l.iter().map(|s| s.text.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn words_stay_whole_even_where_their_role_changes() {
+        let segs = [
+            Seg::new("turns ", Role::Text),
+            Seg::new("pdf", Role::MarkName),
+            Seg::new("-tables into rows", Role::Text),
+        ];
+        assert_eq!(plain(&wrap(&segs, 12)), ["turns", "pdf-tables", "into rows"]);
+    }
+
+    #[test]
+    fn a_word_longer_than_the_line_is_broken_by_cells() {
+        let segs = [Seg::new("a 表格提取工具 b", Role::Text)];
+        assert_eq!(plain(&wrap(&segs, 5)), ["a", "表格", "提取", "工具", "b"].map(String::from));
+    }
+
+    #[test]
+    fn code_keeps_its_spaces() {
+        let segs = [Seg::new("    x = 1", Role::Text)];
+        assert_eq!(plain(&break_hard(&segs, 6)), ["    x ", "= 1"]);
+    }
+
+    #[test]
+    fn the_last_line_says_that_there_is_more() {
+        let segs = [Seg::new("one two three four", Role::Text)];
+        let lines = wrap_to(&segs, 8, 2, "…");
+        assert_eq!(lines.iter().map(RichLine::plain).collect::<Vec<_>>(), ["one two", "three…"]);
+    }
+}
