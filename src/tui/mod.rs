@@ -7,5 +7,6 @@ pub mod glyphs;
 pub mod keymap;
 pub mod located;
 pub mod pane;
+pub mod panes;
 pub mod theme;
 pub mod widgets;

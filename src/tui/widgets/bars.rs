@@ -11,13 +11,8 @@ use crate::discovery::SignalSums;
 use crate::tui::theme::{BarStyle, Role};
 
 /// The roles of the five signals, in their order.
-pub const SIGNALS: [Role; 5] = [
-    Role::SignalName,
-    Role::SignalDescription,
-    Role::SignalBody,
-    Role::SignalSemantic,
-    Role::SignalRule,
-];
+pub const SIGNALS: [Role; 5] =
+    [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic, Role::SignalRule];
 
 const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
 const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];

@@ -104,7 +104,7 @@ fn push(segs: &mut Vec<Seg>, text: &str, role: Role) {
 }
 
 fn clean(text: &str) -> String {
-    safe_text(&text.replace('\t', "    ")).into_owned()
+    safe_text::line(&text.replace('\t', "    ")).into_owned()
 }
 
 #[cfg(test)]

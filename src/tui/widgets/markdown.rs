@@ -5,9 +5,9 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
+use super::code;
 use super::rich::{RichLine, Seg};
 use super::wrap::{break_hard, wrap};
-use super::code;
 use crate::skill::safe_text;
 use crate::tui::theme::Role;
 
@@ -343,7 +343,9 @@ impl<'t> Writer<'t> {
                     let piece = cell.get(part).cloned().unwrap_or_default();
                     let used: usize = piece.iter().map(|s| s.text.width()).sum();
                     let head = index < table.head;
-                    segs.extend(piece.into_iter().map(|s| if head { Seg { role: Role::Strong, ..s } } else { s }));
+                    segs.extend(
+                        piece.into_iter().map(|s| if head { Seg { role: Role::Strong, ..s } } else { s }),
+                    );
                     segs.push(Seg::new(" ".repeat(usize::from(*width).saturating_sub(used) + 2), Role::Text));
                 }
                 self.line(segs, None);
@@ -389,5 +391,5 @@ fn marks(level: HeadingLevel) -> &'static str {
 }
 
 fn clean(text: &str) -> String {
-    safe_text(&text.replace(['\n', '\t'], " ")).into_owned()
+    safe_text::line(&text.replace(['\n', '\t'], " ")).into_owned()
 }

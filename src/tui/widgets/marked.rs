@@ -62,7 +62,7 @@ fn push(segs: &mut Vec<Seg>, raw: &str, role: Role, pending_space: &mut bool) {
                 out.push(' ');
             }
             *pending_space = false;
-            out.push_str(&safe_text(&rest[..word_end]));
+            out.push_str(&safe_text::line(&rest[..word_end]));
         }
         rest = &rest[word_end..];
         let trimmed = rest.trim_start();

@@ -16,7 +16,7 @@ pub fn shown(raw: &str) -> String {
         if !out.is_empty() {
             out.push(' ');
         }
-        out.push_str(&safe_text(word));
+        out.push_str(&safe_text::line(word));
     }
     out
 }

@@ -59,9 +59,9 @@ impl<'a> Pen<'a> {
         if let Some(band) = line.band {
             self.band(Rect::new(x, y, max, 1), band);
         }
-        line.segs.iter().fold(x, |at, seg| {
-            self.put_plus(at, y, &seg.text, seg.role, seg.plus, end.saturating_sub(at))
-        })
+        line.segs
+            .iter()
+            .fold(x, |at, seg| self.put_plus(at, y, &seg.text, seg.role, seg.plus, end.saturating_sub(at)))
     }
 
     /// A line in roles that ends before `end`; answers the column it begins in.

@@ -64,7 +64,8 @@ fn hidden_below(open: &[String], folded: &HashSet<String>) -> bool {
 mod tests {
     use super::*;
 
-    const PATHS: [&str; 4] = ["notes.md", "references/layout.md", "references/old/a.md", "scripts/extract.py"];
+    const PATHS: [&str; 4] =
+        ["notes.md", "references/layout.md", "references/old/a.md", "scripts/extract.py"];
 
     #[test]
     fn folders_stand_above_their_files() {

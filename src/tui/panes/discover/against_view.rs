@@ -1,0 +1,84 @@
+//! The third column: the selected skill beside its nearest rival, and the others near by.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Discover;
+use super::rival::{compare, nearest};
+use super::rows::Item;
+use super::why_view::draw_differences;
+use crate::discovery::Hit;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::bars::{Place, stacked};
+use crate::tui::widgets::figures::{plain_score, signed};
+use crate::tui::widgets::measure::{cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::Seg;
+use crate::tui::widgets::rule::Title;
+
+impl Discover {
+    pub(super) fn draw_against(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
+        let Some((Item::Hit(index), _)) = self.items.get(self.cursor).copied() else { return };
+        let Some(rival) = nearest(&answer, index) else { return };
+        let (hit, other) = (&answer.results[index], &answer.results[rival]);
+        let mut pen = Pen::new(buf, cx);
+        let mut title = Title::of("Against ", false).note("nearest rival");
+        title.name.segs.push(Seg::new(shown(other.skill_id.as_str()), Role::Strong));
+        title.draw(&mut pen, area.x, area.y, area.width);
+
+        let column = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+        let best = answer.results.iter().map(|h| h.score).fold(3.5, f64::max);
+        let mut y = area.y + 2;
+        draw_scored(hit, Role::Strong, column, y, best, true, &mut pen);
+        draw_scored(other, Role::Text, column, y + 2, best, true, &mut pen);
+        y += 4;
+
+        pen.put(column.x, y, "where the lead comes from", Role::Muted, column.width);
+        let room = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
+        let comparison = compare(hit, other, room);
+        y += 1 + draw_differences(&comparison, column, y + 1, &mut pen);
+        pen.run(column.x, y, pen.glyphs.rule, column.width, Role::Rule);
+        pen.put(column.x, y + 1, "lead", Role::Muted, column.width);
+        let end = column.x + lead_column(&comparison, column.width);
+        pen.right(end, y + 1, &signed(comparison.lead, pen.glyphs), Role::Strong);
+        y += 3;
+
+        y += self.draw_card(other, 8, column, y, &mut pen) + 1;
+        let mut pen = Pen::new(buf, cx);
+        let near: Vec<&Hit> = answer
+            .results
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != index && *i != rival)
+            .map(|(_, h)| h)
+            .take(usize::from(area.bottom().saturating_sub(y + 1)).min(8))
+            .collect();
+        if !near.is_empty() {
+            pen.put(column.x, y, "other near skills", Role::Strong, column.width);
+            for (row, hit) in near.into_iter().enumerate() {
+                draw_scored(hit, Role::Text, column, y + 1 + row as u16, best, false, &mut pen);
+            }
+        }
+    }
+}
+
+/// Where the differences end, so that the lead stands below them.
+fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
+    let longest = comparison.rows.iter().map(|r| crate::tui::widgets::measure::cells(&r.label)).max();
+    longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
+}
+
+fn draw_scored(hit: &Hit, role: Role, column: Rect, y: u16, best: f64, air: bool, pen: &mut Pen<'_>) {
+    if y >= column.bottom() {
+        return;
+    }
+    let name = column.width * 3 / 10;
+    let text = shown(hit.skill_id.as_str());
+    pen.put(column.x, y, &cut_end(&text, name, pen.glyphs.ellipsis), role, name);
+    let end = column.x + name + 5;
+    pen.right(end, y, &plain_score(hit.score, pen.glyphs), role);
+    let width = column.right().saturating_sub(end + 1);
+    stacked(pen, Place { x: end + 1, y, width, scale: best, air }, &hit.breakdown.signals);
+}

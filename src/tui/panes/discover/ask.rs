@@ -1,0 +1,178 @@
+//! What is asked of the router, and which answer may be shown: never one older than what is on screen.
+
+use std::sync::Arc;
+
+use crate::discovery::{Answer, Policy, Request};
+use crate::gateway::Error;
+use crate::skill::Role;
+
+/// The choices beside the intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// How rules meet text.
+    pub policy: Policy,
+    /// Only this role.
+    pub role: Option<Role>,
+    /// Only this domain.
+    pub domain: Option<String>,
+    /// Whether headings and bodies count.
+    pub with_body: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { policy: Policy::Blended, role: None, domain: None, with_body: true }
+    }
+}
+
+impl Options {
+    /// The next role filter: any, procedure, utility, sidecar, any.
+    pub fn cycle_role(&mut self) {
+        self.role = match self.role {
+            None => Some(Role::Procedure),
+            Some(Role::Procedure) => Some(Role::Utility),
+            Some(Role::Utility) => Some(Role::Sidecar),
+            Some(Role::Sidecar) => None,
+        };
+    }
+
+    /// The other policy.
+    pub fn toggle_policy(&mut self) {
+        self.policy = match self.policy {
+            Policy::Blended => Policy::Strict,
+            Policy::Strict => Policy::Blended,
+        };
+    }
+
+    /// The command line that asks the same.
+    #[must_use]
+    pub fn command_line(&self, intent: &str) -> String {
+        let mut line = format!("skills discover {} --explain", quoted(intent));
+        if self.policy == Policy::Strict {
+            line.push_str(" --policy strict");
+        }
+        if let Some(role) = self.role {
+            line.push_str(&format!(" --role {role}"));
+        }
+        if let Some(domain) = &self.domain {
+            line.push_str(&format!(" --domain {}", quoted(domain)));
+        }
+        if !self.with_body {
+            line.push_str(" --no-body");
+        }
+        line
+    }
+}
+
+/// A word for a POSIX shell: in double quotes, with what acts inside them escaped.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        if matches!(c, '"' | '\\' | '$' | '`') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
+/// An answer with the intent it answers.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// What was asked.
+    pub intent: String,
+    /// What came back.
+    pub answer: Arc<Answer>,
+}
+
+/// Questions that are under way and the last good answer.
+#[derive(Debug, Default)]
+pub struct Asking {
+    generation: u64,
+    floor: u64,
+    open: Vec<(u64, String)>,
+    shown: Option<Shown>,
+    error: Option<Error>,
+}
+
+impl Asking {
+    /// Counts up and answers the request with its generation.
+    pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
+        self.generation += 1;
+        self.open.push((self.generation, intent.to_owned()));
+        let request = Request {
+            intent: intent.to_owned(),
+            domain: options.domain.iter().cloned().collect(),
+            role_filter: options.role,
+            policy: options.policy,
+            with_body: options.with_body,
+            typing,
+            ..Request::default()
+        };
+        (request, self.generation)
+    }
+
+    /// Nothing is asked any more: what is under way comes too late.
+    pub fn clear(&mut self) {
+        self.floor = self.generation;
+        self.open.clear();
+        self.shown = None;
+        self.error = None;
+    }
+
+    /// Takes an answer; false when it is older than what is shown, or was never asked for.
+    pub fn take(&mut self, generation: u64, answer: &Result<Arc<Answer>, Error>) -> bool {
+        if generation <= self.floor {
+            return false;
+        }
+        let Some(at) = self.open.iter().position(|(g, _)| *g == generation) else { return false };
+        let (_, intent) = self.open.swap_remove(at);
+        self.open.retain(|(g, _)| *g > generation);
+        self.floor = generation;
+        match answer {
+            Ok(answer) => {
+                self.error = None;
+                self.shown = Some(Shown { intent, answer: Arc::clone(answer) });
+            }
+            Err(error) => self.error = Some(error.clone()),
+        }
+        true
+    }
+
+    /// The last good answer.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Shown> {
+        self.shown.as_ref()
+    }
+
+    /// Why the last question has no answer.
+    #[must_use]
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Whether a question is under way.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        !self.open.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_asks_the_same_and_survives_a_shell() {
+        let mut options = Options::default();
+        assert_eq!(options.command_line("what's $HOME"), "skills discover \"what's \\$HOME\" --explain");
+        options.toggle_policy();
+        options.cycle_role();
+        options.with_body = false;
+        assert_eq!(
+            options.command_line("a"),
+            "skills discover \"a\" --explain --policy strict --role procedure --no-body"
+        );
+    }
+}

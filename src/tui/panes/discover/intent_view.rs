@@ -1,0 +1,181 @@
+//! The intent line: the words as the router read them, what each gave the selected skill beneath it,
+//! and in one line whether anything fits.
+
+use std::ops::Range;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::view::fit_words;
+use super::{Discover, Part};
+use crate::discovery::{Answer, Correction, Fit, Lead, QueryWord};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{plain_score, score, took};
+use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+impl Discover {
+    /// Draws the field's band with the text in its row `row`, and what each word gave below it.
+    pub(super) fn draw_intent(&mut self, area: Rect, row: u16, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let focused = cx.focused && self.focus == Part::Intent;
+        let y = area.y + row;
+        let line = Rect { x: area.x + 4, y, width: area.width.saturating_sub(5), height: 1 };
+        let spans = self.word_styles(cx);
+        self.drawn.intent = area;
+        self.drawn.field = line;
+        let mut pen = Pen::new(buf, cx);
+        pen.band(area, Role::Field);
+        pen.put(area.x + 2, y, pen.glyphs.prompt, if focused { Role::Accent } else { Role::Muted }, 1);
+        if self.field.is_empty() && !focused {
+            pen.put(line.x, y, "what do you want done?", Role::Muted, line.width);
+        }
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Text));
+        let cursor = self.field.draw(line, buf, style, &spans);
+        if focused {
+            cx.cursor = cursor;
+        }
+        if area.height > row + 1 {
+            let below = Rect { y: y + 1, ..line };
+            self.draw_contributions(below, &mut Pen::new(buf, cx));
+        }
+    }
+
+    /// The words of the last answer that still stand in the field as they were asked.
+    fn live_words(&self) -> Vec<(usize, QueryWord)> {
+        let Some(shown) = self.asking.shown() else { return Vec::new() };
+        let text = self.field.text();
+        let same = text.bytes().zip(shown.intent.bytes()).take_while(|(a, b)| a == b).count();
+        let words = shown.answer.words.iter().cloned().enumerate();
+        words
+            .filter(|(_, w)| w.end as usize <= same && text.get(w.start as usize..w.end as usize).is_some())
+            .collect()
+    }
+
+    /// What a word of the request gave the selected skill.
+    fn given(&self, word: usize) -> Option<f64> {
+        let rows = &self.hit()?.breakdown.words;
+        let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
+        own.peek().is_some().then(|| own.sum())
+    }
+
+    fn word_styles(&self, cx: &Draw<'_>) -> Vec<(Range<usize>, Style)> {
+        let words = self.live_words();
+        let most = words.iter().filter_map(|(i, _)| self.given(*i)).fold(0.0, f64::max);
+        let style = |(index, word): &(usize, QueryWord)| {
+            let given = self.given(*index).unwrap_or(0.0);
+            let role = if word.stop {
+                Role::Muted
+            } else if most > 0.0 && given >= 0.1 * most.max(0.5) {
+                Role::Strong
+            } else {
+                Role::Text
+            };
+            (word.start as usize..word.end as usize, cx.theme.style(role))
+        };
+        words.iter().map(style).collect()
+    }
+
+    fn draw_contributions(&self, area: Rect, pen: &mut Pen<'_>) {
+        let words = self.live_words();
+        let mut free = area.x;
+        for (index, word) in &words {
+            let Some(x) = self.field.column(word.start as usize).filter(|x| *x >= free) else { continue };
+            let text = match self.given(*index) {
+                Some(given) if given.abs() >= 0.005 => score(given, pen.glyphs),
+                _ if !word.known && !word.stop => "0".to_owned(),
+                _ => continue,
+            };
+            if x + cells(&text) > area.right() {
+                break;
+            }
+            free = pen.put(x, area.y, &text, Role::Muted, area.right() - x) + 1;
+        }
+        let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
+        if !notes.is_empty() {
+            let room = area.right().saturating_sub(free + 1);
+            let notes = notes.join(", ");
+            pen.put(free + 1, area.y, &cut_end(&notes, room, pen.glyphs.ellipsis), Role::Info, room);
+        }
+    }
+
+    /// Two lines: whether anything fits, and why the selected one does.
+    pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let Some(shown_answer) = self.asking.shown() else { return };
+        let answer = &shown_answer.answer;
+        let mut pen = Pen::new(buf, cx);
+        let (sign, role, word) = fit_words(answer.fit, cx);
+        let x = area.x + 2;
+        let end = area.right().saturating_sub(1);
+        let time = pen.right(end, area.y, &took(answer.took_us), Role::Muted);
+        let room = time.saturating_sub(x + 1);
+        let mut segs = vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)];
+        if let Some(confidence) = &answer.confidence {
+            if answer.fit == Fit::None {
+                let best = answer.results.iter().map(|h| h.z).fold(0.0, f64::max);
+                segs.push(Seg::new("   best ", Role::Muted));
+                segs.push(Seg::new(plain_score(best, pen.glyphs), Role::Text));
+                segs.push(Seg::new(" before rules", Role::Muted));
+            } else {
+                segs.push(Seg::new("   confidence ", Role::Muted));
+                segs.push(Seg::new(confidence.fit.to_string(), Role::Text));
+                segs.push(Seg::new("   lead ", Role::Muted));
+                segs.push(Seg::new(lead_word(confidence.lead), Role::Text));
+            }
+        }
+        pen.line(x, area.y, &RichLine::from_segs(segs), room);
+        let why = self.why_in_words(answer);
+        let room = end.saturating_sub(x + 2);
+        pen.put(x + 2, area.y + 1, &cut_end(&why, room, pen.glyphs.ellipsis), Role::Muted, room);
+    }
+
+    /// The short status at the right end of a row; answers the cells it took.
+    pub(super) fn draw_status_line(&self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let line = self.short_status(cx);
+        let mut pen = Pen::new(buf, cx);
+        pen.band(row, Role::Field);
+        let width = line.width() as u16;
+        if width == 0 || width + 30 > row.width {
+            return 0;
+        }
+        pen.line_right(row.right() - 2, row.y, &line);
+        width + 3
+    }
+
+    fn why_in_words(&self, answer: &Answer) -> String {
+        let unknown: Vec<String> = answer
+            .words
+            .iter()
+            .filter(|w| !w.known && !w.stop && w.correction.is_none())
+            .filter_map(|w| self.asking.shown()?.intent.get(w.start as usize..w.end as usize))
+            .map(|w| format!("“{}”", shown(w)))
+            .collect();
+        let reason = self.hit().map(|h| shown(&h.reason)).unwrap_or_default();
+        match (unknown.is_empty(), reason.is_empty()) {
+            (true, _) => reason,
+            (false, true) => format!("nobody knows {}", unknown.join(", ")),
+            (false, false) => format!("{reason}; nobody knows {}", unknown.join(", ")),
+        }
+    }
+}
+
+fn lead_word(lead: Lead) -> &'static str {
+    match lead {
+        Lead::Clear => "clear",
+        Lead::Ambiguous => "see also the next",
+    }
+}
+
+fn correction(word: &QueryWord) -> Option<String> {
+    match word.correction.as_ref()? {
+        Correction::Typo(read) => Some(format!("read as “{}”", shown(read))),
+        Correction::Completed(words) => {
+            let first: Vec<String> = words.iter().take(3).map(|w| shown(w)).collect();
+            let more = if words.len() > 3 { " …" } else { "" };
+            Some(format!("read as “{}{more}”", first.join(", ")))
+        }
+        Correction::Dropped => Some("last word left out until it is known".to_owned()),
+    }
+}

@@ -1,0 +1,311 @@
+//! Discover as a pane: which keys it knows where, and what they do.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Discover, Part};
+use crate::tui::action::{Action, Command, Context};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+
+impl Pane for Discover {
+    fn id(&self) -> PaneId {
+        PaneId::Discover
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        match self.focus {
+            Part::Intent => vec![Context::DiscoverIntent, Context::Field],
+            Part::Results => vec![Context::Discover, Context::List],
+            Part::Why => vec![Context::Discover, Context::Text],
+        }
+    }
+
+    fn in_text(&self) -> bool {
+        self.focus == Part::Intent
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        match self.focus {
+            Part::Intent => self.intent_commands(),
+            Part::Results | Part::Why => self.result_commands(),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let asks = match action {
+            Action::FocusIntent => {
+                self.focus = Part::Intent;
+                Vec::new()
+            }
+            Action::TogglePolicy => {
+                self.options.toggle_policy();
+                self.ask()
+            }
+            Action::CycleRole => {
+                self.options.cycle_role();
+                self.ask()
+            }
+            Action::ToggleBody => {
+                self.options.with_body = !self.options.with_body;
+                self.ask()
+            }
+            Action::PickDomain => vec![Effect::Pick(self.domains())],
+            Action::CopyAs => self.copy_choices()?,
+            Action::NextPart => self.turn(1),
+            Action::PreviousPart => self.turn(2),
+            other => return self.act_in_part(other),
+        };
+        Some(asks)
+    }
+
+    fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let changed = self.field.key(key);
+        if changed {
+            self.history.stop();
+        }
+        if changed { self.ask() } else { Vec::new() }
+    }
+
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if self.field.paste(text) {
+            self.history.stop();
+            self.ask()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        self.pointed(event)
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        self.news(message)
+    }
+
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.view(area, buf, cx);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        false
+    }
+}
+
+impl Discover {
+    fn act_in_part(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match self.focus {
+            Part::Intent => self.act_in_intent(action),
+            Part::Results => self.act_in_results(action),
+            Part::Why => self.act_in_why(action),
+        }
+    }
+
+    fn act_in_intent(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Leave | Action::Submit | Action::Back => {
+                self.leave_intent();
+                Some(Vec::new())
+            }
+            Action::Clear => Some(if self.field.kill_to_start() { self.ask() } else { Vec::new() }),
+            Action::HistoryEarlier => {
+                let earlier = self.history.earlier(self.field.text()).map(str::to_owned);
+                Some(self.recall(earlier))
+            }
+            Action::HistoryLater => {
+                let later = self.history.later().map(str::to_owned);
+                Some(self.recall(later))
+            }
+            Action::Down if self.history.walking() => self.act_in_intent(Action::HistoryLater),
+            Action::Down => {
+                self.leave_intent();
+                Some(Vec::new())
+            }
+            _ => None,
+        }
+    }
+
+    fn recall(&mut self, intent: Option<String>) -> Vec<Effect> {
+        let Some(intent) = intent else { return Vec::new() };
+        self.field.set(&intent);
+        self.ask()
+    }
+
+    fn leave_intent(&mut self) {
+        self.history.keep(self.field.text());
+        self.focus = Part::Results;
+    }
+
+    fn act_in_results(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let count = self.items.len();
+        let page = self.results.page();
+        let rows = match action {
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -page,
+            Action::PageDown => page,
+            Action::Top => isize::MIN,
+            Action::Bottom => isize::MAX,
+            Action::Open => return Some(self.open()),
+            _ => return self.act_on_skill(action),
+        };
+        self.cursor = self.cursor.saturating_add_signed(rows).min(count.saturating_sub(1));
+        self.follow = true;
+        self.why.offset = 0;
+        Some(Vec::new())
+    }
+
+    fn act_in_why(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let page = self.why.page();
+        let rows = match action {
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -page,
+            Action::PageDown => page,
+            Action::Top => isize::MIN,
+            Action::Bottom => isize::MAX,
+            Action::Back => {
+                self.focus = Part::Results;
+                return Some(Vec::new());
+            }
+            Action::Open => return Some(self.visit()),
+            _ => return self.act_on_skill(action),
+        };
+        // The length is known to the drawing, which keeps the offset inside the text.
+        self.why.offset = self.why.offset.saturating_add_signed(rows).min(10_000);
+        Some(Vec::new())
+    }
+
+    fn act_on_skill(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let id = self.selected()?.clone();
+        match action {
+            Action::Copy => Some(vec![Effect::Copy(id.to_string(), "id".to_owned())]),
+            Action::Edit => {
+                let skill = self.catalogue.by_id(id.as_str())?;
+                Some(vec![Effect::Edit(skill.location.clone(), 1)])
+            }
+            _ => None,
+        }
+    }
+
+    /// In one column Enter first shows why; else it opens the skill in Browse.
+    fn open(&mut self) -> Vec<Effect> {
+        if self.drawn.folded && self.selected().is_some() {
+            self.focus = Part::Why;
+            return Vec::new();
+        }
+        self.visit()
+    }
+
+    fn visit(&mut self) -> Vec<Effect> {
+        let Some(id) = self.selected().cloned() else { return Vec::new() };
+        vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id)))]
+    }
+
+    fn turn(&mut self, steps: usize) -> Vec<Effect> {
+        if self.focus == Part::Intent {
+            self.history.keep(self.field.text());
+        }
+        let parts = [Part::Intent, Part::Results, Part::Why];
+        let at = parts.iter().position(|p| *p == self.focus).unwrap_or(0);
+        self.focus = parts[(at + steps) % parts.len()];
+        Vec::new()
+    }
+
+    fn domains(&self) -> Picker {
+        let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+        for entry in &self.catalogue.entries {
+            if let Some(domain) = &entry.skill.domain {
+                *counts.entry(domain.value.as_str()).or_default() += 1;
+            }
+        }
+        let any = (String::new(), "any domain".to_owned(), self.catalogue.entries.len().to_string());
+        let named = counts.into_iter().map(|(d, n)| (d.to_owned(), d.to_owned(), n.to_string()));
+        let choices: Vec<_> = std::iter::once(any).chain(named).collect();
+        let wanted = self.options.domain.clone().unwrap_or_default();
+        let current = choices.iter().position(|(value, ..)| *value == wanted);
+        Picker { what: PickerKind::Domain, title: "Domain".to_owned(), choices, current }
+    }
+
+    fn copy_choices(&self) -> Option<Vec<Effect>> {
+        let id = self.selected()?;
+        let line = self.options.command_line(self.field.text());
+        let mut choices = vec![
+            ("id".to_owned(), "id".to_owned(), id.to_string()),
+            ("cli".to_owned(), "command line".to_owned(), line),
+        ];
+        if self.hit().is_some() {
+            let note = "the result with its breakdown".to_owned();
+            choices.push(("json".to_owned(), "JSON".to_owned(), note));
+        }
+        let title = "Copy as".to_owned();
+        Some(vec![Effect::Pick(Picker { what: PickerKind::CopyAs, title, choices, current: Some(0) })])
+    }
+
+    pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
+        let text = match what {
+            "id" => self.selected().map(|id| (id.to_string(), "id")),
+            "cli" => Some((self.options.command_line(self.field.text()), "command line")),
+            "json" => {
+                self.hit().and_then(|hit| serde_json::to_string_pretty(hit).ok()).map(|json| (json, "JSON"))
+            }
+            _ => None,
+        };
+        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+    }
+
+    fn intent_commands(&self) -> Vec<Command> {
+        let earlier = (!self.history.has_earlier()).then(|| "no earlier intent".to_owned());
+        vec![
+            shown(Action::Down, "results"),
+            Command { blocked: earlier, ..shown(Action::HistoryEarlier, "earlier") },
+            shown(Action::Clear, "clear"),
+            shown(Action::Leave, "leave"),
+            hidden(Action::HistoryLater, "later"),
+            hidden(Action::Submit, "results"),
+            hidden(Action::NextPart, "next part"),
+            hidden(Action::PreviousPart, "previous part"),
+        ]
+    }
+
+    fn result_commands(&self) -> Vec<Command> {
+        let none = || self.selected().is_none().then(|| "nothing is selected".to_owned());
+        let on_skill = |command: Command| Command { blocked: none(), ..command };
+        let opens = if self.drawn.folded && self.focus == Part::Results { "why" } else { "open" };
+        let mut out = vec![shown(Action::Down, if self.focus == Part::Why { "scroll" } else { "move" })];
+        out.push(on_skill(shown(Action::Open, opens)));
+        if self.focus == Part::Why {
+            out.push(shown(Action::Back, "results"));
+        }
+        out.extend([
+            shown(Action::FocusIntent, "intent"),
+            shown(Action::TogglePolicy, "policy"),
+            shown(Action::CycleRole, "role"),
+            shown(Action::PickDomain, "domain"),
+            shown(Action::ToggleBody, "body"),
+            on_skill(shown(Action::Copy, "copy")),
+            on_skill(hidden(Action::CopyAs, "copy as")),
+            on_skill(shown(Action::Edit, "edit")),
+            hidden(Action::NextPart, "next part"),
+            hidden(Action::PreviousPart, "previous part"),
+        ]);
+        out.extend(
+            [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+                .map(|action| hidden(action, "move")),
+        );
+        out
+    }
+}
+
+fn shown(action: Action, label: &str) -> Command {
+    Command { action, label: label.to_owned(), blocked: None, footer: true }
+}
+
+fn hidden(action: Action, label: &str) -> Command {
+    Command { footer: false, ..shown(action, label) }
+}

@@ -1,0 +1,48 @@
+//! Clicks and the wheel in Discover, by the places of the last frame.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Position;
+
+use super::{Discover, Part};
+use crate::tui::pane::Effect;
+
+impl Discover {
+    pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
+            MouseEventKind::ScrollUp => self.wheel(at, -3),
+            MouseEventKind::ScrollDown => self.wheel(at, 3),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn clicked(&mut self, at: Position) {
+        if self.drawn.intent.contains(at) {
+            self.focus = Part::Intent;
+            self.field.click(at);
+        } else if self.drawn.results.contains(at) {
+            if self.focus == Part::Intent {
+                self.history.keep(self.field.text());
+            }
+            self.focus = Part::Results;
+            if let Some((_, item)) = self.drawn.items.iter().find(|(rect, _)| rect.contains(at)) {
+                self.cursor = *item;
+                self.why.offset = 0;
+            }
+        } else if self.drawn.why.contains(at) {
+            self.focus = Part::Why;
+        }
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) {
+        if self.drawn.results.contains(at) {
+            self.follow = false;
+            // The drawing keeps the offset inside the list.
+            self.results.offset = self.results.offset.saturating_add_signed(rows);
+        } else if self.drawn.why.contains(at) {
+            self.why.offset = self.why.offset.saturating_add_signed(rows).min(10_000);
+        }
+    }
+}

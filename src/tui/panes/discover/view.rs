@@ -1,0 +1,176 @@
+//! Where the parts of Discover stand at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Discover, Drawn, Part};
+use crate::discovery::Fit;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::{Joint, Title, divider};
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
+/// From this width on there is air, and the contributions stand beneath the words.
+const WIDE: u16 = 100;
+/// From this width on the nearest rival has a column of its own.
+const THREE: u16 = 160;
+
+/// What this ranking is, said once on every screen.
+pub(super) const DISCLAIMER: &str = "this router's ranking, not what a client's model picks";
+
+/// The same for a place of that width.
+pub(super) fn disclaimer(room: u16) -> &'static str {
+    if usize::from(room) < DISCLAIMER.len() { "a router's ranking, not a model's" } else { DISCLAIMER }
+}
+
+impl Discover {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        if area.width < FOLD {
+            self.folded(area, buf, cx);
+        } else if cx.full_screen {
+            self.one_part(area, buf, cx);
+        } else {
+            self.columns(area, buf, cx);
+        }
+    }
+
+    fn focused(&self, part: Part, cx: &Draw<'_>) -> bool {
+        cx.focused && self.focus == part
+    }
+
+    fn columns(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let wide = area.width >= WIDE && area.height >= 24;
+        let share = if area.width >= THREE {
+            area.width * 11 / 30
+        } else if wide {
+            area.width / 2
+        } else {
+            area.width * 27 / 50
+        };
+        let left = share.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(32));
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let top = if wide { 4 } else { 2 };
+        let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
+
+        let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        if wide {
+            let band = Rect { y: area.y + 1, width: left, height: 3, ..area };
+            self.draw_intent(band, 1, buf, cx);
+            let status = Rect { y: area.y + 2, height: 2, ..right };
+            self.draw_status(status, buf, cx);
+        } else {
+            let band = Rect { y: area.y + 1, height: 1, ..area };
+            let used = self.draw_status_line(band, buf, cx);
+            self.draw_intent(Rect { width: area.width.saturating_sub(used), ..band }, 0, buf, cx);
+        }
+
+        let results = Rect { width: left, ..body };
+        let (middle, third) = self.third_column(area.width, right, body);
+        self.drawn.third = third.is_some();
+        self.draw_results(results, buf, cx);
+        self.draw_why(middle, wide, buf, cx);
+        let mut joints = vec![(
+            body.y,
+            Joint::Cross { left: self.focused(Part::Results, cx), right: self.focused(Part::Why, cx) },
+        )];
+        let mut line = Rect { x: area.x + left, width: 1, ..body };
+        if wide {
+            joints.push((area.y, Joint::Top { heavy: self.focused(Part::Intent, cx) }));
+            line = Rect { y: area.y, height: area.height, ..line };
+        } else {
+            let heavy = self.focused(Part::Results, cx) || self.focused(Part::Why, cx);
+            joints = vec![(body.y, Joint::Top { heavy })];
+        }
+        divider(&mut Pen::new(buf, cx), line, &joints);
+        if let Some(third) = third {
+            self.draw_against(third, buf, cx);
+            let heavy = self.focused(Part::Why, cx);
+            let joint = if heavy { Joint::Cross { left: true, right: false } } else { Joint::Top { heavy } };
+            let line = Rect { x: third.x - 1, width: 1, ..body };
+            divider(&mut Pen::new(buf, cx), line, &[(body.y, joint)]);
+        }
+    }
+
+    fn third_column(&self, width: u16, right: Rect, body: Rect) -> (Rect, Option<Rect>) {
+        let right = Rect { y: body.y, height: body.height, ..right };
+        let has_rival =
+            self.asking.shown().is_some_and(|s| s.answer.results.len() > 1) && self.hit().is_some();
+        if width < THREE || !has_rival {
+            return (right, None);
+        }
+        let third = right.width * 9 / 20;
+        let middle = Rect { width: right.width - third - 1, ..right };
+        (middle, Some(Rect { x: middle.right() + 1, width: third, ..right }))
+    }
+
+    /// One column: the intent, the status on the list's rule, and the list or why.
+    fn folded(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.draw_intent(Rect { height: 1, ..area }, 0, buf, cx);
+        let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        if self.focus == Part::Why {
+            self.draw_why(body, false, buf, cx);
+        } else {
+            self.draw_results(body, buf, cx);
+        }
+    }
+
+    /// One part over the whole pane.
+    fn one_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let band = Rect { y: area.y + 1, height: 1, ..area };
+        let used = self.draw_status_line(band, buf, cx);
+        self.draw_intent(Rect { width: area.width.saturating_sub(used), ..band }, 0, buf, cx);
+        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        if self.focus == Part::Why {
+            self.draw_why(body, true, buf, cx);
+        } else {
+            self.draw_results(body, buf, cx);
+        }
+    }
+
+    /// The title over the intent: the choices in force.
+    fn options_title(&self, long: bool, focused: bool) -> Title {
+        let mut words = vec![self.options.policy.to_string()];
+        words.push(self.options.role.map_or_else(|| "any role".to_owned(), |r| format!("only {r} skills")));
+        match &self.options.domain {
+            Some(domain) => words.push(format!("domain {}", crate::tui::widgets::measure::shown(domain))),
+            None if long => words.push("any domain".to_owned()),
+            None => {}
+        }
+        words.push(if self.options.with_body { "with body" } else { "without body" }.to_owned());
+        Title::of("Intent", focused).note(words.join(" · "))
+    }
+
+    /// The short status: sign, word, confidence, time.
+    pub(super) fn short_status(&self, cx: &Draw<'_>) -> RichLine {
+        let Some(shown) = self.asking.shown() else {
+            return RichLine::default();
+        };
+        let (sign, role, word) = fit_words(shown.answer.fit, cx);
+        let mut segs = vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)];
+        let confidence = match shown.answer.fit {
+            Fit::High => " high",
+            Fit::Medium => " medium",
+            Fit::Low | Fit::None => "",
+        };
+        segs.push(Seg::new(confidence, Role::Text));
+        let took = crate::tui::widgets::figures::took(shown.answer.took_us);
+        segs.push(Seg::new(format!(" {} {took}", cx.glyphs.dot), Role::Muted));
+        RichLine::from_segs(segs)
+    }
+}
+
+/// Sign, its role and the word for how well the best one fits.
+pub(super) fn fit_words(fit: Fit, cx: &Draw<'_>) -> (&'static str, Role, &'static str) {
+    match fit {
+        Fit::High | Fit::Medium => (cx.glyphs.set, Role::Success, "fits"),
+        Fit::Low => (cx.glyphs.set, Role::Warning, "unsure"),
+        Fit::None => (cx.glyphs.pending, Role::Waiting, "no skill fits"),
+    }
+}

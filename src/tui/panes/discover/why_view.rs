@@ -1,0 +1,380 @@
+//! Why the selected skill stands where it stands: ledger, description with marks, the lead over its
+//! nearest rival, and what the router could not do.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::rival::{Comparison, compare, nearest};
+use super::rows::Item;
+use super::view::disclaimer;
+use super::{Discover, Part, Want};
+use crate::discovery::{Answer, Fit, Hit, LinkState, Mark};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::bars;
+use crate::tui::widgets::figures::{bytes, count, counted, plain_score, signed, tokens};
+use crate::tui::widgets::ledger;
+use crate::tui::widgets::marked::marked;
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// More rows than any explanation has.
+const TALLEST: u16 = 90;
+
+impl Discover {
+    pub(super) fn draw_why(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn.why = area;
+        let focused = cx.focused && self.focus == Part::Why;
+        let title = self.why_title(focused, airy, cx);
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
+        let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let foot = u16::from(inside.height > 8);
+        let window = inside.height - foot;
+
+        // Drawn whole on a sheet of its own, of which the window shows a part.
+        let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
+        sheet.set_style(sheet.area, cx.theme.style(Role::Base));
+        let used = self.draw_sheet(&answer, airy, window, &mut sheet, cx);
+        self.why.height = usize::from(window);
+        self.why.offset = self.why.offset.min(usize::from(used.saturating_sub(window)));
+        let offset = self.why.offset as u16;
+        for row in 0..window.min(TALLEST - offset) {
+            for x in area.left()..area.right() {
+                if let (Some(from), Some(to)) =
+                    (sheet.cell((x, row + offset)), buf.cell_mut((x, inside.y + row)))
+                {
+                    *to = from.clone();
+                }
+            }
+        }
+        let mut pen = Pen::new(buf, cx);
+        if foot > 0 {
+            let x = area.x + if airy { 2 } else { 1 };
+            let room = area.right().saturating_sub(x + 1);
+            pen.put(x, inside.bottom() - 1, disclaimer(room), Role::Muted, room);
+        }
+    }
+
+    fn why_title(&self, focused: bool, airy: bool, cx: &Draw<'_>) -> Title {
+        let mut title = Title { focused, ..Title::default() };
+        let (Some(shown_answer), Some(id)) = (self.asking.shown(), self.selected()) else {
+            return Title::of("Why", focused);
+        };
+        let name = shown(id.as_str());
+        title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
+        let rank = self.items.get(self.cursor).and_then(|(_, rank)| *rank);
+        let Some(hit) = self.hit() else {
+            title.name.segs.push(Seg::new(" is no result", Role::Text));
+            return title;
+        };
+        if !airy {
+            title.note = RichLine::of(plain_score(hit.score, cx.glyphs), Role::Muted);
+            return title;
+        }
+        let place = match (shown_answer.answer.fit, rank) {
+            (Fit::None, _) => " is not enough".to_owned(),
+            (_, Some(1)) => " is first".to_owned(),
+            (_, Some(rank)) => format!(" is number {rank}"),
+            (_, None) => String::new(),
+        };
+        title.name.segs.push(Seg::new(place, Role::Text));
+        let effect = hit.effect_mode.to_string().replace('_', " ");
+        title.note(format!("{} · {} · {effect}", hit.role, shown(&hit.status)))
+    }
+
+    /// Draws everything from the top of the sheet; answers the rows it took.
+    fn draw_sheet(
+        &mut self,
+        answer: &Answer,
+        airy: bool,
+        window: u16,
+        sheet: &mut Buffer,
+        cx: &Draw<'_>,
+    ) -> u16 {
+        let area = sheet.area;
+        let left = if airy { 2 } else { 1 };
+        let column =
+            Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
+        let mut pen = Pen::new(sheet, cx);
+        let mut y = u16::from(airy);
+        match self.items.get(self.cursor).copied() {
+            Some((Item::Hit(index), _)) => {
+                let hit = &answer.results[index];
+                y += draw_ledger(hit, answer.fit, airy, Rect { y, ..column }, &mut pen) + 1;
+                // In a small window the lead below the card keeps its line.
+                let lines = if airy { 8 } else { usize::from(window.saturating_sub(y + 3)).clamp(3, 8) };
+                y += self.draw_card(hit, lines, column, y, &mut pen) + 1;
+                let three = self.drawn.third;
+                let notices = self.notices(answer);
+                if !three && let Some(rival) = nearest(answer, index) {
+                    // What is left over above the notices.
+                    let room = window.saturating_sub(y + notices.len() as u16 + 1).max(4);
+                    let comparison = compare(hit, &answer.results[rival], usize::from(room.clamp(3, 8)));
+                    y += if airy {
+                        draw_lead(&comparison, column, y, &mut pen)
+                    } else {
+                        draw_lead_line(&comparison, column, y, &mut pen)
+                    } + 1;
+                }
+                if three {
+                    y = self.draw_levels(hit, column, y, &mut pen);
+                }
+                y = draw_notices(&notices, column, y, &mut pen);
+            }
+            Some((item, _)) => {
+                y = self.draw_no_result(item, answer, column, y, &mut pen);
+                y = draw_notices(&self.notices(answer), column, y, &mut pen);
+            }
+            None => y = draw_notices(&self.notices(answer), column, y, &mut pen),
+        }
+        y
+    }
+
+    /// The description as the catalogue gives it to a model, with what counted in it.
+    pub(super) fn draw_card(&mut self, hit: &Hit, max: usize, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+        let tokens = self.level_tokens(hit).map(|l| tokens(l.l1));
+        let note = tokens.map_or_else(RichLine::default, |t| {
+            RichLine::from_segs(vec![
+                Seg::new("L1 ", Role::Level1),
+                Seg::new(format!("{t} tok"), Role::Muted),
+            ])
+        });
+        let mut rows = draw_card(hit, &note, max, column, y, pen);
+        if let Some(note) = &hit.exclusion_note {
+            let text = format!("it says itself “{}”", shown(note));
+            let width = column.width.saturating_sub(4);
+            for (index, line) in
+                wrap_to(&[Seg::new(text, Role::Text)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
+            {
+                if index == 0 {
+                    pen.put(column.x + 2, y + rows, pen.glyphs.warn, Role::Warning, 1);
+                }
+                pen.line(column.x + 4, y + rows, line, width);
+                rows += 1;
+            }
+        }
+        rows
+    }
+
+    pub(super) fn level_tokens(&mut self, hit: &Hit) -> Option<crate::gateway::LevelTokens> {
+        self.want(Want::Levels(hit.skill_id.clone()));
+        self.levels.get(&hit.skill_id).cloned()
+    }
+
+    /// Where the body says it, and the resources: for screens that have the height.
+    fn draw_levels(&mut self, hit: &Hit, column: Rect, mut y: u16, pen: &mut Pen<'_>) -> u16 {
+        let intent = self.asking.shown().map(|s| s.intent.clone()).unwrap_or_default();
+        let id = hit.skill_id.clone();
+        self.want(Want::Body(id.clone(), intent.clone()));
+        self.want(Want::Detail(id.clone()));
+        let levels = self.levels.get(&id).cloned();
+        let end = column.right();
+        if let Some(lines) = self.body_lines.get(&(id.clone(), intent)).filter(|l| !l.is_empty()) {
+            pen.put(column.x + 2, y, "where the body says it", Role::Strong, column.width);
+            if let Some(levels) = &levels {
+                let start = pen.right(end, y, &format!("{} tok", tokens(levels.l2)), Role::Muted);
+                pen.right(start - 1, y, "L2", Role::Level2);
+            }
+            let digits = lines.iter().map(|l| l.line.to_string().len()).max().unwrap_or(1) as u16;
+            for (row, line) in lines.iter().take(6).enumerate() {
+                let at = y + 1 + row as u16;
+                pen.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
+                let marks: Vec<Mark> = line.marks.clone();
+                let segs = marked(&line.text, &marks, Role::Text, pen.glyphs.ascii);
+                let room = column.width.saturating_sub(digits + 5);
+                let line = crate::tui::widgets::wrap::cut_line(
+                    &RichLine::from_segs(segs),
+                    room,
+                    pen.glyphs.ellipsis,
+                );
+                pen.line(column.x + 5 + digits, at, &line, room);
+            }
+            let rows = lines.len().min(6) as u16;
+            pen.rail(column.x, y, rows + 1, 2);
+            y += rows + 2;
+        }
+        if let Some(detail) = self.details.get(&id).filter(|d| !d.files.is_empty()) {
+            pen.put(column.x + 2, y, "resources", Role::Strong, column.width);
+            let total: u64 = detail.files.iter().map(|f| f.bytes).sum();
+            let note = format!("{} · {}", counted(detail.files.len(), "file"), bytes(total));
+            let start = pen.right(end, y, &note, Role::Muted);
+            pen.right(start - 1, y, "L3", Role::Level3);
+            let longest = detail.files.iter().take(5).map(|f| cells(&f.path)).max().unwrap_or(0);
+            let name = longest.min(column.width.saturating_sub(14));
+            for (row, file) in detail.files.iter().take(5).enumerate() {
+                let at = y + 1 + row as u16;
+                let path = shown(&file.path);
+                pen.put(column.x + 2, at, &cut_middle(&path, name, pen.glyphs.ellipsis), Role::Muted, name);
+                pen.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
+            }
+            let rows = detail.files.len().min(5) as u16;
+            pen.rail(column.x, y, rows + 1, 3);
+            y += rows + 2;
+        }
+        y
+    }
+
+    fn draw_no_result(&self, item: Item, answer: &Answer, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+        let text = match item {
+            Item::Attachable(_) => "a sidecar: it is attached to something, never a direct result".to_owned(),
+            Item::Excluded(index) => format!("left out: {}", shown(&answer.excluded[index].why)),
+            Item::Hit(_) => String::new(),
+        };
+        let mut y = y;
+        for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, pen.glyphs.ellipsis) {
+            pen.line(column.x, y, &line, column.width);
+            y += 1;
+        }
+        let score = match item {
+            Item::Attachable(i) => answer.attachable[i].score,
+            Item::Excluded(i) => answer.excluded[i].score,
+            Item::Hit(_) => 0.0,
+        };
+        pen.put(column.x, y, &format!("score {}", plain_score(score, pen.glyphs)), Role::Muted, column.width);
+        y += 2;
+        let skill = item.skill(answer).and_then(|id| self.catalogue.by_id(id.as_str()));
+        if let Some(skill) = skill {
+            let width = column.width.saturating_sub(2);
+            let top = y;
+            pen.put(column.x + 2, y, &shown(&skill.name), Role::Strong, width);
+            y += 1;
+            let segs = [Seg::new(shown(&skill.description), Role::Text)];
+            for line in wrap_to(&segs, width, 8, pen.glyphs.ellipsis) {
+                pen.line(column.x + 2, y, &line, width);
+                y += 1;
+            }
+            pen.rail(column.x, top, y - top, 1);
+            y += 1;
+        }
+        y
+    }
+
+    /// What the router could not do for this answer, and what is not in yet.
+    fn notices(&self, answer: &Answer) -> Vec<(bool, Vec<Seg>, String)> {
+        let mut out = Vec::new();
+        if let Some(error) = self.asking.error() {
+            let segs = vec![Seg::new("the last question failed", Role::Strong)];
+            out.push((true, segs, shown(&error.message)));
+        }
+        for link in &answer.links {
+            if let LinkState::Failed(why) = &link.state {
+                let segs = vec![
+                    Seg::new("a link failed: ", Role::Strong),
+                    Seg::new(shown(&link.link), Role::Text),
+                    Seg::new(" left out of the score", Role::Muted),
+                ];
+                out.push((true, segs, shown(why)));
+            }
+        }
+        if answer.bodies_missing > 0 {
+            let text =
+                format!("still indexing: bodies of {} skills are not in yet", count(answer.bodies_missing));
+            out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
+        }
+        out
+    }
+}
+
+fn draw_ledger(hit: &Hit, fit: Fit, airy: bool, area: Rect, pen: &mut Pen<'_>) -> u16 {
+    let area = Rect { height: if airy { 18 } else { 9 }, ..area };
+    if airy && area.width >= ledger::FULL_WIDTH && fit != Fit::None {
+        ledger::full(pen, area, &hit.breakdown, hit.score)
+    } else {
+        ledger::compact(pen, area, &hit.breakdown, true)
+    }
+}
+
+/// A name and description with marks, behind the rail of its level; answers the rows it took.
+fn draw_card(hit: &Hit, note: &RichLine, max: usize, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    let width = column.width.saturating_sub(2);
+    let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, pen.glyphs.ascii));
+    let room = width.saturating_sub(note.width() as u16 + 2);
+    let name = crate::tui::widgets::wrap::cut_line(&name, room, pen.glyphs.ellipsis);
+    pen.line(column.x + 2, y, &name, room);
+    pen.line_right(column.right(), y, note);
+    let segs = marked(&hit.description, &hit.description_marks, Role::Text, pen.glyphs.ascii);
+    let lines = wrap_to(&segs, width, max, pen.glyphs.ellipsis);
+    for (row, line) in lines.iter().enumerate() {
+        pen.line(column.x + 2, y + 1 + row as u16, line, width);
+    }
+    let rows = 1 + lines.len() as u16;
+    pen.rail(column.x, y, rows, 1);
+    rows
+}
+
+/// `ahead of xlsx by 1.22` and a bar for each word; answers the rows it took.
+fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    let rival = shown(comparison.rival.skill_id.as_str());
+    let (word, by) = if comparison.lead >= 0.0 { ("ahead of ", " by ") } else { ("behind ", " by ") };
+    let line = RichLine::from_segs(vec![
+        Seg::new(word, Role::Muted),
+        Seg::new(rival, Role::Strong),
+        Seg::new(by, Role::Muted),
+        Seg::new(plain_score(comparison.lead.abs(), pen.glyphs), Role::Strong),
+    ]);
+    pen.line(column.x, y, &line, column.width);
+    1 + draw_differences(comparison, column, y + 1, pen)
+}
+
+/// The rows of a comparison: word, difference, bar from the centre, reason.
+pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let label = longest.clamp(9, 16).min(column.width / 4);
+    let end = column.x + label + 7;
+    let half = (column.width / 9).clamp(3, 8);
+    let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
+    for (row, difference) in comparison.rows.iter().enumerate() {
+        let y = y + row as u16;
+        pen.put(column.x, y, &cut_end(&difference.label, label, pen.glyphs.ellipsis), Role::Text, label);
+        pen.right(end, y, &signed(difference.value, pen.glyphs), Role::Text);
+        bars::difference(pen, end + 2, y, half, scale, difference.value);
+        let room = column.right().saturating_sub(end + 2 * half + 4);
+        let reason = if cells(&difference.reason) <= room { &difference.reason } else { difference.short };
+        pen.right(column.right(), y, &cut_end(reason, room, pen.glyphs.ellipsis), Role::Muted);
+    }
+    comparison.rows.len() as u16
+}
+
+/// The lead in one line, for screens without room: `ahead of xlsx by +1.22: pdf, table`.
+fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    let ahead = comparison.lead >= 0.0;
+    let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
+    rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
+    let mut line = RichLine::from_segs(vec![
+        Seg::new(if ahead { "ahead of " } else { "behind " }, Role::Muted),
+        Seg::new(shown(comparison.rival.skill_id.as_str()), Role::Strong),
+        Seg::new(" by ", Role::Muted),
+        Seg::new(signed(comparison.lead, pen.glyphs), Role::Strong),
+        ]);
+    for (index, row) in rows.iter().take(4).enumerate() {
+        let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
+        if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
+            line.segs.push(Seg::new(text, Role::Muted));
+        }
+    }
+    pen.line(column.x, y, &line, column.width);
+    1
+}
+
+fn draw_notices(notices: &[(bool, Vec<Seg>, String)], column: Rect, mut y: u16, pen: &mut Pen<'_>) -> u16 {
+    let width = column.width.saturating_sub(2);
+    for (failed, what, why) in notices {
+        let (sign, role) =
+            if *failed { (pen.glyphs.bad, Role::Danger) } else { (pen.glyphs.pending, Role::Muted) };
+        pen.put(column.x, y, sign, role, 1);
+        let mut lines = wrap_to(what, width, 2, pen.glyphs.ellipsis);
+        if !why.is_empty() {
+            lines.extend(wrap_to(&[Seg::new(why.clone(), Role::Muted)], width, 2, pen.glyphs.ellipsis));
+        }
+        for line in lines {
+            pen.line(column.x + 2, y, &line, width);
+            y += 1;
+        }
+        y += 1;
+    }
+    y
+}

@@ -1,0 +1,3 @@
+//! The panes of the workbench, each a folder of its own.
+
+pub mod discover;

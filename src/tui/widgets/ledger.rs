@@ -1,0 +1,167 @@
+//! The score as a ledger: words down, signals across; it adds up both ways and its header is the legend.
+
+use ratatui::layout::Rect;
+
+use super::bars::{Place, legend, stacked};
+use super::figures::{plain_score, score};
+use super::measure::{cells, cut_end, shown};
+use super::pen::Pen;
+use crate::discovery::{Breakdown, Signal, SignalSums};
+use crate::tui::theme::Role;
+
+/// Widths of the columns name, description, body, semantic, sum.
+const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
+const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
+/// The width below which the ledger leaves its columns out.
+pub const FULL_WIDTH: u16 = 52;
+
+/// One row, ready to draw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The word, pair, `rules`, or `3 more`.
+    pub label: String,
+    /// What stands instead of columns: the rules that applied, with their values.
+    pub rules: Option<String>,
+    /// Columns.
+    pub by_signal: SignalSums,
+    /// Their sum.
+    pub sum: f64,
+}
+
+/// The rows of a breakdown, at most `max`: the smallest are gathered in one, so that it still adds up.
+#[must_use]
+pub fn rows(breakdown: &Breakdown, max: usize, pen: &Pen<'_>) -> Vec<Row> {
+    let all: Vec<Row> = breakdown
+        .words
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| row.by_signal.iter().any(|v| v.abs() >= 0.0005))
+        .map(|(index, row)| {
+            let ruled = row.by_signal[..4].iter().all(|v| v.abs() < 0.0005);
+            let rules = ruled.then(|| rule_text(breakdown, index, pen));
+            Row { label: shown(&row.label), rules, by_signal: row.by_signal, sum: row.sum }
+        })
+        .collect();
+    if all.len() <= max || max < 2 {
+        return all.into_iter().take(max).collect();
+    }
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|&a, &b| all[b].sum.abs().total_cmp(&all[a].sum.abs()));
+    let mut kept: Vec<usize> = order[..max - 1].to_vec();
+    kept.sort_unstable();
+    let mut rest =
+        Row { label: format!("{} more", all.len() - kept.len()), rules: None, by_signal: [0.0; 5], sum: 0.0 };
+    for &index in &order[max - 1..] {
+        for (sum, value) in rest.by_signal.iter_mut().zip(all[index].by_signal) {
+            *sum += value;
+        }
+        rest.sum += all[index].sum;
+    }
+    let mut out: Vec<Row> = kept.into_iter().map(|index| all[index].clone()).collect();
+    out.push(rest);
+    out
+}
+
+fn rule_text(breakdown: &Breakdown, word: usize, pen: &Pen<'_>) -> String {
+    let parts = breakdown.parts.iter().filter(|p| p.word == word && p.signal == Signal::Rule);
+    let texts: Vec<String> =
+        parts.map(|p| format!("{} {}", shown(&p.label), score(p.value, pen.glyphs))).collect();
+    texts.join(&format!(" {} ", pen.glyphs.dot))
+}
+
+/// The largest row sum, never so small that noise fills a bar.
+#[must_use]
+pub fn row_scale(rows: &[Row]) -> f64 {
+    rows.iter().map(|r| r.sum).fold(0.6, f64::max)
+}
+
+/// Draws it with all columns; answers the rows it took.
+pub fn full(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
+    let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), pen);
+    let fixed: u16 = COLUMNS.iter().sum();
+    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let word = longest.clamp(9, 18).min(area.width.saturating_sub(fixed + 6)).max(5);
+    let ends: Vec<u16> = COLUMNS
+        .iter()
+        .scan(area.x + word, |x, w| {
+            *x += w;
+            Some(*x)
+        })
+        .collect();
+    let mut y = area.y;
+    for (signal, head) in HEADS.iter().enumerate() {
+        let start = pen.right(ends[signal], y, head, Role::Muted);
+        legend(pen, start.saturating_sub(1), y, signal);
+    }
+    pen.right(ends[4], y, "sum", Role::Muted);
+    let bar_x = ends[4] + 1;
+    let place = |y| Place {
+        x: bar_x,
+        y,
+        width: area.right().saturating_sub(bar_x),
+        scale: row_scale(&rows),
+        air: false,
+    };
+    y += 1;
+    for row in &rows {
+        pen.put(area.x, y, &cut_end(&row.label, word, pen.glyphs.ellipsis), Role::Text, word);
+        if let Some(rules) = &row.rules {
+            let room = ends[3].saturating_sub(area.x + cells(&row.label) + 2);
+            pen.put(
+                area.x + cells(&row.label) + 2,
+                y,
+                &cut_end(rules, room, pen.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
+        } else {
+            for (signal, value) in row.by_signal[..4].iter().enumerate() {
+                number(pen, ends[signal], y, *value, Role::Text);
+            }
+        }
+        number(pen, ends[4], y, row.sum, Role::Strong);
+        stacked(pen, place(y), &row.by_signal);
+        y += 1;
+    }
+    pen.run(area.x, y, pen.glyphs.rule, area.width, Role::Rule);
+    y += 1;
+    pen.put(area.x, y, "sum", Role::Muted, 3);
+    for (signal, value) in breakdown.signals[..4].iter().enumerate() {
+        number(pen, ends[signal], y, *value, Role::Strong);
+    }
+    pen.right(ends[4], y, &plain_score(total, pen.glyphs), Role::Strong);
+    y + 1 - area.y
+}
+
+/// Draws words, sums and bars alone, with a legend below where asked; answers the rows it took.
+pub fn compact(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, with_legend: bool) -> u16 {
+    let room = area.height.saturating_sub(u16::from(with_legend));
+    let rows = rows(breakdown, usize::from(room), pen);
+    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let word = longest.clamp(9, 18).min(area.width.saturating_sub(12)).max(4);
+    let end = area.x + word + 5;
+    let scale = row_scale(&rows);
+    let mut y = area.y;
+    for row in &rows {
+        pen.put(area.x, y, &cut_end(&row.label, word, pen.glyphs.ellipsis), Role::Text, word);
+        number(pen, end, y, row.sum, Role::Strong);
+        let place = Place { x: end + 1, y, width: area.right().saturating_sub(end + 1), scale, air: false };
+        stacked(pen, place, &row.by_signal);
+        y += 1;
+    }
+    if with_legend && y < area.bottom() {
+        let mut x = area.x;
+        for (signal, name) in ["name", "descr", "body", "sem.", "rule"].iter().enumerate() {
+            legend(pen, x, y, signal);
+            x = pen.put(x + 1, y, name, Role::Muted, area.right().saturating_sub(x + 1)) + 1;
+        }
+        y += 1;
+    }
+    y - area.y
+}
+
+fn number(pen: &mut Pen<'_>, end: u16, y: u16, value: f64, role: Role) {
+    let role = if value.abs() < 0.005 { Role::Faint } else { role };
+    let text = score(value, pen.glyphs);
+    pen.right(end, y, &text, role);
+}

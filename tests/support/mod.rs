@@ -1,0 +1,5 @@
+//! Values and screens that several tests share.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+pub mod answers;
+pub mod screen;
