@@ -135,7 +135,7 @@ impl Registry {
     }
 
     /// As [`Self::wait_scanned`], for callers outside of a runtime.
-    #[must_use]
+    #[allow(clippy::must_use_candidate, reason = "waiting is an effect of its own")]
     pub fn wait_scanned_blocking(&self) -> Arc<Catalogue> {
         futures::executor::block_on(self.wait_scanned())
     }
