@@ -17,7 +17,8 @@ struct Outcome {
 
 /// Runs a shipped script in a folder of its own; `None`, loudly, where its interpreter is not installed.
 fn run(script: &str, args: &[&str], folder: &Path, input: &str) -> Option<Outcome> {
-    let interpreter = if script.ends_with(".py") { "python3" } else { "bash" };
+    let interpreter =
+        if Path::new(script).extension().is_some_and(|e| e == "py") { "python3" } else { "bash" };
     if Command::new(interpreter).arg("--version").output().is_err() {
         eprintln!("SKIPPED: {interpreter} is not installed, {script} was not tried");
         return None;
