@@ -60,12 +60,10 @@ fn is_entry(line: &str) -> bool {
 /// Splits a source. Never fails: what is missing is a defect.
 pub(super) fn split(source: &str) -> Fenced {
     let mut defects = Vec::new();
-    let text_start = if source.starts_with('\u{feff}') {
+    let text_start = source.len() - source.trim_start_matches('\u{feff}').len();
+    if text_start > 0 {
         defects.push(FenceDefect::ByteOrderMark);
-        '\u{feff}'.len_utf8()
-    } else {
-        0
-    };
+    }
     let mut rest = lines(source, text_start).skip_while(|line| line.text.trim().is_empty());
     let Some(first) = rest.next() else {
         defects.push(FenceDefect::NoFrontmatter(text_start));

@@ -10,6 +10,7 @@ mod classify;
 pub mod client;
 mod fence;
 mod finding;
+pub mod fix;
 mod frontmatter;
 mod id;
 mod lenient;

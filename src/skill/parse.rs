@@ -8,7 +8,7 @@ use super::classify::classify;
 use super::fence::{self, FenceDefect};
 use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
 use super::lenient::Reader;
-use super::lint::{pure, rules};
+use super::lint::{self, Subject, rules};
 use super::notes::Notes;
 use super::yaml::{Content, Node};
 use super::{
@@ -134,8 +134,9 @@ fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
         let place = root.get("description").map_or(yaml_start..yaml_start, |entry| at(&entry.key_at));
         let paragraph = text::first_paragraph(body);
         let message = match &paragraph {
-            Some(_) if has_fence => "`description` is absent; the body's first paragraph is taken, as Claude Code does, while other clients drop the skill",
-            Some(_) => "there is no `description`; the first paragraph is taken, as Claude Code does, while other clients drop the skill",
+            Some(_) => {
+                "`description` is absent; the first paragraph is taken, as Claude Code does, while other clients drop the skill"
+            }
             None => "`description` is absent, and no paragraph of the body can stand in for it",
         };
         notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
@@ -149,7 +150,7 @@ fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
     skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
     skill.body_lines = u32::try_from(body.lines().count()).unwrap_or(u32::MAX);
     skill.has_body = !body.trim().is_empty();
-    pure::check(&skill, &root, &at, fenced.body, &mut notes);
+    lint::check(&Subject { skill: &skill, root: &root, at: &at }, fenced.body, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
 }
@@ -176,7 +177,7 @@ fn contract(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
     let mut skill = assemble(SkillId::new(id), name, description, &place, fields, &measured);
     skill.kind = if skill.kind.inferred { Stated::inferred(Kind::Tool) } else { skill.kind };
     skill.properties.unknown.retain(|key, _| !CONTRACT_KEYS.contains(&key.as_str()));
-    pure::check_contract(&skill, &root, &at, &mut notes);
+    lint::check_contract(&Subject { skill: &skill, root: &root, at: &at }, &mut notes);
     skill.findings = notes.finish();
     Ok(skill)
 }
@@ -235,7 +236,7 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
     let (root, to_file) = match yaml::parse(yaml_text) {
         Ok(root) => (root, ToFile(None)),
         Err(error) => {
-            let repaired = repair::quote_values(yaml_text);
+            let repaired = repair::quote_values(yaml_text, |_| true);
             let again = repaired.as_ref().and_then(|repaired| yaml::parse(&repaired.text).ok());
             let (Some(repaired), Some(root)) = (repaired, again) else {
                 let at = error.at.start + base..error.at.end + base;

@@ -48,8 +48,9 @@ struct Block<'a> {
     value: Range<usize>,
 }
 
-/// Quotes the values of the entries that do not parse on their own. None when there is none such.
-pub(super) fn quote_values(yaml_text: &str) -> Option<Repaired> {
+/// Quotes the values of the entries that do not parse on their own, as far as `wanted` says so. None
+/// when there is none such.
+pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
     let mut quoted = Vec::new();
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
         if yaml::parse(&yaml_text[block.lines.clone()]).is_ok() {
@@ -71,6 +72,7 @@ pub(super) fn quote_values(yaml_text: &str) -> Option<Repaired> {
             quoted.extend(quote(yaml_text, &block));
         }
     }
+    quoted.retain(wanted);
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     fn repaired(text: &str) -> String {
-        quote_values(text).map_or_else(|| text.to_owned(), |repaired| repaired.text)
+        quote_values(text, |_| true).map_or_else(|| text.to_owned(), |repaired| repaired.text)
     }
 
     #[test]
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn places_go_back_to_the_file() {
-        let repaired = quote_values("d: it's \"one\": two\ne: x\n").unwrap();
+        let repaired = quote_values("d: it's \"one\": two\ne: x\n", |_| true).unwrap();
         let at = repaired.text.find("e: x").unwrap();
         assert_eq!(repaired.original(at), 19);
         assert_eq!(repaired.original(repaired.text.find("two").unwrap()), 15);

@@ -1,5 +1,105 @@
 //! The linter: rules of the specification, advice on descriptions, and what a reader should know
 //! before trusting a bundle.
 
-pub(super) mod pure;
+mod description;
+mod fields;
+mod links;
+mod report;
 pub mod rules;
+mod size;
+mod trust;
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::notes::Notes;
+use super::yaml::{Entry, Node};
+use super::{Finding, Skill, fence};
+
+pub use report::{Look, github, report};
+
+/// What the pure rules look at.
+pub(super) struct Subject<'a> {
+    /// The record, without findings yet.
+    pub skill: &'a Skill,
+    /// The YAML mapping.
+    pub root: &'a Node,
+    /// Maps bytes of the YAML to bytes of the file.
+    pub at: &'a dyn Fn(&Range<usize>) -> Range<usize>,
+}
+
+impl Subject<'_> {
+    fn entry(&self, key: &str) -> Option<&Entry> {
+        self.root.get(key)
+    }
+
+    /// The place of a key's value.
+    fn value(&self, key: &str) -> Option<Range<usize>> {
+        self.entry(key).map(|entry| (self.at)(&entry.value.at))
+    }
+
+    /// The place of a key.
+    fn key(&self, key: &str) -> Option<Range<usize>> {
+        self.entry(key).map(|entry| (self.at)(&entry.key_at))
+    }
+}
+
+/// Every rule that needs nothing but the file, for a `SKILL.md`.
+pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes<'_>) {
+    fields::name(subject, notes);
+    check_shared(subject, notes);
+    size::estimated(&notes.source[body.clone()], body.start, notes);
+    trust::expansions(&notes.source[body.clone()], body.start, notes);
+}
+
+/// The same for a lone `skill.yaml`.
+pub(super) fn check_contract(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    check_shared(subject, notes);
+}
+
+fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    fields::lengths(subject, notes);
+    fields::keys(subject, notes);
+    fields::contradictions(subject, notes);
+    description::check(subject, notes);
+    trust::hidden_characters(notes);
+    trust::hooks(subject, notes);
+    trust::grants(subject, notes);
+}
+
+/// Everything that can be said of one bundle: the record's own findings, relative links that lead
+/// nowhere, and exact token counts in place of the scan's estimates. `source` is the file at the
+/// skill's location. Reads the bundle's folder; loads the token vocabulary when the body is large.
+#[must_use]
+pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
+    let file = skill.location.file_name().map(Path::new).unwrap_or(Path::new("SKILL.md"));
+    let mut notes = Notes::new(file, source);
+    if skill.has_body {
+        let body = fence::split(source).body;
+        size::exact(&source[body.clone()], body.start, &mut notes);
+        links::check(&source[body.clone()], body.start, &skill.root_dir, &mut notes);
+    }
+    let counted = [rules::BODY_MANY_TOKENS.code, rules::BODY_TOO_MANY_TOKENS.code];
+    let mut findings: Vec<Finding> =
+        skill.findings.iter().filter(|finding| !counted.contains(&finding.code.as_str())).cloned().collect();
+    findings.extend(notes.finish());
+    findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
+    findings
+}
+
+/// The finding of a bundle whose id another one has taken. `winner` is the winner's file, `identical`
+/// says whether both files are the same byte for byte.
+#[must_use]
+pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
+    let file = skill.location.file_name().map(Path::new).unwrap_or(Path::new("SKILL.md"));
+    let mut notes = Notes::new(file, "");
+    let how = if identical { "the same file byte for byte" } else { "a different file" };
+    let id = skill.id.as_str().split('@').next().unwrap_or_default();
+    let message = format!("`{id}` is taken by {}, {how}", winner.display());
+    let finding = notes.add(&rules::SHADOWED, Some("name"), None, message);
+    if identical {
+        finding.severity = super::Severity::Info;
+        "Delete the copy; nothing would be missing.".clone_into(&mut finding.help);
+    }
+    finding.clone()
+}

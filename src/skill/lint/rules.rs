@@ -80,7 +80,7 @@ rules! {
     /// `name` is not 1 to 64 lower-case letters, digits and single hyphens.
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lower-case letters, digits and single hyphens.";
     /// `name` differs from the folder's.
-    NAME_NOT_FOLDER = "name-not-folder" Warning: "Give folder and name the same text: some clients load by one, some by the other.";
+    NAME_NOT_FOLDER = "name-not-folder" Error: "Give folder and name the same text: some clients load by one, some by the other.";
     /// `description` is absent.
     DESCRIPTION_MISSING = "description-missing" Error: "Add `description:` with what the skill does and when to use it; it is all that a model sees when it chooses.";
     /// `description` is longer than 1,024 characters.

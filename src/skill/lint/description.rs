@@ -1,0 +1,259 @@
+//! Advice on descriptions: the one text that a model sees when it chooses. Each rule was tuned on
+//! thousands of public descriptions, to be silent where it is not sure.
+
+use super::{Subject, rules};
+use crate::skill::notes::Notes;
+
+/// Checks a description that the file states (one that was taken from the body has its own finding).
+pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    let Some(at) = subject.value("description").filter(|at| !at.is_empty()) else { return };
+    let field = Some("description");
+    let description = subject.skill.description.as_str();
+    if let Some(tag) = xml_tag(description) {
+        let message = format!("the description holds `{tag}`, which looks like an XML tag");
+        notes.add(&rules::DESCRIPTION_XML, field, at.clone(), message);
+    }
+    if let Some(left_over) = template(description) {
+        let message = format!("the description is a template's: “{left_over}”");
+        notes.add(&rules::DESCRIPTION_TEMPLATE, field, at, message);
+        return;
+    }
+    // Nothing chooses a skill by its description that only a person may call.
+    if subject.skill.clients.disable_model_invocation {
+        return;
+    }
+    if says_only(description, &subject.skill.name) {
+        let message = format!("the description says no more than the name `{}`", subject.skill.name);
+        notes.add(&rules::DESCRIPTION_REPEATS_NAME, field, at, message);
+        return;
+    }
+    let words = weight(description);
+    if words < 5 {
+        notes.add(&rules::DESCRIPTION_SHORT, field, at, "the description is too short to choose by");
+        return;
+    }
+    if let Some(start) = first_person(description) {
+        let message = format!("the description speaks in the first person: “{start} …”");
+        notes.add(&rules::DESCRIPTION_FIRST_PERSON, field, at.clone(), message);
+    }
+    if subject.skill.clients.when_to_use.is_none() && is_latin(description) && !says_when(description) {
+        notes.add(&rules::DESCRIPTION_NO_WHEN, field, at, "the description does not say when to use the skill");
+    }
+}
+
+/// Beginnings of descriptions that templates and generators leave behind.
+const TEMPLATE_STARTS: &[&str] = &[
+    "todo",
+    "tbd",
+    "fixme",
+    "xxx",
+    "[todo",
+    "[insert",
+    "[your",
+    "[describe",
+    "[description",
+    "[what",
+    "<description",
+    "<what",
+    "<one",
+    "<your",
+    "{{",
+    "replace with",
+    "replace this",
+    "describe what",
+    "description of the skill",
+    "description of what this skill",
+    "a brief description of",
+    "a short description of",
+    "brief description of",
+    "short description of",
+    "your description",
+    "your skill",
+    "insert description",
+    "enter description",
+    "lorem ipsum",
+    "template for a skill",
+    "sample skill",
+    "example skill",
+    "test skill",
+];
+
+/// What nobody writes on purpose, wherever it stands.
+const TEMPLATE_PARTS: &[&str] = &["[TODO", "TODO: ", "翻訳が必要です"];
+
+fn template(description: &str) -> Option<String> {
+    let lower = description.trim_start_matches(['"', '*', ' ']).to_lowercase();
+    let starts = TEMPLATE_STARTS.iter().any(|start| {
+        lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))
+    });
+    (starts || TEMPLATE_PARTS.iter().any(|part| description.contains(part))).then(|| beginning(description))
+}
+
+fn beginning(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(60) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line.to_owned(),
+    }
+}
+
+/// How many words a text has, about: a CJK character is worth half of one.
+fn weight(text: &str) -> usize {
+    let wide = text.chars().filter(|c| is_cjk(*c)).count();
+    let words = text.split_whitespace().filter(|word| word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)));
+    wide / 2 + words.count()
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
+}
+
+/// Words that say nothing about a skill.
+const EMPTY_WORDS: &[&str] =
+    &["a", "an", "the", "for", "of", "to", "and", "in", "with", "skill", "skills", "use", "this", "is", "my"];
+
+fn says_only(description: &str, name: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let split = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        split.map(str::to_lowercase).filter(|word| !EMPTY_WORDS.contains(&word.as_str())).collect()
+    };
+    let name = words(name);
+    words(description).iter().all(|word| name.contains(word))
+}
+
+/// The words with which a sentence in the first person starts, outside of quotes.
+fn first_person(description: &str) -> Option<String> {
+    let mut quoted = false;
+    let outside: String = description
+        .chars()
+        .filter(|c| {
+            quoted ^= matches!(c, '"' | '“' | '”');
+            !quoted
+        })
+        .collect();
+    let sentence = outside.split(['.', '!', '?', '\n']).map(str::trim_start).find(|sentence| {
+        ["I ", "I'm ", "I'll ", "I've ", "We ", "We'll ", "My ", "Our "].iter().any(|start| sentence.starts_with(start))
+    })?;
+    Some(sentence.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
+}
+
+fn is_latin(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    text.chars().filter(char::is_ascii_alphabetic).count() * 10 >= letters * 9
+}
+
+/// Words with which English descriptions give the occasion.
+const OCCASIONS: &[&str] = &[
+    "when",
+    "whenever",
+    "if",
+    "while",
+    "before",
+    "after",
+    "during",
+    "trigger",
+    "triggers",
+    "triggered",
+    "invoke",
+    "invoked",
+    "activate",
+    "activates",
+    "asks",
+    "asked",
+    "wants",
+    "needs",
+    "user",
+    "users",
+    "request",
+    "requests",
+    "mention",
+    "mentions",
+    "suitable",
+    "ideal",
+    "needed",
+];
+
+fn says_when(description: &str) -> bool {
+    let lower = description.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
+    while let Some(word) = words.next() {
+        let next = words.peek().copied().unwrap_or_default();
+        let use_for = matches!(word, "use" | "used" | "useful" | "helps" | "load" | "read" | "apply" | "run")
+            && matches!(next, "for" | "to" | "it" | "this" | "in" | "on" | "as" | "with" | "at" | "by" | "proactively" | "only");
+        if OCCASIONS.contains(&word) || use_for {
+            return true;
+        }
+    }
+    false
+}
+
+/// `<name>` or `</name>`, as the specification's clients wrap descriptions themselves.
+fn xml_tag(text: &str) -> Option<&str> {
+    text.match_indices('<').find_map(|(start, _)| {
+        let end = start + text[start..].find('>')?;
+        let inner = &text[start + 1..end];
+        let name = inner.strip_prefix('/').unwrap_or(inner);
+        let tag = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && inner.len() <= 40
+            && !inner.contains(['<', '\n']);
+        tag.then(|| &text[start..=end])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_known_by_their_words() {
+        for text in [
+            "TODO",
+            "TODO: describe",
+            "[TODO: Write comprehensive description]",
+            "Replace with description of the skill and when Claude should use it.",
+            "日本語翻訳：このファイルは perl-testing 用の日本語翻訳が必要です",
+            "Sample skill",
+        ] {
+            assert!(template(text).is_some(), "{text}");
+        }
+        for text in [
+            "TODO.md sync and FR codes",
+            "Todoist automation through the API",
+            "Fill a template for a contract",
+            "Your skills as a negotiator, trained",
+        ] {
+            assert!(template(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_occasion_is_seen_in_its_usual_forms() {
+        for text in ["Formats SQL. Use when a query is long.", "Use for shell commands", "Run before a release"] {
+            assert!(says_when(text), "{text}");
+        }
+        for text in ["REST API design patterns and status codes", "Master TypeScript with advanced types"] {
+            assert!(!says_when(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_person_counts_outside_of_quotes() {
+        assert_eq!(first_person("Reads mail. I can sort it.").as_deref(), Some("I can sort"));
+        assert_eq!(first_person("Trigger with \"I want\" or \"We need it. I say\"."), None);
+        assert_eq!(first_person("I/O bound work"), None);
+    }
+
+    #[test]
+    fn a_name_said_again_is_no_description() {
+        assert!(says_only("The skill for PDF tables", "pdf-tables"));
+        assert!(!says_only("Extracts PDF tables", "pdf-tables"));
+        assert_eq!(weight("从文件中提取表格数据"), 5);
+    }
+
+    #[test]
+    fn tags_are_seen_and_comparisons_are_not() {
+        assert_eq!(xml_tag("Writes <service>.md"), Some("<service>"));
+        assert_eq!(xml_tag("if a < b and c > d"), None);
+        assert_eq!(xml_tag("renders `<% tp.file %>`"), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Rules on single fields: name, lengths, keys.
+
+use std::collections::HashSet;
+
+use super::{Subject, rules};
+use crate::skill::frontmatter::Frontmatter;
+use crate::skill::notes::Notes;
+use crate::skill::parse::CONTRACT_KEYS;
+use crate::skill::yaml::{Content, Node};
+
+/// Keys that no form here has, but a known client reads at the top: OpenClaw's.
+const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];
+
+/// `name` by the specification: 1 to 64 lower-case letters, digits, single hyphens; the folder's name.
+pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    let Some(at) = subject.value("name") else { return };
+    let name = subject.skill.name.as_str();
+    let folder = subject.skill.id.as_str();
+    let valid = is_valid_name(name);
+    if !valid {
+        let why = why_invalid(name);
+        let finding = notes.add(&rules::NAME_INVALID, Some("name"), at.clone(), format!("the name {why}"));
+        let slug = slug(name);
+        if !slug.is_empty() && slug != name {
+            finding.help = format!("Use 1 to 64 lower-case letters, digits and single hyphens: `{slug}`.");
+        }
+    }
+    // A name that is the folder's name once it is valid needs one remark, not two.
+    if name != folder && (valid || slug(name) != folder) {
+        let message = format!("the name is `{name}`, the folder's is `{folder}`");
+        notes.add(&rules::NAME_NOT_FOLDER, Some("name"), at, message);
+    }
+}
+
+fn is_valid_name(name: &str) -> bool {
+    name.len() <= 64
+        && name.split('-').all(|part| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        })
+}
+
+fn why_invalid(name: &str) -> String {
+    let length = name.chars().count();
+    if length > 64 {
+        return format!("has {length} characters; 64 are allowed");
+    }
+    match name.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')) {
+        Some(' ') => "has a space in it".to_owned(),
+        Some(c) if c.is_uppercase() => format!("has the capital `{c}` in it"),
+        Some(c) => format!("has `{c}` in it"),
+        None if name.contains("--") => "has two hyphens in a row".to_owned(),
+        None => "starts or ends with a hyphen".to_owned(),
+    }
+}
+
+/// The nearest valid name.
+fn slug(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let joined = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
+    joined.chars().take(64).collect::<String>().trim_end_matches('-').to_owned()
+}
+
+/// Lengths in characters: description 1,024, compatibility 500.
+pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    let compatibility = subject.skill.properties.compatibility.as_deref().unwrap_or_default();
+    let limits = [
+        (&rules::DESCRIPTION_TOO_LONG, "description", subject.skill.description.as_str(), 1024),
+        (&rules::COMPATIBILITY_TOO_LONG, "compatibility", compatibility, 500),
+    ];
+    for (rule, field, text, limit) in limits {
+        let length = text.chars().count();
+        if length > limit {
+            let message = format!("`{field}` has {length} characters; the specification allows {limit}");
+            notes.add(rule, Some(field), subject.value(field), message);
+        }
+    }
+}
+
+/// Keys that stand twice, that look misspelt, or that nobody reads.
+pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    duplicates(subject.root, "", subject, notes);
+    let mut unread = Vec::new();
+    for entry in subject.root.entries() {
+        let key = entry.key.as_str();
+        let contract = !subject.skill.has_body && CONTRACT_KEYS.contains(&key);
+        if Frontmatter::KEYS.contains(&key) || KEYS_OF_OTHERS.contains(&key) || contract {
+            continue;
+        }
+        let at = (subject.at)(&entry.key_at);
+        if let Some(meant) = near_key(key).filter(|meant| subject.entry(meant).is_none()) {
+            let message = format!("`{key}` is no known key");
+            notes.add(&rules::MISSPELT_KEY, Some(key), at, message).help = format!("Did you mean `{meant}`?");
+        } else if !unread.iter().any(|(known, _)| *known == key) {
+            unread.push((key, at));
+        }
+    }
+    if let Some((_, at)) = unread.first().cloned() {
+        let (are, list) = (if unread.len() == 1 { "is" } else { "are" }, list(&unread));
+        let message = format!("{list} {are} read by no known client");
+        notes.add(&rules::UNKNOWN_KEYS, None, at, message);
+    }
+}
+
+fn list(keys: &[(&str, std::ops::Range<usize>)]) -> String {
+    let shown: Vec<_> = keys.iter().take(6).map(|(key, _)| format!("`{key}`")).collect();
+    match keys.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// The known key that a key is a misspelling of.
+fn near_key(key: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
+    let wanted = plain(key);
+    let allowed = match wanted.len() {
+        0..=3 => 0,
+        4..=7 => 1,
+        _ => 2,
+    };
+    let distance = |known: &&&'static str| strsim::osa_distance(&plain(known), &wanted);
+    let known = Frontmatter::KEYS.iter().filter(|known| distance(known) <= allowed);
+    known.min_by_key(|known| distance(known)).copied()
+}
+
+fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    let mut seen = HashSet::new();
+    for entry in node.entries() {
+        let field = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+        if !seen.insert(entry.key.as_str()) {
+            let message = format!("`{field}` is given twice; the last one is taken");
+            notes.add(&rules::DUPLICATE_KEY, Some(&field), (subject.at)(&entry.key_at), message);
+        }
+        if matches!(entry.value.value, Content::Map(_)) {
+            duplicates(&entry.value, &field, subject, notes);
+        }
+    }
+}
+
+/// Fields that may stand at the top and under `metadata`, with different values.
+pub(super) fn contradictions(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    let Some(metadata) = subject.entry("metadata") else { return };
+    for key in ["kind", "status", "domain"] {
+        let (Some(top), Some(below)) = (subject.entry(key), metadata.value.get(key)) else { continue };
+        if top.value.to_json() != below.value.to_json() {
+            let message = format!("`{key}` differs from `metadata.{key}`; the one at the top is taken");
+            let at = (subject.at)(&below.value.at);
+            notes.add(&rules::CONTRADICTION, Some(&format!("metadata.{key}")), at, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_specification() {
+        for good in ["pdf", "pdf-tables-2", "0a"] {
+            assert!(is_valid_name(good), "{good}");
+        }
+        for bad in ["", "-a", "a-", "a--b", "A", "a_b", "a b", "é", &"a".repeat(65)] {
+            assert!(!is_valid_name(bad), "{bad}");
+        }
+        assert_eq!(slug("My Great_Skill!"), "my-great-skill");
+    }
+
+    #[test]
+    fn a_misspelt_key_finds_its_word() {
+        let meant = [
+            ("descripton", Some("description")),
+            ("allowed_tools", Some("allowed-tools")),
+            ("allowedTools", Some("allowed-tools")),
+            ("Name", Some("name")),
+            ("licence", Some("license")),
+            ("author", None),
+            ("source", None),
+            ("tools", None),
+        ];
+        for (key, wanted) in meant {
+            assert_eq!(near_key(key), wanted, "{key}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Relative links of a body: do they lead to a file of the bundle?
+
+use std::path::{Component, Path, PathBuf};
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
+
+use super::rules;
+use crate::skill::notes::Notes;
+
+/// Checks every inline and reference link; code, autolinks, URLs, anchors and placeholders are left alone.
+pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
+    for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
+        let (Event::Start(Tag::Link { link_type, dest_url, .. }) | Event::Start(Tag::Image { link_type, dest_url, .. })) = event
+        else {
+            continue;
+        };
+        let checked = matches!(link_type, LinkType::Inline | LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut);
+        let Some(path) = relative_path(&dest_url).filter(|_| checked) else { continue };
+        let at = at.start + start..at.end + start;
+        if leaves(&path) {
+            let message = format!("the link to `{dest_url}` leads out of the bundle");
+            notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
+        } else if !root_dir.join(&path).exists() {
+            let message = format!("the link to `{dest_url}` leads nowhere");
+            notes.add(&rules::BROKEN_LINK, None, at, message);
+        }
+    }
+}
+
+/// The path that a link names, relative to the bundle; none for what is no path, or an example of one.
+fn relative_path(url: &str) -> Option<PathBuf> {
+    let path = url.split(['#', '?']).next().unwrap_or_default();
+    let has_scheme = path.split('/').next().unwrap_or_default().contains(':');
+    let placeholder = path.contains(['<', '>', '{', '}', '$', '*', '[', ']', '|', ' ', '"', '`'])
+        || path.contains("...")
+        || path.contains('…')
+        || path.contains("path/to")
+        || path.contains("example.")
+        || path.contains("YYYY");
+    // A word alone (`url`, `link`) stands for something; a file has an extension, a folder a slash.
+    let named = path.contains(['/', '.']) || path.contains("LICENSE");
+    if path.is_empty() || path.starts_with(['/', '~']) || has_scheme || placeholder || !named {
+        return None;
+    }
+    Some(PathBuf::from(percent_decoded(path)))
+}
+
+/// Whether a path leads above the folder it starts from.
+fn leaves(path: &Path) -> bool {
+    let mut depth = 0_i32;
+    path.components().any(|part| {
+        depth += match part {
+            Component::ParentDir => -1,
+            Component::Normal(_) => 1,
+            _ => 0,
+        };
+        depth < 0
+    })
+}
+
+fn percent_decoded(path: &str) -> String {
+    let bytes = path.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
+        let decoded = hex.filter(|_| bytes[at] == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        out.push(decoded.unwrap_or(bytes[at]));
+        at += if decoded.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_are_checked() {
+        for url in ["https://x.y/z.md", "mailto:a@b.c", "#part", "/abs.md", "url", "", "path/to/file.md", "docs/{name}.md"] {
+            assert_eq!(relative_path(url), None, "{url}");
+        }
+        assert_eq!(relative_path("a%20b.md#part"), Some(PathBuf::from("a b.md")));
+        assert_eq!(relative_path("references/"), Some(PathBuf::from("references/")));
+    }
+
+    #[test]
+    fn links_to_missing_files_and_out_of_the_bundle_are_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("there.md"), "x").unwrap();
+        let body = "[a](there.md) [b](gone.md#x) [c](../up.md) [d][r] `[e](code.md)`\n\n```\n[f](code.md)\n```\n\n[r]: ./ref.md\n";
+        let mut notes = Notes::new(Path::new("SKILL.md"), body);
+        check(body, 0, dir.path(), &mut notes);
+        let found = notes.finish();
+        let found: Vec<_> = found.iter().map(|f| (f.code.as_str(), f.span.unwrap().offset)).collect();
+        assert_eq!(found, [("broken-link", 14), ("link-leaves-bundle", 29), ("broken-link", 43)]);
+    }
+}

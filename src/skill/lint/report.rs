@@ -1,0 +1,251 @@
+//! Findings for people and for CI: drawn like a compiler's, or as GitHub's workflow commands.
+
+use std::fmt::{self, Write as _};
+use std::ops::Range;
+
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
+    SourceSpan, SpanContents,
+};
+
+use crate::skill::{Finding, Severity, safe_text};
+
+/// How a report is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// With ANSI colours.
+    pub colours: bool,
+    /// With box-drawing characters; else ASCII.
+    pub unicode: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self { colours: false, unicode: true, width: 80 }
+    }
+}
+
+/// Findings of one file with their source lines, in the order given. `path` is the file as a person
+/// knows it, `source` the file itself. Nothing of either reaches the result but through `safe_text`.
+#[must_use]
+pub fn report(findings: &[Finding], path: &str, source: &str, look: Look) -> String {
+    let theme = match (look.colours, look.unicode) {
+        (true, true) => GraphicalTheme::unicode(),
+        (true, false) => GraphicalTheme { characters: miette::ThemeCharacters::ascii(), ..GraphicalTheme::unicode() },
+        (false, true) => GraphicalTheme::unicode_nocolor(),
+        (false, false) => GraphicalTheme::none(),
+    };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(look.width.max(20))
+        .with_context_lines(0)
+        .with_links(false)
+        .without_syntax_highlighting();
+    let mut out = String::new();
+    for finding in findings {
+        let drawn = Drawn::new(finding, path, source, look);
+        if handler.render_report(&mut out, &drawn).is_err() {
+            // The handler could not draw its picture; the words stand by themselves.
+            let _ = write!(out, "{path}: {}: {}", finding.severity, drawn.message);
+        }
+        out.push('\n');
+    }
+    // The handler leaves blanks behind empty labels.
+    out.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// One finding in the shape that miette draws; all its text is safe.
+#[derive(Debug)]
+struct Drawn {
+    severity: Severity,
+    code: String,
+    message: String,
+    help: String,
+    excerpt: Excerpt,
+    mark: Option<Range<usize>>,
+}
+
+impl Drawn {
+    fn new(finding: &Finding, path: &str, source: &str, look: Look) -> Self {
+        let mut message = safe_text::line(&finding.message).into_owned();
+        if finding.fixable {
+            message.push_str(" (fixable)");
+        }
+        let path = safe_text::line(path).into_owned();
+        let mut excerpt = Excerpt { path, text: String::new(), line: 0, column: 0 };
+        let mut mark = None;
+        if let Some(span) = finding.span {
+            let start = usize::try_from(span.offset).unwrap_or(0).min(source.len());
+            let end = start.saturating_add(usize::try_from(span.length).unwrap_or(0)).min(source.len());
+            let (text, range) = window(source, start..end, look.width.saturating_sub(16).max(24), look.unicode);
+            excerpt.text = text;
+            (excerpt.line, excerpt.column) = (span.line as usize - 1, span.column as usize - 1);
+            mark = Some(range);
+        } else {
+            // Without a place, the file's name still has to be said.
+            message = format!("{}: {message}", excerpt.path);
+        }
+        let code = finding.code.clone();
+        let help = safe_text::line(&finding.help).into_owned();
+        Self { severity: finding.severity, code, message, help, excerpt, mark }
+    }
+}
+
+/// The line of a place as it is drawn: cut to a window around the place, made safe; with the place in it.
+fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (String, Range<usize>) {
+    let line_start = source[..at.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = source[at.start..].find('\n').map_or(source.len(), |newline| at.start + newline);
+    let end = at.end.min(line_end);
+    let ellipsis = if unicode { "…" } else { "..." };
+    // A third of the window is for what comes before the place.
+    let back = source[line_start..at.start].char_indices().rev().nth(width / 3);
+    let from = back.filter(|_| line_end - line_start > width).map_or(line_start, |(cut, _)| line_start + cut);
+    let to = source[from..line_end].char_indices().nth(width).map_or(line_end, |(cut, _)| from + cut);
+    let end = end.clamp(at.start, to.max(at.start));
+    let safe = |range: Range<usize>| safe_text::line(source[range].trim_end_matches('\r')).into_owned();
+    let mut text = if from > line_start { ellipsis.to_owned() } else { String::new() };
+    text.push_str(&safe(from..at.start));
+    let mark_start = text.len();
+    text.push_str(&safe(at.start..end));
+    let mark_end = text.len();
+    text.push_str(&safe(end..to.max(end)));
+    if to < line_end {
+        text.push_str(ellipsis);
+    }
+    (text, mark_start..mark_end)
+}
+
+/// One line of a file with its true place.
+#[derive(Debug)]
+struct Excerpt {
+    path: String,
+    text: String,
+    line: usize,
+    column: usize,
+}
+
+impl SourceCode for Excerpt {
+    fn read_span<'a>(
+        &'a self,
+        _: &SourceSpan,
+        _: usize,
+        _: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let whole = SourceSpan::new(0.into(), self.text.len());
+        let place = (self.line, self.column);
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.path.clone(),
+            self.text.as_bytes(),
+            whole,
+            place.0,
+            place.1,
+            1,
+        )))
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Drawn {}
+
+impl Diagnostic for Drawn {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(format!("{}[{}]", self.severity, self.code)))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Info => miette::Severity::Advice,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Error => miette::Severity::Error,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(&self.help))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.mark.as_ref().map(|_| &self.excerpt as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let mark = self.mark.clone()?;
+        Some(Box::new(std::iter::once(LabeledSpan::new_primary_with_span(None, (mark.start, mark.len())))))
+    }
+}
+
+/// Findings of one file as GitHub workflow commands, one a line: `::error file=…,line=…::message`
+/// (<https://docs.github.com/actions/reference/workflow-commands-for-github-actions>).
+#[must_use]
+pub fn github(findings: &[Finding], path: &str) -> String {
+    let mut out = String::new();
+    for finding in findings {
+        let command = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "notice",
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "::{command} file={}", property(path));
+        if let Some(span) = finding.span {
+            let _ = write!(out, ",line={},col={}", span.line, span.column);
+        }
+        let _ = write!(out, ",title={}", property(&finding.code));
+        let text = format!("{}. {}", finding.message, finding.help);
+        let _ = writeln!(out, "::{}", escaped(&text));
+    }
+    out
+}
+
+fn escaped(text: &str) -> String {
+    safe_text::block(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    escaped(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::skill;
+
+    const SOURCE: &str = "---\nname: Pdf\ndescripton: x\ndescription: Extracts tables: from \u{202e}[31m PDF files of every kind that a person may come across when they work in an office, so that they can be read\n---\n# Tables\n";
+
+    fn findings() -> Vec<Finding> {
+        skill::parse(Path::new("/s/pdf/SKILL.md"), SOURCE.as_bytes(), 0).unwrap().findings
+    }
+
+    #[test]
+    fn a_report_reads_like_a_compilers() {
+        insta::assert_snapshot!(report(&findings(), "pdf/SKILL.md", SOURCE, Look::default()));
+    }
+
+    #[test]
+    fn a_report_in_ascii_is_ascii_and_fits() {
+        let text = report(&findings(), "pdf/SKILL.md", SOURCE, Look { unicode: false, ..Look::default() });
+        let lines = text.lines().filter(|line| !line.contains('⟨'));
+        assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(lines.clone().all(|line| line.is_ascii()), "{text}");
+    }
+
+    #[test]
+    fn github_commands_are_escaped() {
+        let mut finding = findings().remove(0);
+        finding.message = "50 %\nof a::b".to_owned();
+        finding.help = "Do \u{1b}it.".to_owned();
+        finding.span = None;
+        assert_eq!(
+            github(&[finding], "a,b:c/SKILL.md"),
+            "::error file=a%2Cb%3Ac/SKILL.md,title=name-invalid::50 %25%0Aof a::b. Do ␛it.\n"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! Size of the body: lines, and tokens (about, while scanning; exact, while linting).
+
+use super::rules;
+use crate::skill::notes::Notes;
+use crate::skill::tokens;
+
+/// The specification recommends to stay below this many tokens.
+const RECOMMENDED: usize = 5_000;
+/// Above this many, a warning.
+const WARNED: usize = 8_000;
+/// The specification recommends to stay below this many lines.
+const LINES: usize = 500;
+
+/// Lines, and tokens by the estimate.
+pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
+    if body.trim().is_empty() {
+        notes.add(&rules::BODY_EMPTY, None, start..start, "there is no text below the frontmatter");
+        return;
+    }
+    let lines = body.lines().count();
+    if lines >= LINES {
+        let message = format!("the body has {lines} lines; fewer than {LINES} are recommended");
+        notes.add(&rules::BODY_MANY_LINES, None, start..start, message);
+    }
+    note_tokens(tokens::estimate(body), "about ", start, notes);
+}
+
+/// Tokens, counted. A body that cannot have so many is not counted.
+pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
+    // A token of running text is rarely below two bytes; one character is at most a few tokens.
+    if body.len() >= RECOMMENDED * 2 {
+        note_tokens(tokens::count(body), "", start, notes);
+    }
+}
+
+fn note_tokens(count: usize, about: &str, start: usize, notes: &mut Notes<'_>) {
+    let count_shown = if about.is_empty() { count } else { (count + 50) / 100 * 100 };
+    if count > WARNED {
+        let message = format!("the body takes {about}{count_shown} tokens; above {WARNED} is a lot for every load");
+        notes.add(&rules::BODY_TOO_MANY_TOKENS, None, start..start, message);
+    } else if count >= RECOMMENDED {
+        let message = format!("the body takes {about}{count_shown} tokens; below {RECOMMENDED} is recommended");
+        notes.add(&rules::BODY_MANY_TOKENS, None, start..start, message);
+    }
+}
