@@ -158,6 +158,7 @@ fn is_executable(_: &fs::Metadata) -> bool {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 mod tests {
     use std::os::unix::fs::symlink;
 

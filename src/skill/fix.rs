@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn quotes_are_put_and_nothing_else_moves() {
-        let (text, applied) = fixed("---\nname: a\ndescription: one: two   \n# note\n---\n\tbody: as it was  \n");
+        let (text, applied) =
+            fixed("---\nname: a\ndescription: one: two   \n# note\n---\n\tbody: as it was  \n");
         assert_eq!(text, "---\nname: a\ndescription: \"one: two\"   \n# note\n---\n\tbody: as it was  \n");
         assert_eq!(applied, ["unquoted-colon"]);
     }
@@ -109,14 +110,22 @@ mod tests {
 
     #[test]
     fn missing_fences_are_put() {
-        assert_eq!(fixed("name: a\ndescription: b: c\n---\nT\n").0, "---\nname: a\ndescription: \"b: c\"\n---\nT\n");
+        assert_eq!(
+            fixed("name: a\ndescription: b: c\n---\nT\n").0,
+            "---\nname: a\ndescription: \"b: c\"\n---\nT\n"
+        );
         assert_eq!(fixed("---\nname: a\n\n# T\n").0, "---\nname: a\n---\n\n# T\n");
         assert_eq!(fixed("---\nname: a").0, "---\nname: a\n---\n");
     }
 
     #[test]
     fn what_would_be_a_guess_is_left() {
-        for source in ["# Title\n\nText\n", "---\nd: a: b # c\n---\n", "---\nname: a\ndescription: b\n---\n", "---\n- a\n# T\n"] {
+        for source in [
+            "# Title\n\nText\n",
+            "---\nd: a: b # c\n---\n",
+            "---\nname: a\ndescription: b\n---\n",
+            "---\n- a\n# T\n",
+        ] {
             assert_eq!(fix(source.as_bytes()), None, "{source}");
         }
         assert_eq!(fix(&[0xff, 0xfe]), None);

@@ -41,6 +41,7 @@ macro_rules! form {
 
         impl $name {
             /// The keys that are read, in the order of the table.
+            #[cfg_attr(not(test), allow(dead_code, reason = "only tests ask for the inner forms' keys"))]
             pub const KEYS: &[&str] = &[$($key),+];
 
             /// Reads what a mapping holds of them.
@@ -177,9 +178,16 @@ mod tests {
     #[test]
     fn the_schema_has_every_key_that_is_read() {
         let schema = schema();
-        let properties = schema["properties"].as_object().unwrap();
-        assert_eq!(properties.len(), Frontmatter::KEYS.len());
-        assert!(Frontmatter::KEYS.iter().all(|key| properties.contains_key(*key)));
+        let forms = [
+            (&schema, Frontmatter::KEYS),
+            (&schema["$defs"]["Metadata"], Metadata::KEYS),
+            (&schema["$defs"]["Classification"], ClassificationForm::KEYS),
+        ];
+        for (form, keys) in forms {
+            let properties = form["properties"].as_object().unwrap();
+            assert_eq!(properties.len(), keys.len());
+            assert!(keys.iter().all(|key| properties.contains_key(*key)));
+        }
         assert_eq!(schema["required"], serde_json::json!(["name", "description"]));
     }
 }

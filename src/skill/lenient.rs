@@ -9,7 +9,7 @@ use strum::IntoEnumIterator;
 use super::lint::rules;
 use super::notes::Notes;
 use super::yaml::{Content, Node};
-use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Status};
+use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, Status};
 
 /// Where a value comes from and where remarks about it go.
 pub(super) struct Reader<'n, 's> {
@@ -59,7 +59,18 @@ impl Lenient for String {
         let text = match &node.value {
             Content::Null => return None,
             Content::Text(text) => text.trim().to_owned(),
-            Content::Flag(_) | Content::Number(_) => reader.source(node),
+            Content::Flag(_) | Content::Number(_) => {
+                let text = reader.source(node);
+                if matches!(field, "name" | "description") {
+                    reader.wrong_type(
+                        field,
+                        node,
+                        "a text",
+                        "; strict clients drop the skill until it is in quotes",
+                    );
+                }
+                text
+            }
             Content::List(items) => {
                 reader.wrong_type(field, node, "a text", "; its items are read as one text");
                 let texts = items.iter().filter_map(|item| Self::read(reader, field, item));
@@ -132,6 +143,8 @@ fn read_list(
     let words: Vec<String> = match &node.value {
         Content::Null => return None,
         Content::List(items) => items.iter().filter_map(|item| String::read(reader, field, item)).collect(),
+        // `metadata` is anybody's: OpenClaw has a mapping of its own under `requires`.
+        Content::Map(_) if field.starts_with("metadata.") => return None,
         Content::Map(_) => {
             reader.wrong_type(field, node, "a list or a text", "; it is left out");
             return None;
@@ -171,6 +184,9 @@ fn read_word<T: FromStr + IntoEnumIterator + ToString>(
         let at = (reader.place)(&node.at);
         let message = format!("`{field}` is `{text}`, which is none of {}", words.join(", "));
         let finding = reader.notes.add(&rules::CLASSIFICATION_INVALID, Some(field), at, message);
+        if !field.starts_with("metadata.classification.") {
+            finding.severity = Severity::Warning;
+        }
         if let Some(near) = near {
             finding.help = format!("Did you mean `{near}`?");
         }

@@ -42,6 +42,11 @@ impl<'a> Notes<'a> {
         &mut self.findings[index]
     }
 
+    /// The findings in the order in which they were noticed: the last one of a refusal is its reason.
+    pub fn in_order(self) -> Vec<Finding> {
+        self.findings
+    }
+
     /// The findings, by place; those about the whole file first.
     pub fn finish(mut self) -> Vec<Finding> {
         self.findings.sort_by_key(|finding| finding.span.map(|span| span.offset));

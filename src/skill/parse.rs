@@ -52,7 +52,7 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
     let measured = Measured { digest: Digest::of(bytes), bytes: bytes.len() as u64, modified_ms };
     let is_yaml =
         location.extension().is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"));
-    if is_yaml { contract(place, source, measured) } else { markdown(place, source, measured) }
+    if is_yaml { contract(&place, source, &measured) } else { markdown(&place, source, &measured) }
 }
 
 /// A refusal for a file that was not read because of its size.
@@ -92,7 +92,7 @@ impl Place<'_> {
             id: SkillId::new(self.folder()),
             location: self.location.to_owned(),
             reason,
-            findings: notes.finish(),
+            findings: notes.in_order(),
         }
     }
 }
@@ -104,7 +104,7 @@ struct Measured {
     modified_ms: i64,
 }
 
-fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill, Refusal> {
+fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
     let mut notes = Notes::new(place.file, source);
     if place.file != Path::new("SKILL.md") {
         let message = format!("the file is called `{}`", place.file.display());
@@ -113,9 +113,8 @@ fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
     let fenced = fence::split(source);
     note_fences(&fenced.defects, source, &mut notes);
     let yaml_start = fenced.yaml.start;
-    let (root, to_file) = match read_yaml(source, fenced.yaml.clone(), &mut notes) {
-        Ok(read) => read,
-        Err(()) => return Err(place.refuse(RefusalReason::BadFrontmatter, notes)),
+    let Ok((root, to_file)) = read_yaml(source, fenced.yaml.clone(), &mut notes) else {
+        return Err(place.refuse(RefusalReason::BadFrontmatter, notes));
     };
     let at = |range: &Range<usize>| to_file.to_file(range, yaml_start);
     let fields = Fields::read(&root, &at, &mut notes);
@@ -146,9 +145,9 @@ fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
         return Err(place.refuse(RefusalReason::NoDescription, notes));
     };
     let lines_before = source[..fenced.body.start].bytes().filter(|&b| b == b'\n').count();
-    let mut skill = assemble(SkillId::new(folder), name, description, &place, fields, &measured);
+    let mut skill = assemble(SkillId::new(folder), name, description, place, fields, measured);
     skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
-    skill.body_lines = u32::try_from(body.lines().count()).unwrap_or(u32::MAX);
+    skill.body_lines = u32::try_from(lint::size::lines(body)).unwrap_or(u32::MAX);
     skill.has_body = !body.trim().is_empty();
     lint::check(&Subject { skill: &skill, root: &root, at: &at }, fenced.body, &mut notes);
     skill.findings = notes.finish();
@@ -156,7 +155,7 @@ fn markdown(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
 }
 
 /// A `skill.yaml` that stands alone: the id is the contract's, the rest as in frontmatter.
-fn contract(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill, Refusal> {
+fn contract(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
     let mut notes = Notes::new(place.file, source);
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
     let Ok((root, to_file)) = read_yaml(source, start..source.len(), &mut notes) else {
@@ -174,7 +173,7 @@ fn contract(place: Place<'_>, source: &str, measured: Measured) -> Result<Skill,
         return Err(place.refuse(RefusalReason::NoDescription, notes));
     };
     let name = fields.top.name.clone().unwrap_or_else(|| id.clone());
-    let mut skill = assemble(SkillId::new(id), name, description, &place, fields, &measured);
+    let mut skill = assemble(SkillId::new(id), name, description, place, fields, measured);
     skill.kind = if skill.kind.inferred { Stated::inferred(Kind::Tool) } else { skill.kind };
     skill.properties.unknown.retain(|key, _| !CONTRACT_KEYS.contains(&key.as_str()));
     lint::check_contract(&Subject { skill: &skill, root: &root, at: &at }, &mut notes);
@@ -214,7 +213,8 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
             ),
         };
     }
-    if let Some(at) = source.find("\r\n") {
+    let is_end = |at: &usize| source[at + 1..].starts_with('\n');
+    if let Some(at) = source.match_indices('\r').map(|(at, _)| at).find(is_end) {
         let count = source.matches("\r\n").count();
         notes.add(&rules::CRLF, None, at..at + 2, format!("{count} lines end in CR LF"));
     }

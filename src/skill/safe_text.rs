@@ -34,14 +34,19 @@ pub(super) enum Hidden {
 }
 
 impl Hidden {
-    /// For messages, in the plural.
-    pub fn name(self) -> &'static str {
+    /// For messages: one of them, and several.
+    pub fn name(self) -> (&'static str, &'static str) {
         match self {
-            Self::Control => "control characters",
-            Self::Bidi => "characters that change the order of the text",
-            Self::ZeroWidth => "zero-width characters",
-            Self::Tag => "Unicode tag characters",
-            Self::Selector => "variation selectors that vary nothing",
+            Self::Control => ("a control character", "control characters"),
+            Self::Bidi => (
+                "a character that changes the order of the text",
+                "characters that change the order of the text",
+            ),
+            Self::ZeroWidth => ("a zero-width character", "zero-width characters"),
+            Self::Tag => ("a Unicode tag character", "Unicode tag characters"),
+            Self::Selector => {
+                ("a variation selector that varies nothing", "variation selectors that vary nothing")
+            }
         }
     }
 }

@@ -33,7 +33,11 @@ pub fn index_text(source: &str) -> IndexText {
         if let Some(heading) = heading(line).filter(|_| out.headings.len() < MAX_HEADINGS) {
             out.headings.push(heading.to_owned());
         }
-        if room > 0 {
+        if line.len() < room {
+            room -= line.chars().count() + 1;
+            out.body.push_str(line);
+            out.body.push('\n');
+        } else if room > 0 {
             let cut = line.char_indices().nth(room - 1).map_or(line.len(), |(at, _)| at);
             room = room.saturating_sub(line[..cut].chars().count() + 1);
             out.body.push_str(&line[..cut]);
@@ -56,7 +60,7 @@ pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     Ok(index_text(&std::fs::read_to_string(&skill.location)?))
 }
 
-/// Lines outside of fenced code blocks (CommonMark 4.5: three or more `` ` `` or `~`, closed by at least
+/// Lines outside of fenced code blocks (section 4.5 of the `CommonMark` specification: three or more `` ` `` or `~`, closed by at least
 /// as many of the same), without their line ends.
 pub(super) fn prose(body: &str) -> impl Iterator<Item = &str> {
     prose_lines(body).map(|(line, _)| line)

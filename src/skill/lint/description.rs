@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         notes.add(&rules::DESCRIPTION_XML, field, at.clone(), message);
     }
     if let Some(left_over) = template(description) {
-        let message = format!("the description is a template's: “{left_over}”");
+        let message = format!("the description is a placeholder: “{left_over}”");
         notes.add(&rules::DESCRIPTION_TEMPLATE, field, at, message);
         return;
     }
@@ -37,7 +37,12 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         notes.add(&rules::DESCRIPTION_FIRST_PERSON, field, at.clone(), message);
     }
     if subject.skill.clients.when_to_use.is_none() && is_latin(description) && !says_when(description) {
-        notes.add(&rules::DESCRIPTION_NO_WHEN, field, at, "the description does not say when to use the skill");
+        notes.add(
+            &rules::DESCRIPTION_NO_WHEN,
+            field,
+            at,
+            "the description does not say when to use the skill",
+        );
     }
 }
 
@@ -84,7 +89,9 @@ const TEMPLATE_PARTS: &[&str] = &["[TODO", "TODO: ", "翻訳が必要です"];
 fn template(description: &str) -> Option<String> {
     let lower = description.trim_start_matches(['"', '*', ' ']).to_lowercase();
     let starts = TEMPLATE_STARTS.iter().any(|start| {
-        lower.strip_prefix(start).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))
+        lower
+            .strip_prefix(start)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '.'))
     });
     (starts || TEMPLATE_PARTS.iter().any(|part| description.contains(part))).then(|| beginning(description))
 }
@@ -100,7 +107,8 @@ fn beginning(text: &str) -> String {
 /// How many words a text has, about: a CJK character is worth half of one.
 fn weight(text: &str) -> usize {
     let wide = text.chars().filter(|c| is_cjk(*c)).count();
-    let words = text.split_whitespace().filter(|word| word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)));
+    let words =
+        text.split_whitespace().filter(|word| word.chars().any(|c| c.is_alphanumeric() && !is_cjk(c)));
     wide / 2 + words.count()
 }
 
@@ -132,7 +140,9 @@ fn first_person(description: &str) -> Option<String> {
         })
         .collect();
     let sentence = outside.split(['.', '!', '?', '\n']).map(str::trim_start).find(|sentence| {
-        ["I ", "I'm ", "I'll ", "I've ", "We ", "We'll ", "My ", "Our "].iter().any(|start| sentence.starts_with(start))
+        ["I ", "I'm ", "I'll ", "I've ", "We ", "We'll ", "My ", "Our "]
+            .iter()
+            .any(|start| sentence.starts_with(start))
     })?;
     Some(sentence.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
 }
@@ -179,7 +189,21 @@ fn says_when(description: &str) -> bool {
     while let Some(word) = words.next() {
         let next = words.peek().copied().unwrap_or_default();
         let use_for = matches!(word, "use" | "used" | "useful" | "helps" | "load" | "read" | "apply" | "run")
-            && matches!(next, "for" | "to" | "it" | "this" | "in" | "on" | "as" | "with" | "at" | "by" | "proactively" | "only");
+            && matches!(
+                next,
+                "for"
+                    | "to"
+                    | "it"
+                    | "this"
+                    | "in"
+                    | "on"
+                    | "as"
+                    | "with"
+                    | "at"
+                    | "by"
+                    | "proactively"
+                    | "only"
+            );
         if OCCASIONS.contains(&word) || use_for {
             return true;
         }
@@ -228,7 +252,9 @@ mod tests {
 
     #[test]
     fn an_occasion_is_seen_in_its_usual_forms() {
-        for text in ["Formats SQL. Use when a query is long.", "Use for shell commands", "Run before a release"] {
+        for text in
+            ["Formats SQL. Use when a query is long.", "Use for shell commands", "Run before a release"]
+        {
             assert!(says_when(text), "{text}");
         }
         for text in ["REST API design patterns and status codes", "Master TypeScript with advanced types"] {

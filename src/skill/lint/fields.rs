@@ -8,7 +8,7 @@ use crate::skill::notes::Notes;
 use crate::skill::parse::CONTRACT_KEYS;
 use crate::skill::yaml::{Content, Node};
 
-/// Keys that no form here has, but a known client reads at the top: OpenClaw's.
+/// Keys that no form here has, but a known client reads at the top: those of `OpenClaw`.
 const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];
 
 /// `name` by the specification: 1 to 64 lower-case letters, digits, single hyphens; the folder's name.
@@ -118,9 +118,10 @@ fn near_key(key: &str) -> Option<&'static str> {
         4..=7 => 1,
         _ => 2,
     };
-    let distance = |known: &&&'static str| strsim::osa_distance(&plain(known), &wanted);
-    let known = Frontmatter::KEYS.iter().filter(|known| distance(known) <= allowed);
-    known.min_by_key(|known| distance(known)).copied()
+    // Hardly anybody gets the first letter wrong, and most keys are turned away by it.
+    let near = Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == wanted.as_bytes().first());
+    let distances = near.map(|known| (strsim::osa_distance(&plain(known), &wanted), *known));
+    distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
 }
 
 fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<'_>) {

@@ -1,5 +1,6 @@
 //! Relative links of a body: do they lead to a file of the bundle?
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
@@ -7,24 +8,51 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use super::rules;
 use crate::skill::notes::Notes;
 
-/// Checks every inline and reference link; code, autolinks, URLs, anchors and placeholders are left alone.
+/// Checks every inline and reference link, each destination once. Code, autolinks, URLs, anchors and
+/// placeholders are left alone.
 pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
+    let mut seen = HashSet::new();
+    let mut broken = Vec::new();
     for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
-        let (Event::Start(Tag::Link { link_type, dest_url, .. }) | Event::Start(Tag::Image { link_type, dest_url, .. })) = event
+        let Event::Start(Tag::Link { link_type, dest_url, .. } | Tag::Image { link_type, dest_url, .. }) =
+            event
         else {
             continue;
         };
-        let checked = matches!(link_type, LinkType::Inline | LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut);
-        let Some(path) = relative_path(&dest_url).filter(|_| checked) else { continue };
+        let checked = matches!(
+            link_type,
+            LinkType::Inline | LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut
+        );
+        let Some(path) = relative_path(&dest_url).filter(|path| checked && seen.insert(path.clone())) else {
+            continue;
+        };
         let at = at.start + start..at.end + start;
-        if leaves(&path) {
+        if !root_dir.join(&path).exists() {
+            broken.push((at, dest_url));
+        } else if leaves(&path) {
             let message = format!("the link to `{dest_url}` leads out of the bundle");
             notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
-        } else if !root_dir.join(&path).exists() {
-            let message = format!("the link to `{dest_url}` leads nowhere");
-            notes.add(&rules::BROKEN_LINK, None, at, message);
         }
     }
+    // One remark instead of many where somebody took the SKILL.md and left its files behind.
+    if let [(at, first), _, ..] = broken.as_slice()
+        && is_alone(root_dir)
+    {
+        let message = format!(
+            "{} links, such as the one to `{first}`, lead nowhere: the folder holds SKILL.md alone",
+            broken.len()
+        );
+        notes.add(&rules::RESOURCES_MISSING, None, at.clone(), message);
+        return;
+    }
+    for (at, url) in broken {
+        notes.add(&rules::BROKEN_LINK, None, at, format!("the link to `{url}` leads nowhere"));
+    }
+}
+
+/// Whether a bundle has nothing but its main file.
+fn is_alone(root_dir: &Path) -> bool {
+    std::fs::read_dir(root_dir).is_ok_and(|entries| entries.flatten().take(2).count() < 2)
 }
 
 /// The path that a link names, relative to the bundle; none for what is no path, or an example of one.
@@ -77,7 +105,16 @@ mod tests {
 
     #[test]
     fn only_paths_are_checked() {
-        for url in ["https://x.y/z.md", "mailto:a@b.c", "#part", "/abs.md", "url", "", "path/to/file.md", "docs/{name}.md"] {
+        for url in [
+            "https://x.y/z.md",
+            "mailto:a@b.c",
+            "#part",
+            "/abs.md",
+            "url",
+            "",
+            "path/to/file.md",
+            "docs/{name}.md",
+        ] {
             assert_eq!(relative_path(url), None, "{url}");
         }
         assert_eq!(relative_path("a%20b.md#part"), Some(PathBuf::from("a b.md")));
@@ -87,12 +124,20 @@ mod tests {
     #[test]
     fn links_to_missing_files_and_out_of_the_bundle_are_noted() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("there.md"), "x").unwrap();
+        std::fs::create_dir(dir.path().join("bundle")).unwrap();
+        std::fs::write(dir.path().join("bundle/there.md"), "x").unwrap();
+        std::fs::write(dir.path().join("bundle/SKILL.md"), "x").unwrap();
+        std::fs::write(dir.path().join("up.md"), "x").unwrap();
         let body = "[a](there.md) [b](gone.md#x) [c](../up.md) [d][r] `[e](code.md)`\n\n```\n[f](code.md)\n```\n\n[r]: ./ref.md\n";
         let mut notes = Notes::new(Path::new("SKILL.md"), body);
-        check(body, 0, dir.path(), &mut notes);
+        check(body, 0, &dir.path().join("bundle"), &mut notes);
         let found = notes.finish();
         let found: Vec<_> = found.iter().map(|f| (f.code.as_str(), f.span.unwrap().offset)).collect();
         assert_eq!(found, [("broken-link", 14), ("link-leaves-bundle", 29), ("broken-link", 43)]);
+        std::fs::remove_file(dir.path().join("bundle/there.md")).unwrap();
+        let mut notes = Notes::new(Path::new("SKILL.md"), body);
+        check(body, 0, &dir.path().join("bundle"), &mut notes);
+        let codes: Vec<_> = notes.finish().into_iter().map(|f| f.code).collect();
+        assert_eq!(codes, ["resources-missing", "link-leaves-bundle"]);
     }
 }

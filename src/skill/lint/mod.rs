@@ -6,7 +6,7 @@ mod fields;
 mod links;
 mod report;
 pub mod rules;
-mod size;
+pub(super) mod size;
 mod trust;
 
 use std::ops::Range;
@@ -72,7 +72,7 @@ fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
 /// skill's location. Reads the bundle's folder; loads the token vocabulary when the body is large.
 #[must_use]
 pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
-    let file = skill.location.file_name().map(Path::new).unwrap_or(Path::new("SKILL.md"));
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
     if skill.has_body {
         let body = fence::split(source).body;
@@ -91,7 +91,7 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
 /// says whether both files are the same byte for byte.
 #[must_use]
 pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
-    let file = skill.location.file_name().map(Path::new).unwrap_or(Path::new("SKILL.md"));
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, "");
     let how = if identical { "the same file byte for byte" } else { "a different file" };
     let id = skill.id.as_str().split('@').next().unwrap_or_default();

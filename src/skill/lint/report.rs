@@ -4,8 +4,8 @@ use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
-    SourceSpan, SpanContents,
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents,
+    SourceCode, SourceSpan, SpanContents,
 };
 
 use crate::skill::{Finding, Severity, safe_text};
@@ -33,7 +33,9 @@ impl Default for Look {
 pub fn report(findings: &[Finding], path: &str, source: &str, look: Look) -> String {
     let theme = match (look.colours, look.unicode) {
         (true, true) => GraphicalTheme::unicode(),
-        (true, false) => GraphicalTheme { characters: miette::ThemeCharacters::ascii(), ..GraphicalTheme::unicode() },
+        (true, false) => {
+            GraphicalTheme { characters: miette::ThemeCharacters::ascii(), ..GraphicalTheme::unicode() }
+        }
         (false, true) => GraphicalTheme::unicode_nocolor(),
         (false, false) => GraphicalTheme::none(),
     };
@@ -78,7 +80,8 @@ impl Drawn {
         if let Some(span) = finding.span {
             let start = usize::try_from(span.offset).unwrap_or(0).min(source.len());
             let end = start.saturating_add(usize::try_from(span.length).unwrap_or(0)).min(source.len());
-            let (text, range) = window(source, start..end, look.width.saturating_sub(16).max(24), look.unicode);
+            let (text, range) =
+                window(source, start..end, look.width.saturating_sub(16).max(24), look.unicode);
             excerpt.text = text;
             (excerpt.line, excerpt.column) = (span.line as usize - 1, span.column as usize - 1);
             mark = Some(range);

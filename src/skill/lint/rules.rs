@@ -86,7 +86,7 @@ rules! {
     /// `description` is longer than 1,024 characters.
     DESCRIPTION_TOO_LONG = "description-too-long" Error: "Cut it to 1024 characters: clients refuse it or cut it at the end.";
     /// `description` is left over from a template.
-    DESCRIPTION_TEMPLATE = "description-template" Error: "Replace the template's text by what the skill does and when to use it.";
+    DESCRIPTION_TEMPLATE = "description-template" Error: "Write what the skill does and when to use it in its place.";
     /// `description` is so short that nothing can be matched to it.
     DESCRIPTION_SHORT = "description-short" Warning: "Say what it does and when to use it, in words that a request would hold.";
     /// `description` only repeats the name.
@@ -121,8 +121,10 @@ rules! {
     BODY_TOO_MANY_TOKENS = "body-too-many-tokens" Warning: "Move what is not always needed into `references/` and link it.";
     /// A relative link leads nowhere.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle.";
+    /// Several relative links lead nowhere, and there is no other file at all.
+    RESOURCES_MISSING = "resources-missing" Warning: "Copy the files that belong to the skill beside its SKILL.md, or take the links out.";
     /// A relative link leads out of the bundle.
-    LINK_LEAVES_BUNDLE = "link-leaves-bundle" Warning: "Copy the file into the bundle: a skill that is installed alone does not have it.";
+    LINK_LEAVES_BUNDLE = "link-leaves-bundle" Info: "Copy the file into the bundle, or name the other skill instead: a skill that is installed alone does not have this file.";
 
     // What a reader should know before trusting it.
     /// Characters that cannot be seen, or that change the order of what is seen.

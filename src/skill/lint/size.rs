@@ -17,12 +17,18 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
         notes.add(&rules::BODY_EMPTY, None, start..start, "there is no text below the frontmatter");
         return;
     }
-    let lines = body.lines().count();
+    let lines = lines(body);
     if lines >= LINES {
         let message = format!("the body has {lines} lines; fewer than {LINES} are recommended");
         notes.add(&rules::BODY_MANY_LINES, None, start..start, message);
     }
     note_tokens(tokens::estimate(body), "about ", start, notes);
+}
+
+/// Lines of a text; a line without a line feed at the end counts.
+pub(in crate::skill) fn lines(text: &str) -> usize {
+    let open = !text.is_empty() && !text.ends_with('\n');
+    text.bytes().filter(|&byte| byte == b'\n').count() + usize::from(open)
 }
 
 /// Tokens, counted. A body that cannot have so many is not counted.
@@ -36,10 +42,12 @@ pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
 fn note_tokens(count: usize, about: &str, start: usize, notes: &mut Notes<'_>) {
     let count_shown = if about.is_empty() { count } else { (count + 50) / 100 * 100 };
     if count > WARNED {
-        let message = format!("the body takes {about}{count_shown} tokens; above {WARNED} is a lot for every load");
+        let message =
+            format!("the body takes {about}{count_shown} tokens; more than {WARNED} is a lot for every load");
         notes.add(&rules::BODY_TOO_MANY_TOKENS, None, start..start, message);
     } else if count >= RECOMMENDED {
-        let message = format!("the body takes {about}{count_shown} tokens; below {RECOMMENDED} is recommended");
+        let message =
+            format!("the body takes {about}{count_shown} tokens; below {RECOMMENDED} is recommended");
         notes.add(&rules::BODY_MANY_TOKENS, None, start..start, message);
     }
 }

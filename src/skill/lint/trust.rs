@@ -18,30 +18,39 @@ struct Group {
 /// Characters that cannot be seen. One finding a kind, at the first of them.
 pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
     let source = notes.source;
-    if source.is_ascii() && !source.bytes().any(|b| (b < b' ' && !matches!(b, b'\t' | b'\n' | b'\r')) || b == 0x7f) {
-        return;
-    }
+    let bytes = source.as_bytes();
     let mut groups: BTreeMap<Hidden, Group> = BTreeMap::new();
-    let mut before = None;
-    let mut flag = false;
-    for (at, c) in source.char_indices() {
+    let mut flag_until = 0;
+    for at in (0..bytes.len()).filter(|at| may_hide(bytes, *at)) {
+        let Some(c) = source[at..].chars().next() else { continue };
+        let before = source[..at].chars().next_back();
         // Tags behind a black flag are part of an emoji (the flags of England, Scotland, Wales).
-        flag = c == '\u{1f3f4}' || (flag && matches!(c, '\u{e0020}'..='\u{e007f}'));
-        let kind = hidden(c, before).filter(|_| !(flag || (at == 0 && c == '\u{feff}') || joins(c, before)));
-        if let Some(kind) = kind {
-            let group = groups.entry(kind).or_insert(Group { first: at..at + c.len_utf8(), count: 0, text: String::new() });
-            group.count += 1;
-            let letter = u32::from(c).checked_sub(0xe0000).and_then(char::from_u32).filter(char::is_ascii_graphic);
-            if kind == Hidden::Tag && group.text.len() < 60 {
-                group.text.push(letter.unwrap_or(' '));
-            }
+        if matches!(c, '\u{e0020}'..='\u{e007f}') && (before == Some('\u{1f3f4}') || flag_until == at) {
+            flag_until = at + c.len_utf8();
+            continue;
         }
-        before = Some(c);
+        let Some(kind) = hidden(c, before).filter(|_| !((at == 0 && c == '\u{feff}') || joins(c, before)))
+        else {
+            continue;
+        };
+        let group = groups.entry(kind).or_insert(Group {
+            first: at..at + c.len_utf8(),
+            count: 0,
+            text: String::new(),
+        });
+        group.count += 1;
+        let letter =
+            u32::from(c).checked_sub(0xe0000).and_then(char::from_u32).filter(char::is_ascii_graphic);
+        if kind == Hidden::Tag && group.text.len() < 60 {
+            group.text.push(letter.unwrap_or(' '));
+        }
     }
     for (kind, group) in groups {
         let smuggled = match kind {
             Hidden::Tag => true,
-            Hidden::Bidi => source[group.first.clone()].chars().any(|c| !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')),
+            Hidden::Bidi => {
+                source[group.first.clone()].chars().any(|c| !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}'))
+            }
             Hidden::Selector => group.count >= 4,
             Hidden::Control | Hidden::ZeroWidth => false,
         };
@@ -51,8 +60,26 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
             "" => String::new(),
             text => format!(", which spell “{text}”"),
         };
-        let message = format!("the file holds {} {} (first: U+{code:04X}){spelt}", group.count, kind.name());
+        let message = match group.count {
+            1 => format!("the file holds {} (U+{code:04X}){spelt}", kind.name().0),
+            count => format!("the file holds {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
+        };
         notes.add(rule, None, group.first, message);
+    }
+}
+
+/// Whether a character that hides may start at a byte. Nearly all bytes of a file are turned away here,
+/// so that only few characters need a closer look.
+fn may_hide(bytes: &[u8], at: usize) -> bool {
+    match bytes[at] {
+        b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..=0xbf => false,
+        // U+2000 to U+207F; dashes and quotes, which are many, are not among those that hide.
+        0xe2 => match (bytes.get(at + 1), bytes.get(at + 2)) {
+            (Some(0x80), Some(last)) => matches!(last, 0x8b..=0x8f | 0xa8..=0xae),
+            (Some(0x81), _) => true,
+            _ => false,
+        },
+        first => matches!(first, 0..=0x1f | 0x7f | 0xc2 | 0xcd | 0xd8 | 0xe1 | 0xe3 | 0xef | 0xf0 | 0xf3),
     }
 }
 
@@ -60,29 +87,30 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
 fn joins(c: char, before: Option<char>) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
         && before.is_some_and(|b| {
-            matches!(b, '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}') || (!b.is_ascii() && b.is_alphabetic())
+            matches!(b, '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
+                || (!b.is_ascii() && b.is_alphabetic())
         })
 }
 
 /// Commands that Claude Code runs when it loads the skill: `` !`command` `` and fences marked `!`.
 pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
     let mut found: Vec<(Range<usize>, &str)> = Vec::new();
-    for (at, _) in body.match_indices("!`") {
-        let free = body[..at].chars().next_back().is_none_or(char::is_whitespace);
-        let rest = &body[at + 2..];
-        let command = rest.split(['`', '\n']).next().unwrap_or_default();
-        let closed = rest[command.len()..].starts_with('`');
-        if free && closed && !command.trim().is_empty() {
-            found.push((at..at + command.len() + 3, command));
+    for (at, _) in body.match_indices('!') {
+        let rest = &body[at + 1..];
+        if let Some(rest) = rest.strip_prefix('`') {
+            let free = body[..at].chars().next_back().is_none_or(char::is_whitespace);
+            let command = rest.split(['`', '\n']).next().unwrap_or_default();
+            let closed = rest[command.len()..].starts_with('`');
+            if free && closed && !command.trim().is_empty() {
+                found.push((at..at + command.len() + 3, command));
+            }
+        } else if let Some(before) = body[..at].strip_suffix("```")
+            && (before.is_empty() || before.ends_with('\n'))
+            && rest.starts_with(['\n', '\r'])
+        {
+            found.push((at - 3..at + 1, rest.trim_start().lines().next().unwrap_or_default()));
         }
     }
-    for (at, _) in body.match_indices("```!") {
-        if at == 0 || body[..at].ends_with('\n') {
-            let command = body[at + 4..].lines().nth(1).unwrap_or_default();
-            found.push((at..at + 4, command));
-        }
-    }
-    found.sort_by_key(|(at, _)| at.start);
     if let Some((at, command)) = found.first() {
         let more = match found.len() - 1 {
             0 => String::new(),
@@ -151,10 +179,25 @@ fn is_harmless(tool: &str) -> bool {
     HARMLESS.contains(&tool.split('(').next().unwrap_or(tool))
 }
 
+/// Programs whose arguments are commands again.
+const SHELLS: &[&str] =
+    &["bash", "sh", "zsh", "fish", "dash", "bash -c", "sh -c", "eval", "sudo", "env", "xargs"];
+
 fn grants_any_command(tool: &str) -> bool {
     let (name, rest) = tool.split_once('(').map_or((tool, None), |(name, rest)| (name, Some(rest)));
-    let any = rest.is_none_or(|rest| matches!(rest.trim_end_matches(')').trim(), "" | "*" | "*:*" | ":*" | "**"));
-    tool == "*" || (any && matches!(name.to_ascii_lowercase().as_str(), "bash" | "shell" | "powershell" | "run_shell_command"))
+    let any = rest.is_none_or(|rest| {
+        let pattern = rest.trim_end_matches(')').trim();
+        let shell = pattern
+            .strip_suffix('*')
+            .is_some_and(|start| SHELLS.contains(&start.trim_end_matches([' ', ':'])));
+        shell || matches!(pattern, "" | "*" | "*:*" | ":*" | "**")
+    });
+    tool == "*"
+        || (any
+            && matches!(
+                name.to_ascii_lowercase().as_str(),
+                "bash" | "shell" | "powershell" | "run_shell_command"
+            ))
 }
 
 #[cfg(test)]
@@ -163,7 +206,7 @@ mod tests {
 
     #[test]
     fn only_an_unlimited_shell_is_any_command() {
-        for tool in ["Bash", "Bash(*)", "Bash(*:*)", "*", "shell"] {
+        for tool in ["Bash", "Bash(*)", "Bash(*:*)", "Bash(bash *)", "Bash(sudo:*)", "*", "shell"] {
             assert!(grants_any_command(tool), "{tool}");
         }
         for tool in ["Bash(git status:*)", "Read", "BashOutput", "Bash(python3:*)"] {
