@@ -9,7 +9,7 @@ use crokey::{KeyCombination, OneToThree};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::action::{Action, Context};
-pub use load::Remap;
+pub use load::{Remap, parse_key};
 pub use name::key_name;
 
 /// One row of the keymap: in this place, these keys ask for this.

@@ -2,11 +2,30 @@
 //! panes turn actions into effects, the application alone runs effects, answers come back as messages.
 
 pub mod action;
+pub mod app;
+pub mod calls;
+pub mod clipboard;
+pub mod editor;
 pub mod field;
+pub mod footer;
 pub mod glyphs;
+pub mod harness;
+pub mod header;
 pub mod keymap;
 pub mod located;
+pub mod notices;
+pub mod offers;
+pub mod overlay;
 pub mod pane;
 pub mod panes;
+pub mod picture;
+pub mod probe;
+pub mod progress;
+mod run;
+pub mod settings;
+pub mod terminal;
 pub mod theme;
 pub mod widgets;
+
+pub use run::{RunError, run, run_panes};
+pub use settings::{LogLine, LogSource, Settings};

@@ -181,4 +181,8 @@ pub trait Pane {
     fn wanted(&mut self) -> Vec<Effect>;
     /// Whether something on it moves by itself now (a spinner).
     fn animated(&self) -> bool;
+    /// What would be lost if the workbench ended now, as a sentence.
+    fn unsaved(&self) -> Option<String> {
+        None
+    }
 }

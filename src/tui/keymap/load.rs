@@ -137,7 +137,7 @@ fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) 
 }
 
 /// Reads a key: `j`, `G` (Shift), `?`, `ctrl-p`, `f2`, `pageup`, `shift-tab`.
-pub(super) fn parse_key(text: &str) -> Result<KeyCombination, String> {
+pub fn parse_key(text: &str) -> Result<KeyCombination, String> {
     let mut characters = text.chars();
     if let (Some(only), None) = (characters.next(), characters.next()) {
         return Ok(KeyCombination::one_key(KeyCode::Char(only), KeyModifiers::NONE).normalized());

@@ -1,0 +1,353 @@
+//! The application as a pure core: events in, a picture and wishes out. It owns the screen's state;
+//! it never waits, reads or writes. Who runs it (`run`, or a test) carries out what it wants.
+
+mod draw;
+mod perform;
+mod remembered;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event as Input, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::action::{Action, Context};
+use super::glyphs::{ASCII, Glyphs, UNICODE};
+use super::keymap::Keymap;
+use super::located::LocatedError;
+use super::notices::Notices;
+use super::offers::Here;
+use super::overlay::{Outcome, Overlay};
+use super::pane::{Effect, Message, Pane, PaneId};
+use super::progress::Progress;
+use super::settings::{LogSource, Settings};
+use super::theme::{Depth, Theme, Themes};
+use crate::gateway::{Connection, Error, Event};
+pub use remembered::Remembered;
+
+/// Spinners turn ten times a second.
+pub const SPIN: Duration = Duration::from_millis(100);
+
+/// What comes in.
+#[derive(Debug)]
+pub enum News {
+    /// From the terminal.
+    Input(Input),
+    /// An answer to a pane's effect.
+    Answer(PaneId, Message),
+    /// For every pane.
+    All(Message),
+    /// The client profiles, to choose one: who asked, the one in force, `(id, name)`.
+    Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
+    /// A wish was carried out; a note says so.
+    Done(String),
+    /// A wish failed: what, and where or what to do.
+    Failed(String, String),
+    /// The system asks to end (SIGTERM, SIGHUP).
+    End,
+}
+
+/// What the application wants done outside of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Want {
+    /// A pane's effect that needs the core or a renderer.
+    Call(PaneId, Effect),
+    /// Read all roots again.
+    Rescan,
+    /// Ask for the catalogue and the diagnostics.
+    Refresh,
+    /// Put this on the clipboard; the second says what it is.
+    Copy(String, String),
+    /// Open the editor at a line.
+    Edit(PathBuf, u32),
+    /// Give the terminal to the shell until `fg`.
+    Suspend,
+    /// Clear the terminal and draw everything.
+    Redraw,
+    /// End.
+    Quit,
+}
+
+/// The state of the screen.
+pub struct App {
+    panes: Vec<Box<dyn Pane>>,
+    active: usize,
+    overlay: Option<Box<dyn Overlay>>,
+    notices: Notices,
+    progress: Progress,
+    keymap: Keymap,
+    themes: Themes,
+    depth: Depth,
+    theme: Theme,
+    /// The theme in force before the theme chooser opened.
+    kept_theme: String,
+    glyphs: &'static Glyphs,
+    connection: Connection,
+    skills: usize,
+    /// The client in whose eyes the catalogue is shown.
+    client: Option<String>,
+    full_screen: bool,
+    splits: HashMap<PaneId, i16>,
+    newest: HashMap<PaneId, u64>,
+    recent: Vec<Action>,
+    log: LogSource,
+    config_file: String,
+    /// Where a click does what, by the last frame.
+    hits: Vec<(Rect, Action)>,
+    pane_area: Rect,
+    wants: Vec<Want>,
+    dirty: bool,
+    started: Instant,
+    /// When the spinners turned last.
+    spun: Instant,
+}
+
+impl App {
+    /// The workbench over these panes, at rest on the first one.
+    ///
+    /// # Errors
+    /// A keymap or theme that cannot be used, with the file and line to repair.
+    pub fn new(
+        connection: Connection,
+        panes: Vec<Box<dyn Pane>>,
+        settings: &Settings,
+        remembered: &Remembered,
+        now: Instant,
+    ) -> Result<Self, LocatedError> {
+        let keymap = Keymap::shipped()?.remapped(&settings.remaps)?;
+        let (themes, wrong) = match &settings.theme_dir {
+            Some(dir) => Themes::shipped()?.with_dir(dir),
+            None => (Themes::shipped()?, Vec::new()),
+        };
+        let depth = settings.depth.unwrap_or(Depth::True);
+        let picked = remembered.theme.as_deref().filter(|name| themes.names().contains(name));
+        let name = settings.theme.as_deref().or(picked).unwrap_or("dark");
+        let theme = themes.theme(name, depth)?;
+        let mut notices = Notices::default();
+        for error in wrong {
+            notices.error(error.message, format!("{}:{}", error.file, error.line));
+        }
+        Ok(Self {
+            panes,
+            active: 0,
+            overlay: None,
+            notices,
+            progress: Progress::default(),
+            keymap,
+            depth,
+            kept_theme: name.to_owned(),
+            theme,
+            themes,
+            glyphs: if settings.glyphs == crate::config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
+            connection,
+            skills: 0,
+            client: None,
+            full_screen: false,
+            splits: remembered.splits(),
+            newest: HashMap::new(),
+            recent: Vec::new(),
+            log: Arc::clone(&settings.log),
+            config_file: settings.config_file.clone(),
+            hits: Vec::new(),
+            pane_area: Rect::ZERO,
+            wants: vec![Want::Refresh],
+            dirty: true,
+            started: now,
+            spun: now,
+        })
+    }
+
+    /// Takes one event. What follows from it is in [`Self::take_wants`] and in the next frame.
+    pub fn handle(&mut self, news: News, now: Instant) {
+        let still = matches!(&news, News::Input(Input::FocusGained | Input::FocusLost))
+            || matches!(&news, News::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
+        if still {
+            return;
+        }
+        self.dirty = true;
+        match news {
+            News::Input(input) => self.input(input, now),
+            News::Answer(pane, message) => self.answer(pane, &message, now),
+            News::All(message) => self.news(&message, now),
+            News::Profiles(pane, current, Ok(profiles)) => self.choose_client(pane, current, profiles),
+            News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
+            News::Done(note) => self.notices.note(note, now),
+            News::Failed(what, place) => self.notices.error(what, place),
+            News::End => self.wants.push(Want::Quit),
+        }
+    }
+
+    /// What is to be done outside since the last call.
+    pub fn take_wants(&mut self) -> Vec<Want> {
+        std::mem::take(&mut self.wants)
+    }
+
+    /// Whether the picture differs from the last one drawn.
+    #[must_use]
+    pub fn dirty(&self) -> bool {
+        self.dirty
+    }
+
+    /// Asks for a frame, whatever the last one showed.
+    pub fn redraw(&mut self) {
+        self.dirty = true;
+    }
+
+    /// Lets time pass: fading notes and spinners.
+    pub fn tick(&mut self, now: Instant) {
+        if self.animated() && now >= self.spun + SPIN {
+            self.spun = now;
+            self.dirty = true;
+        }
+        self.dirty |= self.notices.expire(now);
+    }
+
+    /// When the picture changes next by itself; never, at rest.
+    #[must_use]
+    pub fn next_change(&self, now: Instant) -> Option<Instant> {
+        let spin = self.animated().then(|| self.spun + SPIN);
+        [spin, self.notices.next_change(now)].into_iter().flatten().min()
+    }
+
+    fn animated(&self) -> bool {
+        self.progress.busy() || self.panes.get(self.active).is_some_and(|pane| pane.animated())
+    }
+
+    fn pane(&mut self) -> Option<&mut Box<dyn Pane>> {
+        self.panes.get_mut(self.active)
+    }
+
+    /// The pane with the focus, its contexts and whether it is a text field that has it.
+    fn place(&self) -> (PaneId, Vec<Context>, bool) {
+        let Some(pane) = self.panes.get(self.active) else { return (PaneId::Browse, Vec::new(), false) };
+        if self.overlay.is_some() {
+            let in_text = self.overlay.as_ref().is_some_and(|overlay| overlay.in_text());
+            return (pane.id(), vec![Context::Overlay], in_text);
+        }
+        let mut contexts = pane.contexts();
+        if self.notices.any_error() {
+            contexts.insert(0, Context::Error);
+        }
+        (pane.id(), contexts, pane.in_text())
+    }
+
+    /// Runs something with everything that can be done here.
+    fn here<T>(&self, look: impl FnOnce(&Here<'_>) -> T) -> T {
+        let (pane, contexts, in_text) = self.place();
+        let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
+        look(&Here {
+            keymap: &self.keymap,
+            glyphs: self.glyphs,
+            pane,
+            contexts: &contexts,
+            in_text,
+            commands: &commands,
+        })
+    }
+
+    fn input(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Key(key) if key.kind != KeyEventKind::Release => self.key(key, now),
+            Input::Mouse(mouse) => self.mouse(mouse, now),
+            Input::Paste(text) => {
+                if let Some(overlay) = &mut self.overlay {
+                    let outcome = overlay.paste(&text);
+                    self.finish(outcome, now);
+                } else if let Some(pane) = self.pane()
+                    && pane.in_text()
+                {
+                    let effects = pane.paste(&text);
+                    self.effects(effects, now);
+                }
+            }
+            // The size of a frame is that of its buffer; a resize only asks for a new one.
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Instant) {
+        let (_, contexts, in_text) = self.place();
+        let action = self.keymap.action(key, &contexts, in_text);
+        if self.overlay.is_some() {
+            match action {
+                Some(Action::Suspend | Action::Redraw) => self.perform(action.unwrap_or(Action::Redraw), now),
+                Some(Action::Quit) => self.leave(),
+                _ => {
+                    let outcome = self.overlay.as_mut().map_or(Outcome::Close, |over| over.key(key, action));
+                    self.finish(outcome, now);
+                }
+            }
+        } else if let Some(action) = action {
+            self.perform(action, now);
+        } else if in_text && let Some(pane) = self.pane() {
+            let effects = pane.text_key(key);
+            self.effects(effects, now);
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent, now: Instant) {
+        let at = Position::new(mouse.column, mouse.row);
+        let pressed = mouse.kind == MouseEventKind::Down(MouseButton::Left);
+        let hit = self.hits.iter().find(|(area, _)| area.contains(at)).map(|(_, action)| *action);
+        match (&mut self.overlay, hit) {
+            (None, Some(action)) if pressed => self.perform(action, now),
+            (Some(overlay), Some(action)) if pressed => {
+                let key =
+                    KeyEvent::new(crossterm::event::KeyCode::Null, crossterm::event::KeyModifiers::NONE);
+                let outcome = overlay.key(key, Some(action));
+                self.finish(outcome, now);
+            }
+            (Some(overlay), _) => {
+                let outcome = overlay.mouse(mouse);
+                self.finish(outcome, now);
+            }
+            (None, _) if self.pane_area.contains(at) => {
+                let effects = self.pane().map(|pane| pane.mouse(mouse)).unwrap_or_default();
+                self.effects(effects, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, pane: PaneId, message: &Message, now: Instant) {
+        if let Message::Answer(generation, _) = message
+            && self.newest.get(&pane).is_some_and(|newest| generation < newest)
+        {
+            return;
+        }
+        if let Message::ClientView(view) = message {
+            self.client = view.as_ref().map(|view| view.name.clone());
+        }
+        self.tell(pane, message, now);
+    }
+
+    fn news(&mut self, message: &Message, now: Instant) {
+        match message {
+            Message::Event(event) => {
+                let was_busy = self.progress.busy();
+                self.progress.news(event);
+                if let Event::Catalogue(change) = event {
+                    self.skills = change.catalogue.entries.len();
+                }
+                if was_busy && !self.progress.busy() {
+                    self.wants.push(Want::Refresh);
+                }
+            }
+            Message::Catalogue(catalogue) => self.skills = catalogue.entries.len(),
+            _ => {}
+        }
+        let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
+        for id in ids {
+            self.tell(id, message, now);
+        }
+    }
+
+    fn tell(&mut self, id: PaneId, message: &Message, now: Instant) {
+        if let Some(pane) = self.panes.iter_mut().find(|pane| pane.id() == id) {
+            let effects = pane.message(message);
+            self.effects_of(id, effects, now);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One frame: header, pane, progress, notes, overlay, footer.
+
+use std::time::Instant;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::{App, SPIN};
+use crate::gateway::Connection;
+use crate::tui::action::Action;
+use crate::tui::header::Header;
+use crate::tui::overlay::shade;
+use crate::tui::pane::{Draw, PaneId};
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures;
+use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::{footer, glyphs::Glyphs};
+
+/// The least window that the workbench fits in.
+pub const LEAST: (u16, u16) = (40, 10);
+
+impl App {
+    /// Draws everything; answers where the terminal's cursor belongs, if it shows.
+    pub fn draw(&mut self, buf: &mut Buffer, now: Instant) -> Option<Position> {
+        self.dirty = false;
+        self.hits.clear();
+        let screen = buf.area;
+        buf.set_style(screen, self.theme.style(Role::Base));
+        if screen.width < LEAST.0 || screen.height < LEAST.1 {
+            self.pane_area = Rect::ZERO;
+            too_small(&mut Pen { buf, theme: &self.theme, glyphs: self.glyphs });
+            return None;
+        }
+        let head = Rect { height: 1, ..screen };
+        let foot = Rect { y: screen.bottom() - 1, height: 1, ..screen };
+        let busy = u16::from(self.progress.busy());
+        let middle = Rect { y: screen.y + 1, height: screen.height - 2 - busy, ..screen };
+        self.pane_area = middle;
+        let spinner = spin(self.glyphs, now.saturating_duration_since(self.started));
+
+        let mut cursor = self.draw_pane(middle, buf, now);
+        let (ids, facts) = self.header_facts();
+        let theme = &self.theme;
+        let mut pen = Pen { buf, theme, glyphs: self.glyphs };
+        let header = Header {
+            panes: &ids,
+            active: self.active,
+            facts: &facts,
+            spinner: (busy > 0).then_some(spinner),
+        };
+        self.hits.extend(header.draw(head, &mut pen));
+        if busy > 0 {
+            self.progress.draw(Rect { y: foot.y - 1, ..foot }, &mut pen, spinner);
+        }
+        let (items, fixed, seen_key) = self.here(|here| {
+            let (items, fixed) = here.footer();
+            let seen = here.keymap.key_for(Action::Seen, &[crate::tui::action::Context::Error], false);
+            (
+                items,
+                fixed,
+                seen.map_or_else(String::new, |key| crate::tui::keymap::key_name(key, here.glyphs)),
+            )
+        });
+        self.notices.draw(middle, &mut pen, &seen_key, now);
+
+        if let Some(mut overlay) = self.overlay.take() {
+            self.hits.clear();
+            let hints = self.here(|here| here.hints(&overlay.hints()));
+            let above = Rect { height: screen.height - 1, ..screen };
+            if overlay.shades() {
+                shade(above, &mut pen);
+            }
+            cursor = overlay.draw(above, &mut pen, now);
+            self.hits.extend(footer::draw(foot, &mut pen, &hints, &[]));
+            self.overlay = Some(overlay);
+        } else {
+            self.hits.extend(footer::draw(foot, &mut pen, &items, &fixed));
+        }
+        cursor
+    }
+
+    fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, now: Instant) -> Option<Position> {
+        let focused = self.overlay.is_none();
+        let pane = self.panes.get_mut(self.active)?;
+        let id = pane.id();
+        let mut cx = Draw {
+            theme: &self.theme,
+            glyphs: self.glyphs,
+            now,
+            focused,
+            full_screen: self.full_screen,
+            split: self.splits.get(&id).copied().unwrap_or_default(),
+            cursor: None,
+        };
+        pane.draw(area, buf, &mut cx);
+        let cursor = cx.cursor.filter(|_| focused);
+        let wanted = pane.wanted();
+        self.effects_of(id, wanted, now);
+        cursor
+    }
+
+    fn header_facts(&self) -> (Vec<PaneId>, Vec<String>) {
+        let ids = self.panes.iter().map(|pane| pane.id()).collect();
+        let place = match &self.connection {
+            Connection::Local => "local".to_owned(),
+            Connection::Remote { address } => address.clone(),
+        };
+        let count = if self.progress.busy() && self.skills == 0 {
+            "reading".to_owned()
+        } else if self.skills == 1 {
+            "1 skill".to_owned()
+        } else {
+            format!("{} skills", figures::count(self.skills))
+        };
+        let client = self.client.as_ref().map(|name| format!("as {name}"));
+        (ids, std::iter::once(count).chain(client).chain([place]).collect())
+    }
+}
+
+/// The spinner's sign at a time since the start.
+fn spin(glyphs: &Glyphs, since: std::time::Duration) -> &'static str {
+    let turns = since.as_millis() / SPIN.as_millis();
+    glyphs.running[usize::try_from(turns).unwrap_or_default() % glyphs.running.len()]
+}
+
+fn too_small(pen: &mut Pen<'_>) {
+    let area = pen.buf.area;
+    let lines = [
+        ("terminal too small".to_owned(), Role::Strong),
+        (format!("{}x{} here, {}x{} needed", area.width, area.height, LEAST.0, LEAST.1), Role::Muted),
+    ];
+    let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
+    for ((text, role), y) in lines.iter().zip(top..area.bottom()) {
+        let x = area.x + area.width.saturating_sub(cells(text)) / 2;
+        pen.put(x, y, text, *role, area.width);
+    }
+}

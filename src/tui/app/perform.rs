@@ -1,0 +1,196 @@
+//! Actions and effects carried out: what the application does itself, and what it wants from outside.
+
+use std::time::Instant;
+
+use super::{App, Want};
+use crate::tui::action::Action;
+use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question};
+use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind};
+use crate::tui::theme::contrast;
+use crate::tui::theme::{Depth, Role};
+
+/// How far `<` and `>` move a split, and how far at most.
+const SPLIT_STEP: i16 = 2;
+const SPLIT_MOST: i16 = 60;
+/// Actions the palette remembers.
+const RECENT: usize = 5;
+
+impl App {
+    pub(super) fn perform(&mut self, action: Action, now: Instant) {
+        let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
+        if let Some(why) =
+            commands.into_iter().find(|command| command.action == action).and_then(|command| command.blocked)
+        {
+            self.notices.note(why, now);
+            return;
+        }
+        match action {
+            Action::Quit => self.leave(),
+            Action::GoBrowse => self.show(PaneId::Browse),
+            Action::GoDiscover => self.show(PaneId::Discover),
+            Action::Palette => self.overlay = Some(Box::new(Palette::new(self.offered()))),
+            Action::Help => self.open_help(),
+            Action::PickTheme => self.open_themes(),
+            Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
+            Action::Suspend => self.wants.push(Want::Suspend),
+            Action::Redraw => self.wants.push(Want::Redraw),
+            Action::Rescan => {
+                self.notices.note("reading all roots again", now);
+                self.wants.push(Want::Rescan);
+            }
+            Action::FullScreen => self.full_screen = !self.full_screen,
+            Action::SplitNarrower => self.move_split(-SPLIT_STEP),
+            Action::SplitWider => self.move_split(SPLIT_STEP),
+            Action::Seen => {
+                self.notices.seen();
+            }
+            _ => match self.pane().and_then(|pane| pane.act(action)) {
+                Some(effects) => self.effects(effects, now),
+                None if action == Action::Back => self.full_screen = false,
+                None => {}
+            },
+        }
+    }
+
+    pub(super) fn leave(&mut self) {
+        match self.panes.iter().find_map(|pane| pane.unsaved()) {
+            Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
+            None => self.wants.push(Want::Quit),
+        }
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
+        match outcome {
+            Outcome::Stay => {}
+            Outcome::Close => {
+                self.overlay = None;
+                self.wear(&self.kept_theme.clone());
+            }
+            Outcome::Leave => self.wants.push(Want::Quit),
+            Outcome::Do(action) => {
+                self.overlay = None;
+                self.recent.retain(|done| *done != action);
+                self.recent.insert(0, action);
+                self.recent.truncate(RECENT);
+                self.perform(action, now);
+            }
+            Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
+            Outcome::Hovered(..) => {}
+            Outcome::Chosen(Purpose::Theme, name) => {
+                self.overlay = None;
+                self.wear(&name);
+                self.kept_theme = name;
+            }
+            Outcome::Chosen(Purpose::Pane(pane, kind), value) => {
+                self.overlay = None;
+                self.tell(pane, &Message::Picked(kind, value), now);
+            }
+        }
+    }
+
+    pub(super) fn effects(&mut self, effects: Vec<Effect>, now: Instant) {
+        if let Some(id) = self.panes.get(self.active).map(|pane| pane.id()) {
+            self.effects_of(id, effects, now);
+        }
+    }
+
+    pub(super) fn effects_of(&mut self, pane: PaneId, effects: Vec<Effect>, now: Instant) {
+        for effect in effects {
+            match effect {
+                Effect::Toast(text) => self.notices.note(text, now),
+                Effect::Copy(text, what) => self.wants.push(Want::Copy(text, what)),
+                Effect::Edit(path, line) => self.wants.push(Want::Edit(path, line)),
+                Effect::Go(id, target) => {
+                    self.show(id);
+                    if let Some(target) = target {
+                        self.tell(id, &Message::Visit(target), now);
+                    }
+                }
+                Effect::Pick(picker) => self.open_picker(pane, picker),
+                Effect::Discover { generation, .. } => {
+                    self.newest.insert(pane, generation);
+                    self.wants.push(Want::Call(pane, effect));
+                }
+                effect => self.wants.push(Want::Call(pane, effect)),
+            }
+        }
+    }
+
+    pub(super) fn choose_client(
+        &mut self,
+        pane: PaneId,
+        current: Option<String>,
+        profiles: Vec<(String, String)>,
+    ) {
+        let mut choices = vec![(String::new(), "none".to_owned(), "this workbench's own view".to_owned())];
+        choices.extend(profiles.into_iter().map(|(id, name)| (id.clone(), name, id)));
+        let at = choices.iter().position(|(id, ..)| *id == current.clone().unwrap_or_default());
+        let purpose = Purpose::Pane(pane, PickerKind::Client);
+        self.overlay = Some(Box::new(Chooser::new(purpose, "Look as a client", choices, at)));
+    }
+
+    fn open_picker(&mut self, pane: PaneId, picker: Picker) {
+        let purpose = Purpose::Pane(pane, picker.what);
+        self.overlay = Some(Box::new(Chooser::new(purpose, picker.title, picker.choices, picker.current)));
+    }
+
+    fn show(&mut self, id: PaneId) {
+        if let Some(at) = self.panes.iter().position(|pane| pane.id() == id)
+            && at != self.active
+        {
+            self.active = at;
+            self.full_screen = false;
+        }
+    }
+
+    fn move_split(&mut self, by: i16) {
+        if let Some(id) = self.panes.get(self.active).map(|pane| pane.id()) {
+            let split = self.splits.entry(id).or_default();
+            *split = (*split + by).clamp(-SPLIT_MOST, SPLIT_MOST);
+        }
+    }
+
+    fn offered(&self) -> Vec<crate::tui::overlay::Entry> {
+        let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
+        let mut entries = self.here(|here| here.palette(&self.recent));
+        let gone =
+            |action| matches!(action, Action::GoBrowse | Action::GoDiscover) && !present.contains(&action);
+        entries.retain(|entry| !gone(entry.action));
+        entries
+    }
+
+    fn open_help(&mut self) {
+        let (left, right) = self.here(|here| here.help());
+        let name = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
+        self.overlay = Some(Box::new(Help::new(name, left, right, &self.config_file)));
+    }
+
+    fn open_themes(&mut self) {
+        let names: Vec<String> = self.themes.names().into_iter().map(str::to_owned).collect();
+        let note = |name: &str| {
+            let Ok(theme) = self.themes.theme(name, Depth::True) else {
+                return "cannot be read: see the log".to_owned();
+            };
+            let worn = self.themes.theme(name, self.depth).map(|theme| theme.name).unwrap_or_default();
+            if worn != theme.name {
+                return format!("needs more colours; {worn} stands in");
+            }
+            let (text, base) = (theme.style(Role::Text), theme.style(Role::Base));
+            let ratio = text.fg.zip(base.bg).and_then(|(text, ground)| contrast(text, ground));
+            ratio.map_or_else(
+                || "the terminal's own colours".to_owned(),
+                |ratio| format!("contrast {ratio:.1}"),
+            )
+        };
+        let choices = names.iter().map(|name| (name.clone(), name.clone(), note(name))).collect();
+        let current = names.iter().position(|name| *name == self.kept_theme);
+        self.overlay = Some(Box::new(Chooser::new(Purpose::Theme, "Theme", choices, current)));
+    }
+
+    fn wear(&mut self, name: &str) {
+        match self.themes.theme(name, self.depth) {
+            Ok(theme) => self.theme = theme,
+            Err(error) => self.notices.error(error.message, format!("{}:{}", error.file, error.line)),
+        }
+    }
+}

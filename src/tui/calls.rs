@@ -1,0 +1,254 @@
+//! Runs what panes want from the core and from the renderer, off the UI task; answers come back as news.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::AbortHandle;
+
+use super::app::News;
+use super::pane::{Effect, Message, PaneId, RenderJob};
+use super::widgets::render::render;
+use super::widgets::rich::RichLine;
+use crate::gateway::{Error, Event, SharedClient};
+
+/// Rendered texts kept for coming back to.
+const KEPT: usize = 128;
+/// Lines of a body that tell where words of the intent stand.
+const BODY_LINES: usize = 12;
+
+/// The core's client with what is under way.
+pub struct Calls {
+    client: SharedClient,
+    news: UnboundedSender<News>,
+    /// The discover call under way, by pane: a newer one takes its place.
+    ranking: HashMap<PaneId, AbortHandle>,
+    rendered: HashMap<RenderJob, Arc<[RichLine]>>,
+    order: VecDeque<RenderJob>,
+    finished: (UnboundedSender<Rendering>, tokio::sync::mpsc::UnboundedReceiver<Rendering>),
+    running: Arc<AtomicUsize>,
+}
+
+type Rendering = (RenderJob, Arc<[RichLine]>);
+
+/// Counts a task as under way until it is dropped, however it ends.
+struct Running(Arc<AtomicUsize>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    /// Calls through a client; answers go into `news`. Needs a tokio runtime around it.
+    #[must_use]
+    pub fn new(client: SharedClient, news: UnboundedSender<News>) -> Self {
+        Self {
+            client,
+            news,
+            ranking: HashMap::new(),
+            rendered: HashMap::new(),
+            order: VecDeque::new(),
+            finished: tokio::sync::mpsc::unbounded_channel(),
+            running: Arc::default(),
+        }
+    }
+
+    /// How many calls are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Passes the core's events on for as long as the returned task lives; after lagging, the whole catalogue.
+    pub fn follow_events(&self) -> AbortHandle {
+        use tokio::sync::broadcast::error::RecvError;
+        let mut events = self.client.events();
+        let (client, news) = (Arc::clone(&self.client), self.news.clone());
+        let follow = async move {
+            loop {
+                let message = match events.recv().await {
+                    Ok(event) => Message::Event(event),
+                    Err(RecvError::Lagged(_)) => match client.catalogue().await {
+                        Ok(catalogue) => Message::Catalogue(catalogue),
+                        Err(error) => {
+                            tracing::warn!("no catalogue after lagging: {error}");
+                            continue;
+                        }
+                    },
+                    Err(RecvError::Closed) => return,
+                };
+                if news.send(News::All(message)).is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::spawn(follow).abort_handle()
+    }
+
+    /// Asks for the catalogue, for diagnostics and how far the core is, for every pane.
+    pub fn refresh(&self) {
+        let client = Arc::clone(&self.client);
+        self.spawn("refresh", async move {
+            let mut news = Vec::new();
+            match client.catalogue().await {
+                Ok(catalogue) => news.push(News::All(Message::Catalogue(catalogue))),
+                Err(error) => news.push(failed("no catalogue", &error)),
+            }
+            match client.diagnostics().await {
+                Ok(diagnostics) => {
+                    // Progress that went by before anybody listened.
+                    news.push(News::All(Message::Event(Event::Scan(diagnostics.scan))));
+                    news.push(News::All(Message::Event(Event::Index(diagnostics.index))));
+                    news.push(News::All(Message::Diagnostics(Arc::new(diagnostics))));
+                }
+                Err(error) => news.push(failed("no diagnostics", &error)),
+            }
+            news
+        });
+    }
+
+    /// Reads all roots again.
+    pub fn rescan(&self) {
+        let client = Arc::clone(&self.client);
+        self.spawn("rescan", async move {
+            match client.rescan().await {
+                Ok(()) => Vec::new(),
+                Err(error) => vec![failed("the roots could not be read again", &error)],
+            }
+        });
+    }
+
+    /// Runs a pane's effect. Those that the application does itself are none of these.
+    pub fn run(&mut self, pane: PaneId, effect: Effect) {
+        let client = Arc::clone(&self.client);
+        let answer = move |message| vec![News::Answer(pane, message)];
+        match effect {
+            Effect::Discover { request, generation } => {
+                let task = self.spawn("discover", async move {
+                    let found = client.discover(request).await.map(Arc::new);
+                    answer(Message::Answer(generation, found))
+                });
+                if let Some(older) = self.ranking.insert(pane, task) {
+                    older.abort();
+                }
+            }
+            Effect::Describe(id) => {
+                self.spawn("describe", async move {
+                    let detail = client.describe(id.as_str()).await.map(Arc::new);
+                    answer(Message::Detail(id, detail))
+                });
+            }
+            Effect::ReadFile(id, path) => {
+                self.spawn("read_file", async move {
+                    let file = client.read_file(id.as_str(), &path).await.map(Arc::new);
+                    answer(Message::File(id, path, file))
+                });
+            }
+            Effect::Levels(ids) => {
+                self.spawn("levels", async move {
+                    match client.levels(ids).await {
+                        Ok(levels) => answer(Message::Levels(levels)),
+                        Err(error) => vec![failed("tokens could not be counted", &error)],
+                    }
+                });
+            }
+            Effect::BodyLines(id, intent) => {
+                self.spawn("body_lines", async move {
+                    match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
+                        Ok(lines) => answer(Message::BodyLines(id, intent, lines)),
+                        Err(error) => vec![failed("the body could not be searched", &error)],
+                    }
+                });
+            }
+            Effect::ClientView(Some(id)) => {
+                self.spawn("client_view", async move {
+                    match client.client_view(&id).await {
+                        Ok(view) => answer(Message::ClientView(Some(Arc::new(view)))),
+                        Err(error) => vec![failed("no view as that client", &error)],
+                    }
+                });
+            }
+            Effect::ClientView(None) => self.tell(answer(Message::ClientView(None))),
+            Effect::PickClient(current) => {
+                self.spawn("client_profiles", async move {
+                    vec![News::Profiles(pane, current, client.client_profiles().await)]
+                });
+            }
+            Effect::Render(job) => self.render(pane, job),
+            Effect::Copy(..) | Effect::Edit(..) | Effect::Toast(_) | Effect::Go(..) | Effect::Pick(_) => {}
+        }
+    }
+
+    fn render(&mut self, pane: PaneId, job: RenderJob) {
+        while let Ok((job, lines)) = self.finished.1.try_recv() {
+            if self.rendered.insert(job.clone(), lines).is_none() {
+                self.order.push_back(job);
+            }
+            if self.order.len() > KEPT
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.rendered.remove(&oldest);
+            }
+        }
+        if let Some(lines) = self.rendered.get(&job) {
+            self.tell(vec![News::Answer(pane, Message::Rendered(job.key, Arc::clone(lines)))]);
+            return;
+        }
+        let done = self.finished.0.clone();
+        self.spawn("render", async move {
+            let rendering = tokio::task::spawn_blocking(move || {
+                let lines: Arc<[RichLine]> = render(&job).into();
+                (job, lines)
+            });
+            match rendering.await {
+                Ok((job, lines)) => {
+                    let news = News::Answer(pane, Message::Rendered(job.key, Arc::clone(&lines)));
+                    done.send((job, lines)).ok();
+                    vec![news]
+                }
+                Err(error) => {
+                    vec![News::Failed("a text could not be rendered".to_owned(), error.to_string())]
+                }
+            }
+        });
+    }
+
+    fn tell(&self, news: Vec<News>) {
+        for one in news {
+            // Nobody listens any more only while the workbench ends.
+            self.news.send(one).ok();
+        }
+    }
+
+    /// Runs a task whose panic is told instead of being lost.
+    fn spawn(
+        &self,
+        what: &'static str,
+        task: impl Future<Output = Vec<News>> + Send + 'static,
+    ) -> AbortHandle {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        let running = Running(Arc::clone(&self.running));
+        let news = self.news.clone();
+        let guarded = async move {
+            let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
+                vec![News::Failed(
+                    format!("{what} failed inside"),
+                    "this is a fault of the program: L log".to_owned(),
+                )]
+            });
+            for answer in answers {
+                news.send(answer).ok();
+            }
+            drop(running);
+        };
+        tokio::spawn(guarded).abort_handle()
+    }
+}
+
+fn failed(what: &str, error: &Error) -> News {
+    News::Failed(what.to_owned(), error.message.clone())
+}

@@ -1,0 +1,94 @@
+//! The clipboard: the desktop's where there is one, opened on the first copy and off the UI task; over SSH,
+//! or when it does not answer in time, the terminal's own (OSC 52).
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+/// A desktop that does not take a text in this time is not asked again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+type Job = (String, oneshot::Sender<Result<(), String>>);
+
+/// The way to the desktop's clipboard. A thread of its own holds it: on X11 the text lives in the process
+/// that copied it.
+#[derive(Debug, Default)]
+pub struct Clipboard {
+    jobs: Option<mpsc::Sender<Job>>,
+    gone: bool,
+}
+
+impl Clipboard {
+    /// Whether this session has a desktop's clipboard at all.
+    #[must_use]
+    pub fn has_desktop(variable: impl Fn(&str) -> Option<String>) -> bool {
+        let set = |name| variable(name).is_some_and(|value| !value.is_empty());
+        if set("SSH_CONNECTION") || set("SSH_TTY") {
+            return false;
+        }
+        cfg!(any(target_os = "macos", windows)) || set("WAYLAND_DISPLAY") || set("DISPLAY")
+    }
+
+    /// Gives a text to the desktop. Answers whether it took it; if not, the terminal has to.
+    pub async fn offer(&mut self, text: String) -> bool {
+        if self.gone || !Self::has_desktop(|name| std::env::var(name).ok()) {
+            return false;
+        }
+        let jobs = self.jobs.get_or_insert_with(serve);
+        let (done, taken) = oneshot::channel();
+        if jobs.send((text, done)).is_err() {
+            self.gone = true;
+            return false;
+        }
+        match tokio::time::timeout(PATIENCE, taken).await {
+            Ok(Ok(Ok(()))) => true,
+            Ok(Ok(Err(why))) => {
+                tracing::warn!("the desktop's clipboard refused: {why}");
+                false
+            }
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!("the desktop's clipboard does not answer; using the terminal's");
+                self.gone = true;
+                false
+            }
+        }
+    }
+}
+
+fn serve() -> mpsc::Sender<Job> {
+    let (sender, jobs) = mpsc::channel::<Job>();
+    std::thread::spawn(move || {
+        let mut open: Option<arboard::Clipboard> = None;
+        for (text, done) in jobs {
+            let result = match open.take().map_or_else(arboard::Clipboard::new, Ok) {
+                Ok(mut clipboard) => {
+                    let result = clipboard.set_text(text).map_err(|error| error.to_string());
+                    open = Some(clipboard);
+                    result
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            // Nobody waits any more when it took too long.
+            done.send(result).ok();
+        }
+    });
+    sender
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_ssh_or_without_a_display_the_terminal_is_asked() {
+        let env = |pairs: &'static [(&str, &str)]| {
+            move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        assert!(!Clipboard::has_desktop(env(&[("DISPLAY", ":0"), ("SSH_CONNECTION", "a b c d")])));
+        if cfg!(target_os = "linux") {
+            assert!(Clipboard::has_desktop(env(&[("WAYLAND_DISPLAY", "wayland-0")])));
+            assert!(!Clipboard::has_desktop(env(&[("DISPLAY", "")])));
+        }
+    }
+}

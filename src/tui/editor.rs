@@ -1,0 +1,100 @@
+//! The editor's command line: which program, and how it is told a file and a line.
+
+use std::path::Path;
+
+/// Editors that take `+LINE FILE`; every editor not named here gets the file alone.
+const PLUS_LINE: [&str; 15] = [
+    "vi", "vim", "nvim", "gvim", "view", "nano", "emacs", "emacsclient", "kak", "micro", "joe", "ne", "mg",
+    "mcedit", "gedit",
+];
+/// Editors that take `FILE:LINE`.
+const COLON_LINE: [&str; 6] = ["hx", "helix", "zed", "subl", "amp", "lapce"];
+/// Editors of the family that takes `--goto FILE:LINE` and needs `--wait` to stay.
+const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "cursor", "windsurf", "positron"];
+
+/// The program and its arguments. `wish` is a command line as in `EDITOR`, with quotes as in a shell.
+///
+/// # Errors
+/// An empty wish, or a quote that is not closed.
+pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
+    let mut words = words(wish)?.into_iter();
+    let program = words.next().ok_or("the editor's command line is empty")?;
+    let mut arguments: Vec<String> = words.collect();
+    let name = Path::new(&program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is = |names: &[&str]| names.contains(&name.as_str());
+    let file = file.display().to_string();
+    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if is(&GOTO) {
+        if !given("--wait") && !given("-w") {
+            arguments.push("--wait".to_owned());
+        }
+        arguments.extend(["--goto".to_owned(), format!("{file}:{line}")]);
+    } else if is(&COLON_LINE) {
+        arguments.push(format!("{file}:{line}"));
+    } else if is(&PLUS_LINE) {
+        arguments.extend([format!("+{line}"), file]);
+    } else if name == "kate" {
+        arguments.extend(["--block".to_owned(), "--line".to_owned(), line.to_string(), file]);
+    } else {
+        arguments.push(file);
+    }
+    Ok((program, arguments))
+}
+
+/// Words of a command line; quotes keep spaces, a backslash keeps the next character.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (Some('\''), _) => word.get_or_insert_default().push(letter),
+            (_, '\\') => word.get_or_insert_default().extend(letters.next()),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, _) if letter.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    if let Some(open) = quote {
+        return Err(format!("the quote {open} in the editor's command line `{text}` is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(wish: &str) -> String {
+        let (program, arguments) = command(wish, Path::new("/s/SKILL.md"), 12).unwrap();
+        format!("{program} {}", arguments.join(" "))
+    }
+
+    #[test]
+    fn each_editor_hears_of_the_line_in_its_own_way() {
+        for (wish, said) in [
+            ("vim", "vim +12 /s/SKILL.md"),
+            ("/usr/bin/nvim -p", "/usr/bin/nvim -p +12 /s/SKILL.md"),
+            ("emacsclient -t", "emacsclient -t +12 /s/SKILL.md"),
+            ("hx", "hx /s/SKILL.md:12"),
+            ("code", "code --wait --goto /s/SKILL.md:12"),
+            ("code -w", "code -w --goto /s/SKILL.md:12"),
+            ("ed", "ed /s/SKILL.md"),
+        ] {
+            assert_eq!(line(wish), said);
+        }
+    }
+
+    #[test]
+    fn quotes_keep_spaces_and_must_be_closed() {
+        assert_eq!(line("'/opt/my editor/vim' -c \"set nu\""), "/opt/my editor/vim -c set nu +12 /s/SKILL.md");
+        assert!(command("vim 'x", Path::new("f"), 1).unwrap_err().contains("not closed"));
+        assert!(command("  ", Path::new("f"), 1).unwrap_err().contains("empty"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The last row: the keys that work here, from the same list that help and palette are made of.
+
+use ratatui::layout::Rect;
+
+use super::action::Action;
+use super::theme::Role;
+use super::widgets::measure::cells;
+use super::widgets::pen::Pen;
+
+/// One key and what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The key, as shown.
+    pub key: String,
+    /// One or two words.
+    pub label: String,
+    /// What a click does.
+    pub action: Action,
+}
+
+impl Item {
+    fn width(&self) -> u16 {
+        cells(&self.key) + if self.label.is_empty() { 0 } else { 1 + cells(&self.label) }
+    }
+
+    fn draw(&self, x: u16, y: u16, pen: &mut Pen<'_>) -> u16 {
+        let end = pen.put(x, y, &self.key, Role::Key, self.width());
+        if self.label.is_empty() {
+            return end;
+        }
+        pen.put(end + 1, y, &self.label, Role::Muted, self.width())
+    }
+}
+
+/// Draws items from the left, dropping from the right what does not fit beside `fixed`, which stays.
+/// Answers where a click does what.
+pub fn draw(area: Rect, pen: &mut Pen<'_>, items: &[Item], fixed: &[Item]) -> Vec<(Rect, Action)> {
+    pen.band(area, Role::Surface);
+    let y = area.y;
+    let mut hits = Vec::new();
+    let narrow = area.width < 70;
+    let mut shown: Vec<Item> = fixed.to_vec();
+    if narrow {
+        // The last one keeps its label: one word tells what the signs are.
+        let last = shown.len().saturating_sub(1);
+        shown.iter_mut().take(last).for_each(|item| item.label.clear());
+    }
+    let gap = if narrow { 1 } else { 2 };
+    let fixed_width: u16 = shown.iter().map(|item| item.width() + gap).sum::<u16>().saturating_sub(gap);
+    let mut at = area.right().saturating_sub(2 + fixed_width).max(area.x);
+    let limit = at.saturating_sub(2);
+    for item in &shown {
+        let end = item.draw(at, y, pen);
+        hits.push((Rect::new(at, y, end.saturating_sub(at), 1), item.action));
+        at = end + gap;
+    }
+    let mut x = area.x + 2;
+    for item in items {
+        if x + item.width() > limit {
+            break;
+        }
+        let end = item.draw(x, y, pen);
+        hits.push((Rect::new(x, y, end - x, 1), item.action));
+        x = end + 2;
+    }
+    hits
+}

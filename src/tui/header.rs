@@ -1,0 +1,109 @@
+//! The first row: mark, tabs of the panes there are, and what the workbench stands on.
+
+use ratatui::layout::Rect;
+
+use super::action::Action;
+use super::pane::PaneId;
+use super::theme::{BarStyle, Role};
+use super::widgets::measure::cells;
+use super::widgets::pen::Pen;
+
+/// What the header says.
+pub struct Header<'a> {
+    /// Panes, in the order of their numbers.
+    pub panes: &'a [PaneId],
+    /// Which of them is shown.
+    pub active: usize,
+    /// Right side, most wanted first; the rest is dropped from the end where it does not fit.
+    pub facts: &'a [String],
+    /// A spinner before the facts, while something is being read.
+    pub spinner: Option<&'a str>,
+}
+
+/// Below this width only the active tab keeps its name.
+const NARROW: u16 = 70;
+
+impl PaneId {
+    /// Its name on the tab.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Browse => "Browse",
+            Self::Discover => "Discover",
+        }
+    }
+
+    /// The number on its key.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Browse => 1,
+            Self::Discover => 2,
+        }
+    }
+
+    /// The action that shows it.
+    #[must_use]
+    pub fn go(self) -> Action {
+        match self {
+            Self::Browse => Action::GoBrowse,
+            Self::Discover => Action::GoDiscover,
+        }
+    }
+}
+
+/// Draws the mark of four cells.
+pub fn mark(x: u16, y: u16, pen: &mut Pen<'_>) {
+    let roles = [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic];
+    // Without colour the heights look alike in a row of text; the shades of the bars say the same.
+    let shades = ["█", "▓", "▒", "░"];
+    for (at, role) in roles.into_iter().enumerate() {
+        let plain = pen.theme.bars == BarStyle::Shades && !pen.glyphs.ascii;
+        let sign = if plain { shades[at] } else { pen.glyphs.mark[at] };
+        pen.put(x + at as u16, y, sign, role, 1);
+    }
+}
+
+impl Header<'_> {
+    /// Draws it; answers where a click shows which pane.
+    pub fn draw(&self, area: Rect, pen: &mut Pen<'_>) -> Vec<(Rect, Action)> {
+        let y = area.y;
+        pen.band(area, Role::Surface);
+        mark(area.x + 2, y, pen);
+        let tab = |at: usize| {
+            let pane = self.panes[at];
+            let named = at == self.active || area.width >= NARROW;
+            if named {
+                format!(" {} {} ", pane.number(), pane.name())
+            } else {
+                format!(" {} ", pane.number())
+            }
+        };
+        let tabs: Vec<String> = (0..self.panes.len()).map(tab).collect();
+        let tabs_width: u16 = tabs.iter().map(|tab| cells(tab)).sum();
+        let mut x = area.x + 7;
+        if area.width >= NARROW && tabs_width + 15 <= area.width {
+            x = pen.put(x, y, "skills", Role::Strong, 6) + 1;
+        }
+        let mut hits = Vec::new();
+        for (at, text) in tabs.iter().enumerate() {
+            let role = if at == self.active { Role::TabActive } else { Role::Tab };
+            let end = pen.put(x, y, text, role, area.right().saturating_sub(x));
+            hits.push((Rect::new(x, y, end - x, 1), self.panes[at].go()));
+            x = end;
+        }
+        let dot = format!(" {} ", pen.glyphs.dot);
+        let spinner = self.spinner.map_or_else(String::new, |sign| format!("{sign} "));
+        let room = (area.right().saturating_sub(2)).saturating_sub(x + 2);
+        for kept in (1..=self.facts.len()).rev() {
+            let facts = self.facts[..kept].join(&dot);
+            let width = cells(&spinner) + cells(&facts);
+            if width <= room {
+                let start = pen.right(area.right() - 2, y, &facts, Role::Muted);
+                pen.right(start, y, &spinner, Role::Info);
+                break;
+            }
+        }
+        hits
+    }
+}

@@ -1,0 +1,158 @@
+//! Short notes that fade, and errors that stay until somebody has seen them.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ratatui::layout::Rect;
+
+use super::theme::Role;
+use super::widgets::measure::{cells, cut_end};
+use super::widgets::pen::Pen;
+
+/// How long a note stands in full, and how long it then stays faint.
+const FULL: Duration = Duration::from_millis(3000);
+const FAINT: Duration = Duration::from_millis(700);
+/// Notes on screen at once; older ones go.
+const MOST: usize = 3;
+
+/// Something that went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// What.
+    pub what: String,
+    /// Where, and what to do.
+    pub place: String,
+}
+
+/// Notes and errors on screen.
+#[derive(Debug, Default)]
+pub struct Notices {
+    notes: VecDeque<(String, Instant)>,
+    errors: VecDeque<Trouble>,
+}
+
+impl Notices {
+    /// Shows a note from now on.
+    pub fn note(&mut self, text: impl Into<String>, now: Instant) {
+        self.notes.push_back((text.into(), now));
+        if self.notes.len() > MOST {
+            self.notes.pop_front();
+        }
+    }
+
+    /// Shows an error until it is seen. The same error twice is one.
+    pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
+        let trouble = Trouble { what: what.into(), place: place.into() };
+        if !self.errors.contains(&trouble) {
+            tracing::error!(place = %trouble.place, "{}", trouble.what);
+            self.errors.push_back(trouble);
+        }
+    }
+
+    /// Takes the oldest error away. Answers whether there was one.
+    pub fn seen(&mut self) -> bool {
+        self.errors.pop_front().is_some()
+    }
+
+    /// Whether an error waits to be seen.
+    #[must_use]
+    pub fn any_error(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Drops notes whose time is over. Answers whether the picture changes at this moment.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let before = self.notes.len();
+        self.notes.retain(|(_, since)| now < *since + FULL + FAINT);
+        before != self.notes.len() || self.notes.iter().any(|(_, since)| now >= *since + FULL)
+    }
+
+    /// When the picture changes next by itself.
+    #[must_use]
+    pub fn next_change(&self, now: Instant) -> Option<Instant> {
+        self.notes
+            .iter()
+            .flat_map(|(_, since)| [*since + FULL, *since + FULL + FAINT])
+            .filter(|at| *at > now)
+            .min()
+    }
+
+    /// Draws both at the bottom of an area, on the right. `seen_key` is the key that takes an error away.
+    pub fn draw(&self, area: Rect, pen: &mut Pen<'_>, seen_key: &str, now: Instant) {
+        let mut bottom = area.bottom();
+        if let Some(trouble) = self.errors.front()
+            && area.height >= 3
+        {
+            bottom -= 2;
+            let width = if area.width < 80 { area.width } else { area.width / 2 };
+            self.draw_error(trouble, Rect::new(area.right() - width, bottom, width, 2), pen, seen_key);
+        }
+        for (text, since) in self.notes.iter().rev() {
+            if bottom <= area.top() + 1 {
+                break;
+            }
+            bottom -= 1;
+            let text = cut_end(text, area.width.saturating_sub(6), pen.glyphs.ellipsis);
+            let width = cells(&text) + 4;
+            let row = Rect::new(area.right().saturating_sub(width), bottom, width, 1);
+            super::overlay::clear(row, pen);
+            let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
+            pen.put(row.x + 2, row.y, &text, role, width);
+        }
+    }
+
+    fn draw_error(&self, trouble: &Trouble, band: Rect, pen: &mut Pen<'_>, seen_key: &str) {
+        super::overlay::clear(band, pen);
+        pen.band(band, Role::DangerBand);
+        for row in band.rows() {
+            pen.put(row.x + 1, row.y, pen.glyphs.gutter, Role::Danger, 1);
+        }
+        let end = band.right().saturating_sub(1);
+        let more = self.errors.len();
+        let count = if more > 1 { format!("1 of {more}") } else { String::new() };
+        let count_at = if more > 1 { pen.right(end, band.y, &count, Role::Muted) } else { end };
+        let x = pen.put(band.x + 3, band.y, pen.glyphs.bad, Role::Danger, 3) + 1;
+        let room = count_at.saturating_sub(x + 1);
+        let what = cut_end(&trouble.what, room, pen.glyphs.ellipsis).into_owned();
+        pen.put(x, band.y, &what, Role::Strong, room);
+        let tail = format!(" {} {seen_key} seen", pen.glyphs.dot);
+        let room = end.saturating_sub(x + cells(&tail));
+        let place = cut_end(&trouble.place, room, pen.glyphs.ellipsis).into_owned();
+        let mut at = pen.put(x, band.y + 1, &place, Role::Muted, room);
+        if !place.is_empty() {
+            at = pen.put(at, band.y + 1, &format!(" {} ", pen.glyphs.dot), Role::Muted, 3);
+        }
+        at = pen.put(at, band.y + 1, seen_key, Role::Key, 8);
+        pen.put(at, band.y + 1, " seen", Role::Muted, 5);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_fade_and_go_and_errors_stay() {
+        let start = Instant::now();
+        let mut notices = Notices::default();
+        notices.note("copied", start);
+        notices.error("the editor is gone", "no-such-editor");
+        assert!(!notices.expire(start + Duration::from_secs(1)));
+        let faint = notices.next_change(start).unwrap();
+        assert!(notices.expire(faint));
+        let gone = notices.next_change(faint).unwrap();
+        assert!(notices.expire(gone));
+        assert_eq!(notices.next_change(gone), None);
+        assert!(notices.any_error());
+        assert!(notices.seen());
+        assert!(!notices.any_error());
+    }
+
+    #[test]
+    fn an_error_that_repeats_is_shown_once() {
+        let mut notices = Notices::default();
+        (0..3).for_each(|_| notices.error("no answer", "gateway"));
+        assert!(notices.seen());
+        assert!(!notices.seen());
+    }
+}

@@ -1,0 +1,193 @@
+//! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
+
+mod chooser;
+mod help;
+mod log;
+mod palette;
+mod question;
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::layout::{Position, Rect};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::action::Action;
+use super::pane::{PaneId, PickerKind};
+use super::theme::Role;
+use super::widgets::measure::{cells, cut_end};
+use super::widgets::pen::Pen;
+pub use chooser::Chooser;
+pub use help::{Help, Section};
+pub use log::LogView;
+pub use palette::{Entry, Palette};
+pub use question::Question;
+
+/// What a chooser chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A pane asked.
+    Pane(PaneId, PickerKind),
+    /// The theme.
+    Theme,
+}
+
+/// What became of a key or click.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The overlay stays; draw it again.
+    Stay,
+    /// It closes and nothing else happens.
+    Close,
+    /// It closes, and this is done.
+    Do(Action),
+    /// It closes with this value.
+    Chosen(Purpose, String),
+    /// The cursor stands on this value: show what it would be like.
+    Hovered(Purpose, String),
+    /// Leave the workbench.
+    Leave,
+}
+
+/// A key in an overlay's footer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hint {
+    /// The action whose key is shown.
+    pub action: Action,
+    /// What it does here.
+    pub label: &'static str,
+}
+
+/// A thing over the pane.
+pub trait Overlay {
+    /// Whether a text field in it has the focus.
+    fn in_text(&self) -> bool;
+    /// A key, and what the keymap says it asks for.
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome;
+    /// Pasted text.
+    fn paste(&mut self, _text: &str) -> Outcome {
+        Outcome::Stay
+    }
+    /// A click or the wheel, by the last drawn frame.
+    fn mouse(&mut self, event: MouseEvent) -> Outcome;
+    /// What the footer offers.
+    fn hints(&self) -> Vec<Hint>;
+    /// Draws inside the screen's `area`; answers where the terminal's cursor belongs.
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position>;
+    /// Whether what lies behind turns to shade.
+    fn shades(&self) -> bool {
+        true
+    }
+}
+
+/// A rectangle in the middle of an area, as large as wished where there is room.
+#[must_use]
+pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
+    let (width, height) = (width.min(area.width), height.min(area.height));
+    Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)
+}
+
+/// Empties cells down to the overlay's ground; a wide character that reaches in from the left goes too.
+pub fn clear(area: Rect, pen: &mut Pen<'_>) {
+    let area = area.intersection(pen.buf.area);
+    let ground = pen.theme.style(Role::Base).patch(pen.theme.style(Role::Overlay));
+    for y in area.top()..area.bottom() {
+        if area.x > pen.buf.area.x
+            && let Some(left) = pen.buf.cell_mut((area.x - 1, y))
+            && left.symbol().width() > 1
+        {
+            left.set_symbol(" ");
+        }
+        for x in area.left()..area.right() {
+            if let Some(cell) = pen.buf.cell_mut((x, y)) {
+                cell.reset();
+                cell.set_style(ground);
+            }
+        }
+    }
+}
+
+/// Turns everything drawn so far to shade.
+pub fn shade(area: Rect, pen: &mut Pen<'_>) {
+    let style = pen.theme.style(Role::Base).patch(pen.theme.style(Role::Shade));
+    for y in area.top()..area.bottom() {
+        for x in area.left()..area.right() {
+            if let Some(cell) = pen.buf.cell_mut((x, y)) {
+                cell.modifier = ratatui::style::Modifier::empty();
+                cell.set_style(style);
+            }
+        }
+    }
+}
+
+/// The box of an overlay on cleared ground: rounded, or heavy in the colour of waiting for a decision.
+/// Answers the inside, one cell of air left and right.
+pub fn frame(area: Rect, pen: &mut Pen<'_>, title: &str, note: &str, decision: bool) -> Rect {
+    clear(area, pen);
+    if area.width < 4 || area.height < 3 {
+        return Rect::ZERO;
+    }
+    let signs = match (pen.glyphs.ascii, decision) {
+        (true, _) => ["+", "+", "+", "+", "-", "|"],
+        (false, false) => ["╭", "╮", "╰", "╯", "─", "│"],
+        (false, true) => ["┏", "┓", "┗", "┛", "━", "┃"],
+    };
+    let role = if decision { Role::Waiting } else { Role::Focus };
+    let (left, right, top, bottom) = (area.left(), area.right() - 1, area.top(), area.bottom() - 1);
+    for y in [top, bottom] {
+        pen.run(left + 1, y, signs[4], area.width - 2, role);
+    }
+    for y in top + 1..bottom {
+        pen.put(left, y, signs[5], role, 1);
+        pen.put(right, y, signs[5], role, 1);
+    }
+    for (x, y, sign) in
+        [(left, top, signs[0]), (right, top, signs[1]), (left, bottom, signs[2]), (right, bottom, signs[3])]
+    {
+        pen.put(x, y, sign, role, 1);
+    }
+    let mut room = area.width.saturating_sub(6);
+    if !note.is_empty() && cells(title) + cells(note) + 9 <= area.width {
+        let note = format!(" {note} ");
+        pen.right(right - 1, top, &note, Role::Muted);
+        room -= cells(&note);
+    }
+    if !title.is_empty() {
+        let title = cut_end(title, room, pen.glyphs.ellipsis).into_owned();
+        let title = format!(" {title} ");
+        pen.put(left + 2, top, &title, if decision { Role::Waiting } else { Role::Strong }, room + 2);
+    }
+    Rect::new(left + 2, top + 1, area.width - 4, area.height - 2)
+}
+
+/// The row under a click, by the rows drawn last.
+fn row_at(rows: &[(Rect, usize)], at: Position) -> Option<usize> {
+    rows.iter().find(|(row, _)| row.contains(at)).map(|(_, index)| *index)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+
+    use super::*;
+    use crate::tui::glyphs::UNICODE;
+    use crate::tui::theme::{Depth, Theme};
+
+    #[test]
+    fn a_wide_character_under_the_left_edge_does_not_stick_out() {
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
+        buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
+        let mut pen = Pen { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        clear(Rect::new(3, 0, 4, 3), &mut pen);
+        assert_eq!(buf[(2, 1)].symbol(), " ");
+        assert_eq!(buf[(0, 1)].symbol(), "日");
+    }
+
+    #[test]
+    fn a_box_larger_than_the_screen_is_as_large_as_the_screen() {
+        let screen = Rect::new(0, 0, 40, 10);
+        assert_eq!(centred(screen, 66, 18), screen);
+        assert_eq!(centred(screen, 20, 4), Rect::new(10, 3, 20, 4));
+    }
+}

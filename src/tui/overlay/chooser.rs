@@ -1,0 +1,230 @@
+//! A list to choose one of: themes, domains, clients, forms of copy. `/` filters; letters do nothing else.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use nucleo_matcher::Utf32String;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+
+use super::{Hint, Outcome, Overlay, Purpose, centred, frame, row_at};
+use crate::tui::action::Action;
+use crate::tui::field::Field;
+use crate::tui::theme::Role;
+use crate::tui::widgets::fuzzy::Fuzzy;
+use crate::tui::widgets::measure::{cells, cut_end};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::scroll::Scroll;
+
+/// Lists longer than this begin with the filter.
+const LONG: usize = 12;
+
+/// The chooser and where it stands.
+pub struct Chooser {
+    purpose: Purpose,
+    title: String,
+    /// `(value, label, note)`.
+    choices: Vec<(String, String, String)>,
+    current: Option<usize>,
+    /// Indices into `choices` that the filter leaves.
+    shown: Vec<usize>,
+    scroll: Scroll,
+    filter: Option<Field>,
+    fuzzy: Fuzzy,
+    rows: Vec<(Rect, usize)>,
+    area: Rect,
+}
+
+impl Chooser {
+    /// A chooser with the cursor on the present value.
+    pub fn new(
+        purpose: Purpose,
+        title: impl Into<String>,
+        choices: Vec<(String, String, String)>,
+        current: Option<usize>,
+    ) -> Self {
+        let shown = (0..choices.len()).collect();
+        let filter = (choices.len() > LONG).then(Field::new);
+        let scroll = Scroll { cursor: current.unwrap_or(0), ..Scroll::default() };
+        let title = title.into();
+        let (rows, area) = (Vec::new(), Rect::ZERO);
+        Self { purpose, title, choices, current, shown, scroll, filter, fuzzy: Fuzzy::default(), rows, area }
+    }
+
+    fn value(&self) -> Option<String> {
+        self.shown.get(self.scroll.cursor).map(|at| self.choices[*at].0.clone())
+    }
+
+    fn moved(&self) -> Outcome {
+        self.value().map_or(Outcome::Stay, |value| Outcome::Hovered(self.purpose, value))
+    }
+
+    fn refilter(&mut self) -> Outcome {
+        let text = self.filter.as_ref().map_or("", Field::text).to_owned();
+        self.fuzzy.set(&text);
+        let mut scored: Vec<(u32, usize)> = (0..self.choices.len())
+            .filter_map(|at| {
+                self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
+            })
+            .collect();
+        scored.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
+        self.shown = scored.into_iter().map(|(_, at)| at).collect();
+        self.scroll.cursor = 0;
+        self.moved()
+    }
+}
+
+impl Overlay for Chooser {
+    fn in_text(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        let len = self.shown.len();
+        let page = self.scroll.page();
+        match action {
+            Some(Action::Up) => self.scroll.by(-1, len),
+            Some(Action::Down) => self.scroll.by(1, len),
+            Some(Action::PageUp) => self.scroll.by(-page, len),
+            Some(Action::PageDown) => self.scroll.by(page, len),
+            Some(Action::Top) => self.scroll.cursor = 0,
+            Some(Action::Bottom) => self.scroll.cursor = len.saturating_sub(1),
+            Some(Action::Open) => {
+                return self.value().map_or(Outcome::Stay, |value| Outcome::Chosen(self.purpose, value));
+            }
+            Some(Action::Filter) => {
+                self.filter.get_or_insert_default();
+                return Outcome::Stay;
+            }
+            Some(Action::Back) => {
+                // The first Esc takes a filter away, the next one closes.
+                let filtered = self.filter.as_ref().is_some_and(|field| !field.is_empty());
+                if !filtered {
+                    return Outcome::Close;
+                }
+                self.filter = (self.choices.len() > LONG).then(Field::new);
+                return self.refilter();
+            }
+            _ => {
+                let changed = self.filter.as_mut().is_some_and(|field| field.key(key));
+                return if changed { self.refilter() } else { Outcome::Stay };
+            }
+        }
+        self.moved()
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        let changed = self.filter.as_mut().is_some_and(|field| field.paste(text));
+        if changed { self.refilter() } else { Outcome::Stay }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.by(-1, self.shown.len()),
+            MouseEventKind::ScrollDown => self.scroll.by(1, self.shown.len()),
+            MouseEventKind::Down(MouseButton::Left) if !self.area.contains(at) => return Outcome::Close,
+            MouseEventKind::Down(MouseButton::Left) => {
+                let Some(row) = row_at(&self.rows, at) else { return Outcome::Stay };
+                self.scroll.cursor = row;
+                return self.value().map_or(Outcome::Stay, |value| Outcome::Chosen(self.purpose, value));
+            }
+            _ => return Outcome::Stay,
+        }
+        self.moved()
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut hints = vec![
+            Hint { action: Action::Up, label: "move" },
+            Hint { action: Action::Open, label: "choose" },
+            Hint { action: Action::Filter, label: "filter" },
+            Hint { action: Action::Back, label: "close" },
+        ];
+        hints.retain(|hint| hint.action != Action::Filter || self.filter.is_none());
+        hints
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        let label = self.choices.iter().map(|(_, label, _)| cells(label)).max().unwrap_or(0).min(40);
+        let note = self.choices.iter().map(|(_, _, note)| cells(note)).max().unwrap_or(0);
+        let head = u16::from(self.filter.is_some()) * 2;
+        let width = (label + note + 12).max(cells(&self.title) + 8).max(30).min(area.width.saturating_sub(2));
+        let height = (self.choices.len() as u16).saturating_add(4 + head).min(area.height.saturating_sub(4));
+        self.area = if self.shades() {
+            centred(area, width, height)
+        } else {
+            // The theme is judged by the screen behind: stand aside.
+            Rect::new(area.right() - width, area.bottom() - height, width, height)
+        };
+        let count = if self.filter.is_some() {
+            format!("{} of {}", self.shown.len(), self.choices.len())
+        } else {
+            String::new()
+        };
+        let inside = frame(self.area, pen, &self.title, &count, false);
+        let mut cursor = None;
+        if let Some(field) = &mut self.filter {
+            let row = Rect::new(inside.x, inside.y, inside.width, 1);
+            pen.put(row.x, row.y, "/ ", Role::Muted, 2);
+            let style = pen.theme.style(Role::Strong);
+            let text = Rect { x: row.x + 2, width: row.width.saturating_sub(2), ..row };
+            cursor = field.draw(text, pen.buf, style, &[]);
+        }
+        let top = inside.y + 1 + head.saturating_sub(1);
+        let visible = inside.bottom().saturating_sub(top + u16::from(head == 0));
+        self.scroll.follow(self.shown.len(), usize::from(visible));
+        self.rows.clear();
+        for (line, at) in (self.scroll.offset..self.shown.len()).take(usize::from(visible)).enumerate() {
+            let choice = self.shown[at];
+            let (_, name, note) = &self.choices[choice];
+            let y = top + line as u16;
+            let row = Rect::new(self.area.x + 1, y, self.area.width - 2, 1);
+            self.rows.push((row, at));
+            let selected = at == self.scroll.cursor;
+            if selected {
+                pen.band(row, Role::Selection);
+                pen.put(row.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+            }
+            if self.current == Some(choice) {
+                pen.put(inside.x, y, pen.glyphs.set, Role::Accent, 1);
+            }
+            let cut = cut_end(name, label, pen.glyphs.ellipsis).into_owned();
+            let role = if selected { Role::Strong } else { Role::Text };
+            pen.put(inside.x + 2, y, &cut, role, label);
+            let base = pen.theme.style(role);
+            underline_letters(pen, inside.x + 2, y, &cut, &self.fuzzy.letters(&cut), base);
+            let room = inside.right().saturating_sub(inside.x + 4 + label);
+            pen.put(inside.x + 4 + label, y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
+        }
+        if self.shown.is_empty() {
+            pen.put(inside.x + 2, top, "nothing matches", Role::Muted, inside.width);
+        }
+        cursor
+    }
+
+    fn shades(&self) -> bool {
+        self.purpose != Purpose::Theme
+    }
+}
+
+/// Underlines matched letters (character indices) of a text drawn at a place.
+pub(super) fn underline_letters(
+    pen: &mut Pen<'_>,
+    x: u16,
+    y: u16,
+    text: &str,
+    letters: &[u32],
+    style: ratatui::style::Style,
+) {
+    let mut column = x;
+    for (at, character) in text.chars().enumerate() {
+        let mut buffer = [0; 4];
+        let one = character.encode_utf8(&mut buffer);
+        let wide = cells(one);
+        if letters.binary_search(&(at as u32)).is_ok() && wide > 0 {
+            pen.styled(column, y, one, style.add_modifier(Modifier::UNDERLINED | Modifier::BOLD), wide);
+        }
+        column += wide;
+    }
+}

@@ -1,0 +1,222 @@
+//! Help for what has the focus, made from the keymap: sections of keys in two columns, and the signs.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::{Hint, Outcome, Overlay, centred, frame};
+use crate::tui::action::Action;
+use crate::tui::field::Field;
+use crate::tui::glyphs::Glyphs;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::{cells, cut_end};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::scroll::Scroll;
+
+/// Cells for the keys, right-aligned.
+const KEYS: usize = 12;
+
+/// Keys of one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// The place, as a heading.
+    pub title: String,
+    /// `(keys, what, why not now)`.
+    pub rows: Vec<(String, String, Option<String>)>,
+}
+
+/// The help.
+pub struct Help {
+    title: String,
+    /// The left column's sections first.
+    left: Vec<Section>,
+    right: Vec<Section>,
+    remap: String,
+    find: Option<Field>,
+    scroll: Scroll,
+    lines: usize,
+    area: Rect,
+}
+
+impl Help {
+    /// Help about a place: its own sections on the left, what works everywhere on the right.
+    pub fn new(place: &str, left: Vec<Section>, right: Vec<Section>, config_file: &str) -> Self {
+        Self {
+            title: format!("Keys in {place}"),
+            left,
+            right,
+            remap: format!("give keys other meanings in {config_file}"),
+            find: None,
+            scroll: Scroll::default(),
+            lines: 0,
+            area: Rect::ZERO,
+        }
+    }
+
+    fn found(&self, sections: &[Section]) -> Vec<RichLine> {
+        let wanted = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
+        let mut lines = Vec::new();
+        for section in sections {
+            let hit = |text: &str| wanted.is_empty() || text.to_lowercase().contains(&wanted);
+            let rows: Vec<_> = section.rows.iter().filter(|(keys, what, _)| hit(keys) || hit(what)).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            if !lines.is_empty() {
+                lines.push(RichLine::default());
+            }
+            lines.push(RichLine::of(section.title.as_str(), Role::Muted));
+            for (keys, what, blocked) in rows {
+                let pad = " ".repeat(KEYS.saturating_sub(usize::from(cells(keys))));
+                let (key_role, role) =
+                    if blocked.is_some() { (Role::Muted, Role::Muted) } else { (Role::Key, Role::Text) };
+                let mut segs =
+                    vec![Seg::new(format!("{pad}{keys}"), key_role), Seg::new(format!("  {what}"), role)];
+                if let Some(why) = blocked {
+                    segs.push(Seg::new(format!("  –  {why}"), Role::Muted));
+                }
+                lines.push(RichLine::from_segs(segs));
+            }
+        }
+        lines
+    }
+
+    fn signs(glyphs: &Glyphs) -> Vec<RichLine> {
+        let row = |cells: [(&str, Role, &str); 2]| {
+            let mut segs = Vec::new();
+            for (sign, role, means) in cells {
+                segs.push(Seg::new(format!("  {sign} "), role));
+                segs.push(Seg::new(format!("{means:<15}"), Role::Text));
+            }
+            RichLine::from_segs(segs)
+        };
+        vec![
+            RichLine::of("signs", Role::Muted),
+            row([
+                (glyphs.set, Role::Success, "fits, set"),
+                (glyphs.pending, Role::Waiting, "none fits, unset"),
+            ]),
+            row([(glyphs.warn, Role::Warning, "warning"), (glyphs.bad, Role::Danger, "error")]),
+            row([(glyphs.edited, Role::Info, "just changed"), (glyphs.tick, Role::Faint, "fits from here")]),
+            RichLine::default(),
+            RichLine::of("depth of disclosure", Role::Muted),
+            RichLine::from_segs(vec![
+                Seg::new(format!("  {}L1 ", glyphs.levels[1]), Role::Level1),
+                Seg::new("catalogue  ", Role::Text),
+                Seg::new(format!("{}L2 ", glyphs.levels[2]), Role::Level2),
+                Seg::new("body  ", Role::Text),
+                Seg::new(format!("{}L3 ", glyphs.levels[3]), Role::Level3),
+                Seg::new("files", Role::Text),
+            ]),
+        ]
+    }
+}
+
+impl Overlay for Help {
+    fn in_text(&self) -> bool {
+        self.find.is_some()
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        let page = self.scroll.page();
+        let all = isize::try_from(self.lines).unwrap_or(isize::MAX);
+        match action {
+            Some(Action::Up) => self.scroll.roll(-1, self.lines),
+            Some(Action::Down) => self.scroll.roll(1, self.lines),
+            Some(Action::PageUp) => self.scroll.roll(-page, self.lines),
+            Some(Action::PageDown) => self.scroll.roll(page, self.lines),
+            Some(Action::Top) => self.scroll.offset = 0,
+            Some(Action::Bottom) => self.scroll.roll(all, self.lines),
+            Some(Action::Filter) => self.find = Some(Field::new()),
+            Some(Action::Back) if self.find.is_some() => self.find = None,
+            Some(Action::Back | Action::Help) => return Outcome::Close,
+            _ => {
+                if self.find.as_mut().is_some_and(|field| field.key(key)) {
+                    self.scroll.offset = 0;
+                }
+            }
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if let Some(field) = &mut self.find {
+            field.paste(text);
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.lines),
+            MouseEventKind::ScrollDown => self.scroll.roll(3, self.lines),
+            MouseEventKind::Down(MouseButton::Left)
+                if !self.area.contains(Position::new(event.column, event.row)) =>
+            {
+                return Outcome::Close;
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut hints = vec![Hint { action: Action::Up, label: "scroll" }];
+        if self.find.is_none() {
+            hints.push(Hint { action: Action::Filter, label: "find a key" });
+        }
+        hints.push(Hint { action: Action::Back, label: "close" });
+        hints
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        let mut left = self.found(&self.left);
+        let mut right = self.found(&self.right);
+        if self.find.as_ref().is_none_or(Field::is_empty) {
+            right.push(RichLine::default());
+            right.extend(Self::signs(pen.glyphs));
+        }
+        let two = area.width >= 100;
+        if !two {
+            left.push(RichLine::default());
+            left.append(&mut right);
+        }
+        self.lines = left.len().max(right.len());
+        let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
+        let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
+        self.area = centred(area, width, height);
+        let inside = frame(self.area, pen, &self.title, "from your keymap", false);
+        let mut cursor = None;
+        let mut top = inside.y + 1;
+        if let Some(field) = &mut self.find {
+            pen.put(inside.x, inside.y, "/ ", Role::Muted, 2);
+            let text = Rect::new(inside.x + 2, inside.y, inside.width.saturating_sub(2), 1);
+            let style = pen.theme.style(Role::Strong);
+            cursor = field.draw(text, pen.buf, style, &[]);
+            top += 1;
+        }
+        let bottom = inside.bottom().saturating_sub(2);
+        let rows = bottom.saturating_sub(top);
+        self.scroll.height = usize::from(rows);
+        self.scroll.offset = self.scroll.offset.min(self.lines.saturating_sub(usize::from(rows)));
+        let half = if two { inside.width / 2 } else { inside.width };
+        for (column, lines) in [(inside.x, &left), (inside.x + half, &right)] {
+            for (line, y) in lines.iter().skip(self.scroll.offset).take(usize::from(rows)).zip(top..) {
+                pen.line(column, y, line, half.min(inside.right().saturating_sub(column)));
+            }
+        }
+        if left.is_empty() && right.is_empty() {
+            pen.put(inside.x, top, "no key does that here", Role::Muted, inside.width);
+        }
+        let note = if self.lines > usize::from(rows) {
+            format!("{} more below", self.lines.saturating_sub(self.scroll.offset + usize::from(rows)))
+        } else {
+            self.remap.clone()
+        };
+        let note = cut_end(&note, inside.width, pen.glyphs.ellipsis).into_owned();
+        pen.put(inside.x, inside.bottom().saturating_sub(1), &note, Role::Muted, inside.width);
+        cursor
+    }
+}

@@ -1,0 +1,129 @@
+//! The log, newest line last; follows new lines while it stands at the end.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::{Hint, Outcome, Overlay, centred, frame};
+use crate::skill::safe_text;
+use crate::tui::action::Action;
+use crate::tui::settings::{LogLine, LogSource};
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::scroll::Scroll;
+use crate::tui::widgets::wrap::wrap;
+
+/// The log view.
+pub struct LogView {
+    source: LogSource,
+    scroll: Scroll,
+    rows: usize,
+    follows: bool,
+    area: Rect,
+}
+
+impl LogView {
+    /// A view of the log at its end.
+    #[must_use]
+    pub fn new(source: LogSource) -> Self {
+        Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
+    }
+
+    fn roll(&mut self, rows: isize) {
+        self.scroll.roll(rows, self.rows);
+        self.follows = self.scroll.offset + self.scroll.height >= self.rows;
+    }
+}
+
+impl Overlay for LogView {
+    fn in_text(&self) -> bool {
+        false
+    }
+
+    fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {
+        let page = self.scroll.page();
+        let all = isize::try_from(self.rows).unwrap_or(isize::MAX);
+        match action {
+            Some(Action::Up) => self.roll(-1),
+            Some(Action::Down) => self.roll(1),
+            Some(Action::PageUp) => self.roll(-page),
+            Some(Action::PageDown) => self.roll(page),
+            Some(Action::Top) => self.roll(-all),
+            Some(Action::Bottom) => self.roll(all),
+            Some(Action::Back | Action::ShowLog) => return Outcome::Close,
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.roll(-3),
+            MouseEventKind::ScrollDown => self.roll(3),
+            MouseEventKind::Down(MouseButton::Left)
+                if !self.area.contains(Position::new(event.column, event.row)) =>
+            {
+                return Outcome::Close;
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        vec![
+            Hint { action: Action::Up, label: "scroll" },
+            Hint { action: Action::Bottom, label: "newest" },
+            Hint { action: Action::Back, label: "close" },
+        ]
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        self.area = centred(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
+        let lines = (self.source)();
+        let inside = frame(self.area, pen, "Log", &format!("{} lines", lines.len()), false);
+        let rows: Vec<RichLine> = lines.iter().flat_map(|line| as_rows(line, inside.width)).collect();
+        self.rows = rows.len();
+        let height = usize::from(inside.height);
+        self.scroll.height = height;
+        let end = self.rows.saturating_sub(height);
+        self.scroll.offset = if self.follows { end } else { self.scroll.offset.min(end) };
+        for (row, y) in rows.iter().skip(self.scroll.offset).take(height).zip(inside.y..) {
+            pen.line(inside.x, y, row, inside.width);
+        }
+        if lines.is_empty() {
+            pen.put(inside.x, inside.y + 1, "Nothing has been logged yet.", Role::Muted, inside.width);
+        }
+        None
+    }
+}
+
+fn as_rows(line: &LogLine, width: u16) -> Vec<RichLine> {
+    let (word, role) = match line.level {
+        tracing::Level::ERROR => ("error", Role::Danger),
+        tracing::Level::WARN => ("warn ", Role::Warning),
+        tracing::Level::INFO => ("info ", Role::Info),
+        tracing::Level::DEBUG => ("debug", Role::Muted),
+        tracing::Level::TRACE => ("trace", Role::Faint),
+    };
+    let head = vec![
+        Seg::new(format!("{}  ", line.time), Role::Muted),
+        Seg::new(word, role),
+        Seg::new("  ", Role::Text),
+    ];
+    let indent = head.iter().map(|seg| cells(&seg.text)).sum::<u16>();
+    let mut body = vec![Seg::new(safe_text::line(&line.text).into_owned(), Role::Text)];
+    if !line.place.is_empty() {
+        body.push(Seg::new(format!("  {}", line.place), Role::Muted));
+    }
+    let wrapped = wrap(&body, width.saturating_sub(indent).max(10));
+    let first = std::iter::once(head)
+        .chain(std::iter::repeat_with(|| vec![Seg::new(" ".repeat(usize::from(indent)), Role::Text)]));
+    first
+        .zip(wrapped)
+        .map(|(head, rest)| RichLine::from_segs(head.into_iter().chain(rest).collect()))
+        .collect()
+}

@@ -1,0 +1,92 @@
+//! The question before a text is lost. Never yes by default: Enter and Esc stay, a capital letter leaves.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::{Hint, Outcome, Overlay, centred, frame};
+use crate::tui::action::Action;
+use crate::tui::theme::Role;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::Seg;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// "Leave and lose this?"
+pub struct Question {
+    /// What would be lost, as a sentence.
+    lost: String,
+    leave_focused: bool,
+    stay: Rect,
+    leave: Rect,
+}
+
+impl Question {
+    /// Asks about a text that would be lost.
+    pub fn new(lost: impl Into<String>) -> Self {
+        Self { lost: lost.into(), leave_focused: false, stay: Rect::ZERO, leave: Rect::ZERO }
+    }
+}
+
+impl Overlay for Question {
+    fn in_text(&self) -> bool {
+        false
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        match (action, key.code) {
+            (_, KeyCode::Char('Q')) => return Outcome::Leave,
+            (Some(Action::Open), _) if self.leave_focused => return Outcome::Leave,
+            (Some(Action::Open | Action::Back), _) => return Outcome::Close,
+            (_, KeyCode::Tab | KeyCode::BackTab | KeyCode::Left | KeyCode::Right) => {
+                self.leave_focused = !self.leave_focused;
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        if event.kind != MouseEventKind::Down(MouseButton::Left) {
+            return Outcome::Stay;
+        }
+        if self.leave.contains(at) {
+            Outcome::Leave
+        } else if self.stay.contains(at) {
+            Outcome::Close
+        } else {
+            Outcome::Stay
+        }
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        vec![
+            Hint { action: Action::Open, label: "stay" },
+            Hint { action: Action::Back, label: "nothing is lost" },
+        ]
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        let outer = centred(area, 56, 9);
+        let title = format!("{} Leave the workbench?", pen.glyphs.waiting);
+        let inside = frame(outer, pen, &title, "", true);
+        let lines =
+            wrap_to(&[Seg::new(self.lost.as_str(), Role::Text)], inside.width, 3, pen.glyphs.ellipsis);
+        for (line, y) in lines.iter().zip(inside.y + 1..) {
+            pen.line(inside.x, y, line, inside.width);
+        }
+        let y = inside.bottom().saturating_sub(2);
+        let (stay, leave) = ("  Stay  Esc  ", "  Leave  Q  ");
+        let (first, second) = if self.leave_focused {
+            (Role::Button, Role::ButtonFocus)
+        } else {
+            (Role::ButtonFocus, Role::ButtonDanger)
+        };
+        let end = pen.put(inside.x, y, stay, first, inside.width);
+        self.stay = Rect::new(inside.x, y, end - inside.x, 1);
+        let start = pen.right(inside.right(), y, leave, second);
+        self.leave = Rect::new(start, y, inside.right() - start, 1);
+        None
+    }
+}

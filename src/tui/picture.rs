@@ -1,0 +1,125 @@
+//! A screen as plain text and as text with ANSI colours: for tests, and for looking at a frame.
+
+use std::fmt::Write as _;
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
+use unicode_width::UnicodeWidthStr as _;
+
+/// The cells of a row that are drawn: those behind a wide character are part of it.
+pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {
+    let area = buffer.area;
+    let mut covered = area.x;
+    (area.left()..area.right()).filter_map(move |x| {
+        let cell = buffer.cell((x, y))?;
+        if x < covered {
+            return None;
+        }
+        covered = x + (cell.symbol().width() as u16).max(1);
+        Some((x, cell))
+    })
+}
+
+/// The text alone, rows without trailing spaces.
+#[must_use]
+pub fn text(buffer: &Buffer) -> String {
+    let row = |y| {
+        let row: String = drawn_cells(buffer, y).map(|(_, cell)| cell.symbol()).collect();
+        row.trim_end().to_owned()
+    };
+    (buffer.area.top()..buffer.area.bottom()).map(row).collect::<Vec<_>>().join("\n")
+}
+
+/// The text with ANSI colours (ECMA-48 SGR), a reset at the end of each row.
+#[must_use]
+pub fn ansi(buffer: &Buffer) -> String {
+    let mut out = String::new();
+    for y in buffer.area.top()..buffer.area.bottom() {
+        let mut last = String::new();
+        for (_, cell) in drawn_cells(buffer, y) {
+            let sgr = sgr(cell);
+            if sgr != last {
+                // Writing into a string cannot fail.
+                let _ = write!(out, "\x1b[0{sgr}m");
+                last = sgr;
+            }
+            out.push_str(cell.symbol());
+        }
+        out.push_str("\x1b[0m\n");
+    }
+    out
+}
+
+fn sgr(cell: &Cell) -> String {
+    let mut out = String::new();
+    for (flag, code) in [
+        (Modifier::BOLD, ";1"),
+        (Modifier::DIM, ";2"),
+        (Modifier::ITALIC, ";3"),
+        (Modifier::UNDERLINED, ";4"),
+        (Modifier::REVERSED, ";7"),
+    ] {
+        if cell.modifier.contains(flag) {
+            out.push_str(code);
+        }
+    }
+    for (colour, base) in [(cell.fg, 30), (cell.bg, 40)] {
+        let _ = match colour {
+            Color::Rgb(red, green, blue) => write!(out, ";{};2;{red};{green};{blue}", base + 8),
+            Color::Indexed(index) => write!(out, ";{};5;{index}", base + 8),
+            other => match palette_index(other) {
+                Some(index @ 0..8) => write!(out, ";{}", base + u16::from(index)),
+                Some(index) => write!(out, ";{}", base + 52 + u16::from(index)),
+                None => Ok(()),
+            },
+        };
+    }
+    out
+}
+
+/// Place of a named colour among the sixteen; none for the terminal's own default.
+pub(super) fn palette_index(colour: Color) -> Option<u8> {
+    let order = [
+        Color::Black,
+        Color::Red,
+        Color::Green,
+        Color::Yellow,
+        Color::Blue,
+        Color::Magenta,
+        Color::Cyan,
+        Color::Gray,
+        Color::DarkGray,
+        Color::LightRed,
+        Color::LightGreen,
+        Color::LightYellow,
+        Color::LightBlue,
+        Color::LightMagenta,
+        Color::LightCyan,
+        Color::White,
+    ];
+    order.iter().position(|named| *named == colour).map(|at| at as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::layout::Rect;
+    use ratatui::style::Style;
+
+    use super::*;
+
+    #[test]
+    fn wide_characters_stand_once_and_columns_stay() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 2));
+        buffer.set_string(0, 0, "日本|x", Style::new());
+        buffer.set_string(0, 1, "abcd|x", Style::new());
+        assert_eq!(text(&buffer), "日本|x\nabcd|x");
+    }
+
+    #[test]
+    fn colours_are_said_when_they_change() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 1));
+        buffer.set_string(0, 0, "ab", Style::new().fg(Color::Red).add_modifier(Modifier::BOLD));
+        buffer.set_string(2, 0, "c", Style::new().bg(Color::Rgb(1, 2, 3)).fg(Color::LightBlue));
+        assert_eq!(ansi(&buffer), "\x1b[0;1;31mab\x1b[0;94;48;2;1;2;3mc\x1b[0m\n");
+    }
+}

@@ -1,0 +1,189 @@
+//! What the terminal says about itself before the first frame: its background, and how wide it draws `◆`.
+//! One question, one short wait; a terminal that does not answer is taken as it comes.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::theme::luminance;
+
+/// Longest wait. With it the first frame still comes within 50 ms.
+const PATIENCE: Duration = Duration::from_millis(40);
+/// How long after the question a late answer may still come in as keys.
+const LATE: Duration = Duration::from_secs(3);
+/// Relative luminance above which a ground counts as light: the middle of perceived lightness (L* 50).
+const LIGHT_FROM: f64 = 0.184;
+
+/// What was learnt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Answers {
+    /// Whether the background is light, if the terminal told it.
+    pub light: Option<bool>,
+    /// Cells that `◆` takes, if the terminal told it.
+    pub glyph_cells: Option<u16>,
+}
+
+/// Asks. The terminal must be in raw mode on the alternate screen, and nobody else reading from it.
+///
+/// The question is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
+/// attributes (DA 1), which every terminal answers and which therefore ends the wait.
+#[must_use]
+pub fn ask() -> Answers {
+    let mut out = io::stdout();
+    let question = "\x1b[1;1H◆\x1b[6n\x1b[1;1H\x1b[2K\x1b]11;?\x1b\\\x1b[c";
+    if !io::stdin().is_terminal() || out.write_all(question.as_bytes()).and_then(|()| out.flush()).is_err() {
+        return Answers::default();
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let stdin = io::stdin();
+    let mut bytes = Vec::new();
+    while !ends(&bytes) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(wait) = Timespec::try_from(left) else { break };
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        if left.is_zero() || !matches!(poll(&mut ready, Some(&wait)), Ok(1..)) {
+            break;
+        }
+        let mut chunk = [0; 256];
+        match rustix::io::read(&stdin, &mut chunk) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+        }
+    }
+    read(&bytes)
+}
+
+/// Whether the answer to the device attributes has come: `ESC [ ? … c`.
+fn ends(bytes: &[u8]) -> bool {
+    let at = bytes.windows(3).position(|three| three == b"\x1b[?");
+    at.is_some_and(|at| {
+        let rest = bytes[at + 3..].iter().find(|byte| !byte.is_ascii_digit() && **byte != b';');
+        rest == Some(&b'c')
+    })
+}
+
+fn read(bytes: &[u8]) -> Answers {
+    let text = String::from_utf8_lossy(bytes);
+    let mut answers = Answers::default();
+    for part in text.split('\x1b') {
+        if let Some(report) = part.strip_prefix('[').and_then(|rest| rest.split_once('R')).map(|(head, _)| head) {
+            let column = report.split_once(';').and_then(|(_, column)| column.parse::<u16>().ok());
+            answers.glyph_cells = column.map(|column| column.saturating_sub(1));
+        }
+        if let Some(colour) = part.strip_prefix("]11;rgb:") {
+            answers.light = is_light(colour);
+        }
+    }
+    answers
+}
+
+/// `RRRR/GGGG/BBBB`, each of one to four hex digits (XParseColor), as light or dark.
+fn is_light(colour: &str) -> Option<bool> {
+    let mut channels = colour.splitn(3, '/').map(|channel| {
+        let hex: String = channel.chars().take_while(char::is_ascii_hexdigit).take(4).collect();
+        let most = 16_u32.checked_pow(hex.len() as u32)?.checked_sub(1)?;
+        let value = u32::from_str_radix(&hex, 16).ok()?;
+        u8::try_from(value * 255 / most.max(1)).ok()
+    });
+    let mut next = || channels.next().flatten();
+    let colour = ratatui::style::Color::Rgb(next()?, next()?, next()?);
+    luminance(colour).map(|luminance| luminance > LIGHT_FROM)
+}
+
+/// Whether `COLORFGBG` (`15;0`, set by rxvt, Konsole and others) speaks of a light background.
+#[must_use]
+pub fn light_by_environment(value: &str) -> Option<bool> {
+    let ground: u8 = value.rsplit(';').next()?.parse().ok()?;
+    Some(matches!(ground, 7 | 9..=15))
+}
+
+/// Terminals that lack our signs, by `TERM`.
+#[must_use]
+pub fn lacks_signs(term: &str) -> bool {
+    ["linux", "dumb", "vt", "cons", "sun", "ansi"].iter().any(|name| term.starts_with(name))
+}
+
+/// Swallows an answer to OSC 11 that comes too late and would be read as keys: `Alt-]` … `Alt-\`.
+#[derive(Debug)]
+pub struct LateAnswer {
+    until: Instant,
+    inside: bool,
+}
+
+impl LateAnswer {
+    /// Watches for a while, if the terminal has not answered yet.
+    #[must_use]
+    pub fn after(answers: Answers, now: Instant) -> Option<Self> {
+        answers.light.is_none().then_some(Self { until: now + LATE, inside: false })
+    }
+
+    /// Whether this event is part of a late answer.
+    pub fn swallows(&mut self, event: &Event, now: Instant) -> bool {
+        let Event::Key(KeyEvent { code, modifiers, .. }) = event else { return false };
+        if now > self.until {
+            return false;
+        }
+        let alt = modifiers.contains(KeyModifiers::ALT);
+        let control = modifiers.contains(KeyModifiers::CONTROL);
+        match (self.inside, code) {
+            (false, KeyCode::Char(']')) if alt => self.inside = true,
+            (false, _) => return false,
+            (true, KeyCode::Char('\\')) if alt => self.inside = false,
+            (true, KeyCode::Char('g')) if control => self.inside = false,
+            (true, KeyCode::Char(part)) if part.is_ascii_hexdigit() || ";:/rgba".contains(*part) => {}
+            (true, _) => {
+                self.inside = false;
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_three_answers_are_read() {
+        let bytes = b"\x1b[1;2R\x1b]11;rgb:1313/1515/1a1a\x1b\\\x1b[?62;22c";
+        assert!(ends(bytes));
+        assert_eq!(read(bytes), Answers { light: Some(false), glyph_cells: Some(1) });
+        let light = read(b"\x1b[1;3R\x1b]11;rgb:fb/f8/f1\x07");
+        assert_eq!(light, Answers { light: Some(true), glyph_cells: Some(2) });
+    }
+
+    #[test]
+    fn a_terminal_that_says_nothing_or_nonsense_tells_nothing() {
+        assert_eq!(read(b""), Answers::default());
+        assert_eq!(read(b"\x1b]11;rgb:zz/1/\x1b\\abc"), Answers::default());
+        assert!(!ends(b"\x1b[?62;2"));
+    }
+
+    #[test]
+    fn the_environment_speaks_where_the_terminal_does_not() {
+        assert_eq!(light_by_environment("15;0"), Some(false));
+        assert_eq!(light_by_environment("0;default;15"), Some(true));
+        assert_eq!(light_by_environment("default"), None);
+        assert!(lacks_signs("linux") && lacks_signs("vt220") && !lacks_signs("xterm-256color"));
+    }
+
+    #[test]
+    fn a_late_answer_is_no_keys() {
+        let now = Instant::now();
+        let mut late = LateAnswer::after(Answers::default(), now).unwrap();
+        let key = |letter, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers));
+        assert!(!late.swallows(&key('q', KeyModifiers::NONE), now));
+        assert!(late.swallows(&key(']', KeyModifiers::ALT), now));
+        for letter in "11;rgb:1313/1515/1a1a".chars() {
+            assert!(late.swallows(&key(letter, KeyModifiers::NONE), now), "{letter}");
+        }
+        assert!(late.swallows(&key('\\', KeyModifiers::ALT), now));
+        assert!(!late.swallows(&key('g', KeyModifiers::NONE), now));
+        assert!(!late.swallows(&key(']', KeyModifiers::ALT), now + LATE * 2));
+        let told = Answers { light: Some(true), glyph_cells: None };
+        assert!(LateAnswer::after(told, now).is_none());
+    }
+}

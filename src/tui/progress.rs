@@ -1,0 +1,75 @@
+//! How far reading and indexing are: a line above the footer while they go on, and nothing after.
+
+use ratatui::layout::Rect;
+
+use super::theme::Role;
+use super::widgets::figures;
+use super::widgets::pen::Pen;
+use crate::gateway::{Event, IndexProgress};
+use crate::registry::ScanProgress;
+
+/// The last news of both.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    scan: Option<ScanProgress>,
+    index: Option<IndexProgress>,
+}
+
+impl Progress {
+    /// Takes news from the core.
+    pub fn news(&mut self, event: &Event) {
+        match event {
+            Event::Scan(scan) => self.scan = (!scan.done).then_some(*scan),
+            Event::Index(index) => self.index = (!index.done).then_some(*index),
+            Event::Catalogue(_) => {}
+        }
+    }
+
+    /// Whether something goes on.
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        self.scan.is_some() || self.index.is_some()
+    }
+
+    /// Draws the line.
+    pub fn draw(&self, row: Rect, pen: &mut Pen<'_>, spinner: &str) {
+        let (verb, done, total) = match (self.scan, self.index) {
+            (Some(scan), _) => ("read", scan.parsed, scan.found),
+            (None, Some(index)) => ("indexed", index.indexed, index.total),
+            (None, None) => return,
+        };
+        let mut x = pen.put(row.x + 2, row.y, spinner, Role::Info, 1) + 1;
+        for (text, role) in [
+            (format!("{verb} "), Role::Text),
+            (figures::count(done), Role::Strong),
+            (format!(" of {}", figures::count(total)), Role::Muted),
+        ] {
+            x = pen.put(x, row.y, &text, role, row.right().saturating_sub(x));
+        }
+        let x = x.max(row.x + 28) + 3;
+        let room = row.right().saturating_sub(x + 2).min(30);
+        if room < 8 || total == 0 {
+            return;
+        }
+        let full = (usize::from(room) * done.min(total) / total) as u16;
+        pen.run(x, row.y, pen.glyphs.heavy, full, Role::Info);
+        pen.run(x + full, row.y, pen.glyphs.rule, room - full, Role::Faint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_until_both_are_through() {
+        let mut progress = Progress::default();
+        assert!(!progress.busy());
+        progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 4, done: false }));
+        progress.news(&Event::Index(IndexProgress { indexed: 1, total: 4, done: false }));
+        progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 10, done: true }));
+        assert!(progress.busy());
+        progress.news(&Event::Index(IndexProgress { indexed: 10, total: 10, done: true }));
+        assert!(!progress.busy());
+    }
+}

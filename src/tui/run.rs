@@ -1,0 +1,285 @@
+//! The loop around the application: input is drained before a frame is drawn, frames are drawn only when
+//! something changed and at most sixty times a second, and at rest nothing runs at all.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event as Input, EventStream};
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::app::{App, News, Remembered, Want};
+use super::calls::Calls;
+use super::clipboard::Clipboard;
+use super::located::LocatedError;
+use super::pane::Pane;
+use super::probe::{self, LateAnswer};
+use super::settings::Settings;
+use super::terminal::{Screen, restore_on_panic};
+use super::theme::Depth;
+use super::{editor, panes};
+use crate::config::GlyphSet;
+use crate::gateway::SharedClient;
+
+/// Least time between two frames.
+const FRAME: Duration = Duration::from_micros(16_667);
+/// `SIGCONT`, which tokio does not name: 18 on Linux, 19 on the BSDs and macOS.
+const CONTINUED: i32 = if cfg!(target_os = "linux") { 18 } else { 19 };
+
+/// Why the workbench could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A theme or keymap is wrong; file, line and what to do.
+    #[error(transparent)]
+    Settings(#[from] LocatedError),
+    /// The terminal.
+    #[error("the workbench needs a terminal ({0}); `skills --help` lists the commands that need none")]
+    Terminal(#[from] io::Error),
+}
+
+/// Runs the workbench until the person leaves it. The terminal is as it was afterwards.
+///
+/// # Errors
+/// Settings that cannot be used, or no terminal.
+pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunError> {
+    run_panes(client, panes::all(), settings).await
+}
+
+/// Runs the workbench over these panes.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_panes(
+    client: SharedClient,
+    panes: Vec<Box<dyn Pane>>,
+    mut settings: Settings,
+) -> Result<(), RunError> {
+    let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
+    // Everything that can be wrong in settings is told before the terminal is touched.
+    let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
+    App::new(client.connection(), Vec::new(), &settings, &remembered, Instant::now())?;
+    restore_on_panic();
+    let screen = Screen::enter()?;
+    let answers = probe::ask();
+    let wished = settings.theme.is_some();
+    choose(&mut settings, &remembered, answers, depth);
+    let app = App::new(client.connection(), panes, &settings, &remembered, Instant::now())?;
+    let (sender, news) = unbounded_channel();
+    let at_start = app.theme_name().to_owned();
+    let mut running = Running {
+        app,
+        screen,
+        input: Some(EventStream::new()),
+        late: LateAnswer::after(answers, Instant::now()),
+        calls: Calls::new(client, sender.clone()),
+        news,
+        told: sender,
+        clipboard: Clipboard::default(),
+        editor: settings.editor.clone(),
+        drawn: None,
+    };
+    let events = running.calls.follow_events();
+    let ended = running.until_left().await;
+    events.abort();
+    drop(running.screen);
+    if let Some(file) = settings.state_file.as_deref() {
+        let before = if wished { Remembered { theme: remembered.theme.clone(), ..Remembered::default() } } else { remembered.clone() };
+        keep(&running.app.remember(&before, &at_start), &remembered, file);
+    }
+    Ok(ended?)
+}
+
+fn keep(now: &Remembered, before: &Remembered, file: &Path) {
+    if now != before
+        && let Err(error) = now.write(file)
+    {
+        tracing::warn!("{} could not be written: {error}", file.display());
+    }
+}
+
+/// Theme and signs by what the terminal said, where nobody wished for others.
+fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answers, depth: Depth) {
+    let variable = |name: &str| std::env::var(name).ok();
+    if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
+        let said = variable("COLORFGBG").and_then(|value| probe::light_by_environment(&value));
+        let light = answers.light.or(said).unwrap_or(false);
+        settings.theme = Some(if light { "light" } else { "dark" }.to_owned());
+    }
+    if settings.glyphs == GlyphSet::Auto {
+        let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
+        let plain = variable("TERM").is_some_and(|term| probe::lacks_signs(&term));
+        settings.glyphs = if narrow && !plain { GlyphSet::Unicode } else { GlyphSet::Ascii };
+    }
+}
+
+struct Running {
+    app: App,
+    screen: Screen,
+    /// None while another program has the terminal.
+    input: Option<EventStream>,
+    late: Option<LateAnswer>,
+    calls: Calls,
+    news: UnboundedReceiver<News>,
+    told: tokio::sync::mpsc::UnboundedSender<News>,
+    clipboard: Clipboard,
+    editor: Option<String>,
+    /// When the last frame was drawn.
+    drawn: Option<Instant>,
+}
+
+impl Running {
+    async fn until_left(&mut self) -> io::Result<()> {
+        let mut terminated = signal(SignalKind::terminate())?;
+        let mut hung_up = signal(SignalKind::hangup())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        loop {
+            self.drain();
+            if self.carry_out().await? {
+                return Ok(());
+            }
+            let now = Instant::now();
+            let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
+            if self.app.dirty() && now >= due {
+                self.screen.draw(|buffer| self.app.draw(buffer, now))?;
+                self.drawn = Some(now);
+                continue;
+            }
+            let wake = if self.app.dirty() { Some(due) } else { self.app.next_change(now) };
+            let input = async {
+                match &mut self.input {
+                    Some(input) => input.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = input => match event {
+                    Some(Ok(event)) => self.take(event),
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(()),
+                },
+                Some(news) = self.news.recv() => self.app.handle(news, Instant::now()),
+                () = sleep_until(wake) => self.app.tick(Instant::now()),
+                _ = terminated.recv() => self.app.handle(News::End, Instant::now()),
+                _ = hung_up.recv() => self.app.handle(News::End, Instant::now()),
+                _ = interrupted.recv() => self.app.handle(News::End, Instant::now()),
+            }
+        }
+    }
+
+    /// Takes all input and news that have come in, so that the next frame shows the last of it.
+    fn drain(&mut self) {
+        while let Some(Some(Some(Ok(event)))) = self.input.as_mut().map(|input| input.next().now_or_never()) {
+            self.take(event);
+        }
+        while let Ok(news) = self.news.try_recv() {
+            self.app.handle(news, Instant::now());
+        }
+    }
+
+    fn take(&mut self, event: Input) {
+        let now = Instant::now();
+        if self.late.as_mut().is_some_and(|late| late.swallows(&event, now)) {
+            return;
+        }
+        self.app.handle(News::Input(event), now);
+    }
+
+    /// Carries out what the application wants. Answers whether it wants to end.
+    async fn carry_out(&mut self) -> io::Result<bool> {
+        for want in self.app.take_wants() {
+            match want {
+                Want::Call(pane, effect) => self.calls.run(pane, effect),
+                Want::Rescan => self.calls.rescan(),
+                Want::Refresh => self.calls.refresh(),
+                Want::Copy(text, what) => self.copy(text, &what).await,
+                Want::Edit(path, line) => self.edit(&path, line).await?,
+                Want::Suspend => self.suspend().await?,
+                Want::Redraw => {
+                    self.screen.forget()?;
+                    self.drawn = None;
+                }
+                Want::Quit => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn copy(&mut self, text: String, what: &str) {
+        let news = if self.clipboard.offer(text.clone()).await {
+            News::Done(format!("copied {what}"))
+        } else {
+            match self.screen.copy(&text) {
+                Ok(()) => News::Done(format!("copied {what} through the terminal")),
+                Err(error) => News::Failed(format!("{what} was not copied"), error.to_string()),
+            }
+        };
+        self.app.handle(news, Instant::now());
+    }
+
+    async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let wish = self.editor.clone().or_else(|| variable("VISUAL")).or_else(|| variable("EDITOR"));
+        let (program, arguments) = match editor::command(wish.as_deref().unwrap_or("vi"), path, line) {
+            Ok(command) => command,
+            Err(why) => return self.tell_failed("the editor was not started", why),
+        };
+        self.input = None;
+        self.screen.leave();
+        let status = tokio::process::Command::new(&program)
+            .args(&arguments)
+            .stdin(Stdio::inherit())
+            .stdout(Stdio::inherit())
+            .stderr(Stdio::inherit())
+            .status()
+            .await;
+        self.back_again()?;
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => self.tell_failed(&format!("{program} ended with {status}"), path.display().to_string()),
+            Err(error) => {
+                let hint = format!("{error}; set `editor` in config.yaml, or VISUAL or EDITOR");
+                self.tell_failed(&format!("{program} could not be started"), hint)
+            }
+        }
+    }
+
+    /// Stops the whole job, as the shell knows it: with `cargo run` that is more than this process.
+    async fn suspend(&mut self) -> io::Result<()> {
+        let mut continued = signal(SignalKind::from_raw(CONTINUED))?;
+        self.input = None;
+        self.screen.leave();
+        rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
+        // The stop itself needs no waiting; this is for a job that nobody can continue, where it is no stop.
+        let _ = tokio::time::timeout(Duration::from_millis(300), wait(&mut continued)).await;
+        self.back_again()
+    }
+
+    fn back_again(&mut self) -> io::Result<()> {
+        self.screen.again()?;
+        self.input = Some(EventStream::new());
+        self.drawn = None;
+        self.app.redraw();
+        Ok(())
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "ends the functions that may fail otherwise")]
+    fn tell_failed(&self, what: &str, place: String) -> io::Result<()> {
+        // The receiver lives as long as this does.
+        self.told.send(News::Failed(what.to_owned(), place)).ok();
+        Ok(())
+    }
+}
+
+async fn wait(signal: &mut Signal) {
+    signal.recv().await;
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,96 @@
+//! What the workbench is told at its start: wishes of the configuration, folders, the log to show.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::keymap::Remap;
+use super::theme::Depth;
+use crate::config::{Config, GlyphSet};
+
+/// One line of the log, as the log view shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Time of day, as shown.
+    pub time: String,
+    /// How much it weighs.
+    pub level: tracing::Level,
+    /// Where in the program it comes from.
+    pub place: String,
+    /// What happened.
+    pub text: String,
+}
+
+/// Answers the log as it stands now, oldest line first.
+pub type LogSource = Arc<dyn Fn() -> Vec<LogLine> + Send + Sync>;
+
+/// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
+#[derive(Clone)]
+pub struct Settings {
+    /// A theme by name; without one the terminal's background chooses.
+    pub theme: Option<String>,
+    /// Number of colours; without it the environment tells.
+    pub depth: Option<Depth>,
+    /// Which signs; `Auto` asks `TERM` and the terminal.
+    pub glyphs: GlyphSet,
+    /// Other keys.
+    pub remaps: Vec<Remap>,
+    /// The editor's command line; without one `VISUAL`, `EDITOR`, then `vi`.
+    pub editor: Option<String>,
+    /// Folder with the user's own theme files.
+    pub theme_dir: Option<PathBuf>,
+    /// File that keeps splits and the picked theme between two sessions.
+    pub state_file: Option<PathBuf>,
+    /// The configuration file, as help names it.
+    pub config_file: String,
+    /// The log.
+    pub log: LogSource,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theme: None,
+            depth: None,
+            glyphs: GlyphSet::Auto,
+            remaps: Vec::new(),
+            editor: None,
+            theme_dir: None,
+            state_file: None,
+            config_file: "config.yaml".to_owned(),
+            log: Arc::new(Vec::new),
+        }
+    }
+}
+
+impl Settings {
+    /// The wishes of a configuration. The log stays empty until somebody sets [`Settings::log`].
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let wishes = config
+            .keys
+            .iter()
+            .flat_map(|(context, actions)| actions.iter().map(move |(action, keys)| (context, action, keys)));
+        let remaps = wishes.map(|(context, action, keys)| {
+            let place = config.places.get(&format!("keys.{context}.{action}"));
+            Remap {
+                context: context.clone(),
+                action: action.clone(),
+                keys: keys.clone(),
+                file: place
+                    .map_or_else(|| "config.yaml".to_owned(), |place| place.file.display().to_string()),
+                line: place.map_or(1, |place| u64::from(place.line)),
+            }
+        });
+        let file = config.dirs.config_file();
+        Self {
+            theme: config.theme.clone(),
+            glyphs: config.glyphs,
+            remaps: remaps.collect(),
+            editor: config.editor.clone(),
+            theme_dir: Some(config.dirs.config.join("themes")),
+            state_file: Some(config.dirs.state.join("workbench.yaml")),
+            config_file: crate::config::shown(&file, &config.cwd, &config.dirs.home),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The terminal as a resource: raw mode, alternate screen, paste, mouse and focus reports on; everything
+//! back as it was on the way out, however one leaves.
+
+use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::clipboard::CopyToClipboard;
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
+    EnableMouseCapture,
+};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Position;
+
+/// Whether this process has the terminal in its hands now. The panic hook asks it.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Longest text sent to the terminal's own clipboard: xterm takes about 75,000 characters of base64.
+const LONGEST_COPY: usize = 50_000;
+
+/// The terminal while the workbench draws on it.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When standard output is no terminal, or the terminal refuses raw mode.
+    pub fn enter() -> io::Result<Self> {
+        if !io::stdout().is_terminal() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "standard output is no terminal"));
+        }
+        take()?;
+        let out = BufWriter::with_capacity(1 << 16, io::stdout());
+        Ok(Self { terminal: Terminal::new(CrosstermBackend::new(out))? })
+    }
+
+    /// Gives the terminal back for a while.
+    pub fn leave(&mut self) {
+        give_back();
+    }
+
+    /// Takes it again; the next frame draws everything.
+    ///
+    /// # Errors
+    /// As [`Self::enter`].
+    pub fn again(&mut self) -> io::Result<()> {
+        take()?;
+        self.terminal.clear()
+    }
+
+    /// Forgets what the terminal shows; the next frame draws everything.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn forget(&mut self) -> io::Result<()> {
+        self.terminal.clear()
+    }
+
+    /// Draws one frame; what did not change is not sent, and the terminal shows the rest at once.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer) -> Option<Position>) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| {
+            if let Some(cursor) = draw(frame.buffer_mut()) {
+                frame.set_cursor_position(cursor);
+            }
+        })?;
+        execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
+    }
+
+    /// Sends text to the terminal's own clipboard (OSC 52).
+    ///
+    /// # Errors
+    /// When the text is longer than terminals take, or the terminal is gone.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        if text.len() > LONGEST_COPY {
+            let said = format!("{} bytes are more than a terminal's clipboard takes", text.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
+        }
+        execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    ENTERED.store(true, Ordering::SeqCst);
+    execute!(
+        io::stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        EnableMouseCapture,
+        EnableFocusChange,
+        Hide
+    )
+}
+
+/// Restores the terminal once. Failures are not told: there is nowhere left to tell them.
+pub fn give_back() {
+    if !ENTERED.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut out = io::stdout();
+    let _ = execute!(
+        out,
+        EndSynchronizedUpdate,
+        DisableFocusChange,
+        DisableMouseCapture,
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        Show
+    );
+    let _ = out.flush();
+    let _ = disable_raw_mode();
+}
+
+/// Restores the terminal before a panic of this thread is told. A panic of another thread is logged
+/// instead: its message would run over the screen, and the workbench goes on without that task.
+pub fn restore_on_panic() {
+    let before = std::panic::take_hook();
+    let here = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == here {
+            give_back();
+            before(panic);
+        } else if ENTERED.load(Ordering::SeqCst) {
+            tracing::error!("{panic}");
+        } else {
+            before(panic);
+        }
+    }));
+}
