@@ -39,7 +39,10 @@ fn the_ranking_explains_itself_at_every_size() {
         if width != 80 {
             pane.act(Action::Submit);
         }
-        insta::assert_snapshot!(format!("discover-{width}x{height}"), Screen::new(width, height).text(&mut pane));
+        insta::assert_snapshot!(
+            format!("discover-{width}x{height}"),
+            Screen::new(width, height).text(&mut pane)
+        );
     }
 }
 

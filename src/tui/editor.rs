@@ -4,8 +4,21 @@ use std::path::Path;
 
 /// Editors that take `+LINE FILE`; every editor not named here gets the file alone.
 const PLUS_LINE: [&str; 15] = [
-    "vi", "vim", "nvim", "gvim", "view", "nano", "emacs", "emacsclient", "kak", "micro", "joe", "ne", "mg",
-    "mcedit", "gedit",
+    "vi",
+    "vim",
+    "nvim",
+    "gvim",
+    "view",
+    "nano",
+    "emacs",
+    "emacsclient",
+    "kak",
+    "micro",
+    "joe",
+    "ne",
+    "mg",
+    "mcedit",
+    "gedit",
 ];
 /// Editors that take `FILE:LINE`.
 const COLON_LINE: [&str; 6] = ["hx", "helix", "zed", "subl", "amp", "lapce"];
@@ -93,7 +106,10 @@ mod tests {
 
     #[test]
     fn quotes_keep_spaces_and_must_be_closed() {
-        assert_eq!(line("'/opt/my editor/vim' -c \"set nu\""), "/opt/my editor/vim -c set nu +12 /s/SKILL.md");
+        assert_eq!(
+            line("'/opt/my editor/vim' -c \"set nu\""),
+            "/opt/my editor/vim -c set nu +12 /s/SKILL.md"
+        );
         assert!(command("vim 'x", Path::new("f"), 1).unwrap_err().contains("not closed"));
         assert!(command("  ", Path::new("f"), 1).unwrap_err().contains("empty"));
     }

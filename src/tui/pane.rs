@@ -185,4 +185,8 @@ pub trait Pane {
     fn unsaved(&self) -> Option<String> {
         None
     }
+    /// Texts to keep for the next session, oldest first (the intents asked).
+    fn kept(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -68,7 +68,9 @@ fn read(bytes: &[u8]) -> Answers {
     let text = String::from_utf8_lossy(bytes);
     let mut answers = Answers::default();
     for part in text.split('\x1b') {
-        if let Some(report) = part.strip_prefix('[').and_then(|rest| rest.split_once('R')).map(|(head, _)| head) {
+        if let Some(report) =
+            part.strip_prefix('[').and_then(|rest| rest.split_once('R')).map(|(head, _)| head)
+        {
             let column = report.split_once(';').and_then(|(_, column)| column.parse::<u16>().ok());
             answers.glyph_cells = column.map(|column| column.saturating_sub(1));
         }

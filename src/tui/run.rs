@@ -14,13 +14,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::app::{App, News, Remembered, Want};
 use super::calls::Calls;
 use super::clipboard::Clipboard;
+use super::editor;
 use super::located::LocatedError;
 use super::pane::Pane;
+use super::panes::discover::{Discover, History};
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
-use super::{editor, panes};
 use crate::config::GlyphSet;
 use crate::gateway::SharedClient;
 
@@ -45,7 +46,13 @@ pub enum RunError {
 /// # Errors
 /// Settings that cannot be used, or no terminal.
 pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunError> {
-    run_panes(client, panes::all(), settings).await
+    run_panes(client, every_pane, settings).await
+}
+
+/// The panes there are, in the order of their numbers, with what they keep from one session to the next.
+fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
+    let history = History::from_entries(remembered.intents.clone());
+    vec![Box::new(Discover::new(history))]
 }
 
 /// Runs the workbench over these panes.
@@ -54,7 +61,7 @@ pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunErro
 /// As [`run`].
 pub async fn run_panes(
     client: SharedClient,
-    panes: Vec<Box<dyn Pane>>,
+    panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
 ) -> Result<(), RunError> {
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
@@ -66,7 +73,7 @@ pub async fn run_panes(
     let answers = probe::ask();
     let wished = settings.theme.is_some();
     choose(&mut settings, &remembered, answers, depth);
-    let app = App::new(client.connection(), panes, &settings, &remembered, Instant::now())?;
+    let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
     let (sender, news) = unbounded_channel();
     let at_start = app.theme_name().to_owned();
     let mut running = Running {
@@ -86,7 +93,11 @@ pub async fn run_panes(
     events.abort();
     drop(running.screen);
     if let Some(file) = settings.state_file.as_deref() {
-        let before = if wished { Remembered { theme: remembered.theme.clone(), ..Remembered::default() } } else { remembered.clone() };
+        let before = if wished {
+            Remembered { theme: remembered.theme.clone(), ..Remembered::default() }
+        } else {
+            remembered.clone()
+        };
         keep(&running.app.remember(&before, &at_start), &remembered, file);
     }
     Ok(ended?)
@@ -238,7 +249,9 @@ impl Running {
         self.back_again()?;
         match status {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => self.tell_failed(&format!("{program} ended with {status}"), path.display().to_string()),
+            Ok(status) => {
+                self.tell_failed(&format!("{program} ended with {status}"), path.display().to_string())
+            }
             Err(error) => {
                 let hint = format!("{error}; set `editor` in config.yaml, or VISUAL or EDITOR");
                 self.tell_failed(&format!("{program} could not be started"), hint)

@@ -1,8 +1,8 @@
 //! Answers of the router with values that add up: each row sums to its columns, each hit to its score.
 
 use skill_workbench::discovery::{
-    Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead, LinkReport,
-    LinkState, Mark, Part, PartKind, QueryWord, Signal, WordRow,
+    Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead,
+    LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, WordRow,
 };
 use skill_workbench::skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -65,7 +65,12 @@ pub fn breakdown(rows: &[GivenRow], rules: &[(PartKind, &str, f64)]) -> Breakdow
             let label = (*label).to_owned();
             parts.push(Part { word, signal: Signal::Rule, kind: *kind, field: None, label, value: *value });
         }
-        words.push(WordRow { label: "rules".into(), query_word: None, by_signal: [0.0, 0.0, 0.0, 0.0, sum], sum });
+        words.push(WordRow {
+            label: "rules".into(),
+            query_word: None,
+            by_signal: [0.0, 0.0, 0.0, 0.0, sum],
+            sum,
+        });
     }
     let mut sums = [0.0; 5];
     for row in &words {
@@ -127,7 +132,8 @@ fn xlsx() -> Hit {
         ("pdf", Some(5), [0.0, 0.0, 0.02, 0.05, 0.0]),
         ("turn", Some(0), [0.0, 0.0, 0.0, 0.02, 0.0]),
     ];
-    let description = "Reads, writes and edits spreadsheet files: formulas, charts, pivot tables, number formats.";
+    let description =
+        "Reads, writes and edits spreadsheet files: formulas, charts, pivot tables, number formats.";
     hit("xlsx", Group::Primary, description, "stable", breakdown(&rows, &RULES))
 }
 

@@ -16,6 +16,8 @@ pub struct Remembered {
     pub theme: Option<String>,
     /// Cells by which splits were moved, by pane.
     pub split: BTreeMap<String, i16>,
+    /// Intents asked, oldest first.
+    pub intents: Vec<String>,
 }
 
 const PANES: [PaneId; 2] = [PaneId::Browse, PaneId::Discover];
@@ -55,7 +57,8 @@ impl App {
             .filter(|(_, cells)| **cells != 0)
             .map(|(pane, cells)| (pane.name().to_lowercase(), *cells))
             .collect();
-        Remembered { theme: picked.or_else(|| before.theme.clone()), split }
+        let intents = self.panes.iter().flat_map(|pane| pane.kept()).collect();
+        Remembered { theme: picked.or_else(|| before.theme.clone()), split, intents }
     }
 
     /// The name of the theme that was picked or chosen.
@@ -76,6 +79,7 @@ mod tests {
         let kept = Remembered {
             theme: Some("light".to_owned()),
             split: BTreeMap::from([("browse".to_owned(), -4)]),
+            intents: vec!["turn: the # table".to_owned()],
         };
         kept.write(&file).unwrap();
         assert_eq!(Remembered::read(&file), kept);

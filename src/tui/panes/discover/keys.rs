@@ -92,6 +92,10 @@ impl Pane for Discover {
         std::mem::take(&mut self.wanted)
     }
 
+    fn kept(&self) -> Vec<String> {
+        self.history.entries().to_vec()
+    }
+
     fn animated(&self) -> bool {
         false
     }

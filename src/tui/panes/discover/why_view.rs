@@ -135,7 +135,14 @@ impl Discover {
     }
 
     /// The description as the catalogue gives it to a model, with what counted in it.
-    pub(super) fn draw_card(&mut self, hit: &Hit, max: usize, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    pub(super) fn draw_card(
+        &mut self,
+        hit: &Hit,
+        max: usize,
+        column: Rect,
+        y: u16,
+        pen: &mut Pen<'_>,
+    ) -> u16 {
         let tokens = self.level_tokens(hit).map(|l| tokens(l.l1));
         let note = tokens.map_or_else(RichLine::default, |t| {
             RichLine::from_segs(vec![
@@ -349,7 +356,7 @@ fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut P
         Seg::new(shown(comparison.rival.skill_id.as_str()), Role::Strong),
         Seg::new(" by ", Role::Muted),
         Seg::new(signed(comparison.lead, pen.glyphs), Role::Strong),
-        ]);
+    ]);
     for (index, row) in rows.iter().take(4).enumerate() {
         let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
         if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
