@@ -17,6 +17,7 @@ use super::clipboard::Clipboard;
 use super::editor;
 use super::located::LocatedError;
 use super::pane::Pane;
+use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
@@ -52,7 +53,7 @@ pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunErro
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
 fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
-    vec![Box::new(Discover::new(history))]
+    vec![Box::new(Browse::new()), Box::new(Discover::new(history))]
 }
 
 /// Runs the workbench over these panes.

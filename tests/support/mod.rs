@@ -2,4 +2,5 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 pub mod answers;
+pub mod catalogues;
 pub mod screen;

@@ -1,3 +1,4 @@
 //! The panes of the workbench, each a folder of its own.
 
+pub mod browse;
 pub mod discover;

@@ -1,0 +1,140 @@
+//! The right part's state: which sub-tab, how far each is scrolled, and the texts being rendered.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use crate::gateway::{Error, FileContent, SkillDetail};
+use crate::tui::pane::{Effect, RenderJob};
+use crate::tui::widgets::rich::RichLine;
+use crate::tui::widgets::scroll::Scroll;
+use crate::tui::widgets::tree::{TreeRow, rows};
+
+/// How many rendered texts are kept.
+const KEPT: usize = 24;
+
+/// The sub-tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Tab {
+    /// The body, rendered.
+    #[default]
+    Instructions,
+    /// The YAML, with findings at their lines.
+    Frontmatter,
+    /// Tree and preview.
+    Files,
+    /// What parser and lint say.
+    Findings,
+}
+
+/// All sub-tabs in their order.
+pub const TABS: [Tab; 4] = [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Findings];
+
+/// One skill as far as it is known.
+#[derive(Debug, Default)]
+pub struct Detail {
+    /// The present sub-tab.
+    pub tab: Tab,
+    /// The skill whole, when it has come.
+    pub skill: Option<Arc<SkillDetail>>,
+    /// Why it has not.
+    pub error: Option<Error>,
+    /// Scroll of instructions, frontmatter, preview, and the cursor among files and findings.
+    pub text: Scroll,
+    /// Scroll and cursor of the tree.
+    pub tree: Scroll,
+    /// Scroll of the preview.
+    pub preview: Scroll,
+    /// Cursor among the findings.
+    pub finding: usize,
+    /// Folders folded in the tree.
+    pub folded: HashSet<String>,
+    /// The file in the preview.
+    pub file: Option<(String, Result<Arc<FileContent>, Error>)>,
+    /// The source line at the top of the text in sight, from 1 in what is shown.
+    pub line_in_sight: u32,
+    rendered: HashMap<u64, Arc<[RichLine]>>,
+    asked: HashSet<u64>,
+}
+
+impl Detail {
+    /// Another skill: everything begins at the top.
+    pub fn leave(&mut self) {
+        self.skill = None;
+        self.error = None;
+        self.text = Scroll::default();
+        self.tree = Scroll::default();
+        self.preview = Scroll::default();
+        self.finding = 0;
+        self.folded.clear();
+        self.file = None;
+    }
+
+    /// Turns to another sub-tab.
+    pub fn turn(&mut self, steps: usize) {
+        let at = TABS.iter().position(|t| *t == self.tab).unwrap_or(0);
+        self.show(TABS[(at + steps) % TABS.len()]);
+    }
+
+    /// Shows a sub-tab from its top.
+    pub fn show(&mut self, tab: Tab) {
+        if tab != self.tab {
+            self.tab = tab;
+            self.text = Scroll::default();
+        }
+    }
+
+    /// The tree's rows.
+    #[must_use]
+    pub fn tree_rows(&self) -> Vec<TreeRow> {
+        let Some(skill) = &self.skill else { return Vec::new() };
+        let paths: Vec<&str> = skill.files.iter().map(|f| f.path.as_str()).collect();
+        rows(&paths, &self.folded)
+    }
+
+    /// The file under the cursor of the tree.
+    #[must_use]
+    pub fn chosen_file(&self) -> Option<String> {
+        let row = self.tree_rows().into_iter().nth(self.tree.cursor)?;
+        row.file.map(|_| row.path)
+    }
+
+    /// A text rendered at a width; asks for it where it is not there yet.
+    pub fn rendered(
+        &mut self,
+        text: &str,
+        syntax: &str,
+        width: u16,
+        wanted: &mut Vec<Effect>,
+    ) -> Option<Arc<[RichLine]>> {
+        let mut hasher = DefaultHasher::new();
+        (text, syntax, width).hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some(lines) = self.rendered.get(&key) {
+            return Some(Arc::clone(lines));
+        }
+        if self.asked.insert(key) {
+            let job = RenderJob { key, text: text.into(), syntax: syntax.to_owned(), width };
+            wanted.push(Effect::Render(job));
+        }
+        None
+    }
+
+    /// Takes a rendered text.
+    pub fn take_rendered(&mut self, key: u64, lines: &Arc<[RichLine]>) {
+        if !self.asked.remove(&key) {
+            return;
+        }
+        if self.rendered.len() >= KEPT {
+            self.rendered.clear();
+        }
+        self.rendered.insert(key, Arc::clone(lines));
+    }
+}
+
+/// The syntax of a file for highlighting, by its name.
+#[must_use]
+pub fn syntax_of(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or(name, |(_, extension)| extension)
+}

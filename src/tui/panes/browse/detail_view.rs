@@ -1,0 +1,304 @@
+//! The right part: sub-tabs, and below them instructions, frontmatter or findings of one skill.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::detail::{TABS, Tab};
+use super::{Browse, Part};
+use crate::skill::{Finding, Severity};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::{cells, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::{wrap, wrap_to};
+
+impl Browse {
+    /// Findings of the skill that is shown: with those that need the other skills once they have come.
+    pub(super) fn findings(&self) -> &[Finding] {
+        if let Some(refusal) = self.refusal() {
+            return &refusal.findings;
+        }
+        if let Some(detail) = &self.detail.skill {
+            return &detail.findings;
+        }
+        let skill = self.shown_entry().and_then(|e| self.catalogue.by_id(e.id.as_str()));
+        skill.map_or(&[], |s| &s.findings)
+    }
+
+    /// Draws the right part; answers the row of the disclosure's rule, where there is one.
+    pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
+        let focused = cx.focused && self.focus == Part::Detail;
+        self.drawn.detail = area;
+        let Some(entry) = self.shown_entry() else {
+            Title::of("", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+            return None;
+        };
+        let (name, id) = (entry.name.clone(), shown(entry.id.as_str()));
+        self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        let foot = super::disclosure_view::height(area.height);
+        let body = Rect {
+            y: area.y + 3,
+            height: area.height.saturating_sub(3 + foot + u16::from(foot > 0)),
+            ..area
+        };
+        let note = match self.detail.tab {
+            _ if self.refusal().is_some() => self.draw_refusal(body, buf, cx),
+            Tab::Instructions => self.draw_instructions(body, buf, cx),
+            Tab::Frontmatter => self.draw_frontmatter(body, buf, cx),
+            Tab::Files => self.draw_files(body, buf, cx),
+            Tab::Findings => self.draw_findings(body, buf, cx),
+        };
+        let mut title = Title::of(name.clone(), focused).note(note);
+        title.name.segs[0].plus = Modifier::BOLD;
+        if id != name {
+            title.name.segs.push(Seg::new(format!("  {id}"), Role::Muted));
+        }
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        if foot == 0 {
+            return None;
+        }
+        let strip = Rect { y: area.bottom() - foot, height: foot, ..area };
+        self.draw_disclosure(strip, buf, cx);
+        Some(strip.y)
+    }
+
+    fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let files = self.detail.skill.as_ref().map_or(0, |d| d.files.len());
+        let findings = self.findings().len();
+        let mut pen = Pen::new(buf, cx);
+        let mut x = row.x + 2;
+        let counted = |name: &str, n: usize| if n > 0 { format!("{name} {n}") } else { name.to_owned() };
+        let short = row.width < 56;
+        let gap = if short { 2 } else { 3 };
+        for tab in TABS {
+            let label = match tab {
+                Tab::Instructions if short => "Text".to_owned(),
+                Tab::Instructions => "Instructions".to_owned(),
+                Tab::Frontmatter if short => "YAML".to_owned(),
+                Tab::Frontmatter => "Frontmatter".to_owned(),
+                Tab::Files => counted("Files", files),
+                Tab::Findings => counted("Findings", findings),
+            };
+            let room = row.right().saturating_sub(x);
+            let end = if tab == self.detail.tab {
+                pen.put_plus(x, row.y, &label, Role::Strong, Modifier::UNDERLINED, room)
+            } else {
+                pen.put(x, row.y, &label, Role::Muted, room)
+            };
+            self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
+            x = end + gap;
+        }
+    }
+
+    fn draw_instructions(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let width = area.width.saturating_sub(6);
+        let Some(skill) = self.detail.skill.clone() else {
+            return self.draw_waiting(area, buf, cx);
+        };
+        if skill.body.trim().is_empty() {
+            let mut pen = Pen::new(buf, cx);
+            pen.put(area.x + 2, area.y, "no instructions: the file ends with its frontmatter", Role::Muted, width);
+            return String::new();
+        }
+        let Some(lines) = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted) else {
+            return String::new();
+        };
+        let window = Rect { x: area.x + 4, width: area.width.saturating_sub(5), ..area };
+        let mut pen = Pen::new(buf, cx);
+        let drawn = scrolled(&mut self.detail.text, &lines, window, &mut pen);
+        pen.rail(area.x + 2, area.y, drawn, 2);
+        self.note_line(&lines);
+        self.position(lines.len())
+    }
+
+    fn position(&self, lines: usize) -> String {
+        let scroll = &self.detail.text;
+        let last = (scroll.offset + scroll.height).min(lines);
+        format!("lines {}–{last} of {lines}", scroll.offset + 1)
+    }
+
+    /// The frontmatter as it stands, with findings below their lines.
+    fn draw_frontmatter(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(skill) = self.detail.skill.clone() else {
+            return self.draw_waiting(area, buf, cx);
+        };
+        let head = skill.skill.body_line.saturating_sub(1) as usize;
+        let text: String = skill.source.split_inclusive('\n').take(head).collect();
+        let width = area.width.saturating_sub(8);
+        let Some(yaml) = self.detail.rendered(&text, "yaml", width, &mut self.wanted) else {
+            return String::new();
+        };
+        let file = skill.skill.location.file_name().unwrap_or_default();
+        let here: Vec<&Finding> =
+            skill.findings.iter().filter(|f| f.file.as_os_str() == file && f.span.is_some()).collect();
+        let mut lines: Vec<RichLine> = Vec::new();
+        for (index, line) in yaml.iter().enumerate() {
+            let number = if line.source > 0 { format!("{:>3}  ", line.source) } else { "     ".to_owned() };
+            let mut segs = vec![Seg::new(number, Role::Muted)];
+            segs.extend(line.segs.iter().cloned());
+            lines.push(RichLine { segs, band: None, source: line.source });
+            let last_of_line = yaml.get(index + 1).is_none_or(|next| next.source > 0);
+            if !last_of_line {
+                continue;
+            }
+            let number = yaml[..=index].iter().rev().map(|l| l.source).find(|s| *s > 0).unwrap_or(0);
+            for finding in here.iter().filter(|f| f.span.is_some_and(|s| s.line == number)) {
+                lines.extend(finding_note(finding, width, cx));
+            }
+        }
+        let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+        scrolled(&mut self.detail.text, &lines, window, &mut Pen::new(buf, cx));
+        self.note_line(&lines);
+        self.position(lines.len())
+    }
+
+    fn draw_findings(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let findings = self.findings().to_vec();
+        let mut pen = Pen::new(buf, cx);
+        if findings.is_empty() {
+            pen.put(area.x + 2, area.y, pen.glyphs.ok, Role::Success, 1);
+            pen.put(area.x + 4, area.y, "nothing to remark", Role::Text, area.width.saturating_sub(4));
+            return String::new();
+        }
+        self.detail.finding = self.detail.finding.min(findings.len() - 1);
+        let width = area.width.saturating_sub(5);
+        let mut lines: Vec<(usize, RichLine)> = Vec::new();
+        for (index, finding) in findings.iter().enumerate() {
+            lines.extend(finding_lines(finding, width, cx).into_iter().map(|line| (index, line)));
+            lines.push((usize::MAX, RichLine::default()));
+        }
+        let height = usize::from(area.height);
+        let of = |line: &(usize, RichLine)| line.0 == self.detail.finding;
+        let first = lines.iter().position(of).unwrap_or(0);
+        let last = lines.iter().rposition(of).unwrap_or(0);
+        let mut offset = self.detail.text.offset;
+        if last >= offset + height {
+            offset = last + 1 - height;
+        }
+        offset = offset.min(first).min(lines.len().saturating_sub(height).max(first));
+        self.detail.text.offset = offset;
+        self.detail.text.height = height;
+        let focused = cx.focused && self.focus == Part::Detail;
+        for (place, (index, line)) in lines.iter().skip(offset).take(height).enumerate() {
+            let row = Rect { y: area.y + place as u16, height: 1, ..area };
+            if *index == self.detail.finding && focused {
+                pen.band(row, Role::Selection);
+                pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+            }
+            pen.line(row.x + 2, row.y, line, width + 2);
+            if *index != usize::MAX {
+                self.drawn.findings.push((row, *index));
+            }
+        }
+        format!("{} of {}", self.detail.finding + 1, findings.len())
+    }
+
+    /// Why a bundle cannot be used, whatever the sub-tab.
+    fn draw_refusal(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(refusal) = self.refusal() else { return String::new() };
+        let place = shown(&refusal.location.display().to_string());
+        let mut pen = Pen::new(buf, cx);
+        pen.put(area.x + 2, area.y, "refused: it cannot be used until this is mended", Role::Strong, area.width);
+        let width = area.width.saturating_sub(4);
+        let place = crate::tui::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
+        pen.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
+        let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
+        self.draw_findings(below, buf, cx)
+    }
+
+    fn draw_waiting(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let mut pen = Pen::new(buf, cx);
+        if let Some(error) = &self.detail.error {
+            pen.put(area.x + 2, area.y, pen.glyphs.bad, Role::Danger, 1);
+            let width = area.width.saturating_sub(5);
+            let segs = [Seg::new(shown(&error.message), Role::Text)];
+            for (row, line) in wrap_to(&segs, width, 4, pen.glyphs.ellipsis).iter().enumerate() {
+                pen.line(area.x + 4, area.y + row as u16, line, width);
+            }
+        }
+        String::new()
+    }
+
+    /// Remembers which source line stands at the top: the editor opens there.
+    fn note_line(&mut self, lines: &[RichLine]) {
+        let top = self.detail.text.offset.min(lines.len());
+        let at = lines[top..].iter().take(self.detail.text.height).map(|l| l.source).find(|s| *s > 0);
+        let before = || lines[..top].iter().rev().map(|l| l.source).find(|s| *s > 0);
+        self.detail.line_in_sight = at.or_else(before).unwrap_or(1);
+    }
+}
+
+/// Draws the part of a text that its scroll shows; answers the rows drawn. Keeps the offset inside.
+pub(super) fn scrolled(
+    scroll: &mut crate::tui::widgets::scroll::Scroll,
+    lines: &[RichLine],
+    area: Rect,
+    pen: &mut Pen<'_>,
+) -> u16 {
+    scroll.height = usize::from(area.height);
+    scroll.offset = scroll.offset.min(lines.len().saturating_sub(scroll.height));
+    let mut drawn = 0;
+    for line in lines.iter().skip(scroll.offset).take(scroll.height) {
+        pen.line(area.x, area.y + drawn, line, area.width);
+        drawn += 1;
+    }
+    drawn
+}
+
+fn sign(severity: Severity, cx: &Draw<'_>) -> (&'static str, Role) {
+    match severity {
+        Severity::Error => (cx.glyphs.bad, Role::Danger),
+        Severity::Warning => (cx.glyphs.warn, Role::Warning),
+        Severity::Info => (cx.glyphs.bullet, Role::Info),
+    }
+}
+
+/// A finding below its line in the frontmatter.
+fn finding_note(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+    let (sign, role) = sign(finding.severity, cx);
+    let column = finding.span.map_or(0, |s| s.column.saturating_sub(1)).min(u32::from(width / 2));
+    let indent = " ".repeat(5 + column as usize);
+    let room = width.saturating_sub(column as u16 + 2).max(20);
+    let text = [Seg::new(shown(&finding.message), role)];
+    let lead = |first: bool| if first { format!("{indent}{sign} ") } else { format!("{indent}  ") };
+    wrap(&text, room)
+        .into_iter()
+        .enumerate()
+        .map(|(index, mut segs)| {
+            segs.insert(0, Seg::new(lead(index == 0), role));
+            RichLine::from_segs(segs)
+        })
+        .collect()
+}
+
+/// A finding whole: severity, rule, field and place, what is wrong, what to do.
+fn finding_lines(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+    let (sign, role) = sign(finding.severity, cx);
+    let mut head = vec![
+        Seg::new(format!("{sign} "), role),
+        Seg::new(finding.severity.to_string(), role),
+        Seg::new(format!("  {}", finding.code), Role::Muted),
+    ];
+    if let Some(field) = &finding.field {
+        head.push(Seg::new(format!("  {}", shown(field)), Role::Text));
+    }
+    let place = shown(&finding.file.display().to_string());
+    let place = finding.span.map_or(place.clone(), |s| format!("{place}:{}:{}", s.line, s.column));
+    let used: u16 = head.iter().map(|s| cells(&s.text)).sum();
+    if used + cells(&place) + 2 <= width {
+        let gap = usize::from(width - used - cells(&place));
+        head.push(Seg::new(" ".repeat(gap), Role::Text));
+        head.push(Seg::new(place, Role::Muted));
+    }
+    let mut out = vec![RichLine::from_segs(head)];
+    for (text, role) in [(&finding.message, Role::Text), (&finding.help, Role::Muted)] {
+        for mut segs in wrap(&[Seg::new(shown(text), role)], width.saturating_sub(2)) {
+            segs.insert(0, Seg::new("  ", Role::Text));
+            out.push(RichLine::from_segs(segs));
+        }
+    }
+    out
+}

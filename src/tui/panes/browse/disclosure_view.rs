@@ -1,0 +1,113 @@
+//! What a model is given of the skill at each level, and the part the skill says it plays.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Browse;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, counted, tokens};
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::cut_line;
+
+/// Rows the strip takes in a part of that height.
+#[must_use]
+pub fn height(part: u16) -> u16 {
+    match part {
+        28.. => 7,
+        18..28 => 5,
+        _ => 0,
+    }
+}
+
+impl Browse {
+    pub(super) fn draw_disclosure(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        let Some(entry) = self.shown_entry() else { return };
+        let id = entry.id.clone();
+        let skill = self.catalogue.by_id(id.as_str()).cloned();
+        let mut title = Title::of("Disclosure", false);
+        for seg in &mut title.name.segs {
+            seg.role = Role::Muted;
+        }
+        if let Some(skill) = &skill {
+            let digest = skill.digest.to_string();
+            title = title.note(format!("sha256 {}{}{}", &digest[..4], pen.glyphs.ellipsis, &digest[60..]));
+        }
+        title.draw(&mut pen, area.x, area.y, area.width);
+        let Some(skill) = skill else { return };
+
+        let levels = self.levels.get(&id);
+        let files = self.detail.skill.as_ref().map(|d| (d.files.len(), d.files.iter().map(|f| f.bytes).sum()));
+        let files = files.or(levels.map(|l| (l.l3_files as usize, l.l3_bytes)));
+        let x = area.x + 2;
+        let rows = [
+            ("L1", "catalogue", levels.map(|l| tokens(l.l1)), "tok", "in every call"),
+            ("L2", "body", levels.map(|l| tokens(l.l2)), "tok", "when the model loads it"),
+        ];
+        let (number_end, note_x) = (x + 26, x + 34);
+        let note_room = area.right().saturating_sub(note_x);
+        let roles = [Role::Level1, Role::Level2, Role::Level3];
+        for (row, (level, what, amount, unit, when)) in rows.iter().enumerate() {
+            let y = area.y + 1 + row as u16;
+            pen.rail(x, y, 1, row + 1);
+            pen.put(x + 2, y, level, roles[row], 2);
+            pen.put(x + 5, y, what, Role::Text, 16);
+            if let Some(amount) = amount {
+                pen.right(number_end, y, amount, Role::Text);
+                pen.put(number_end + 1, y, unit, Role::Muted, 4);
+            }
+            if note_room >= 24 {
+                pen.put(note_x, y, when, Role::Muted, note_room);
+            }
+        }
+        let y = area.y + 3;
+        pen.rail(x, y, 1, 3);
+        pen.put(x + 2, y, "L3", roles[2], 2);
+        if let Some((count, size)) = files {
+            let what = if count == 0 { "no files".to_owned() } else { counted(count, "file") };
+            pen.put(x + 5, y, &what, Role::Text, 16);
+            if count > 0 {
+                let size = bytes(size);
+                let (amount, unit) = size.rsplit_once(' ').unwrap_or((&size, ""));
+                pen.right(number_end, y, amount, Role::Text);
+                pen.put(number_end + 1, y, unit, Role::Muted, 4);
+                if note_room >= 28 {
+                    pen.put(note_x, y, "when it reads or runs one", Role::Muted, note_room);
+                }
+            }
+        }
+        let line = part_played(&skill);
+        let y = area.y + if area.height >= 7 { 5 } else { 4 };
+        let room = area.width.saturating_sub(3);
+        pen.line(x, y, &cut_line(&line, room, pen.glyphs.ellipsis), room);
+    }
+}
+
+/// `role procedure inferred   effect read only   tools Read, Bash`.
+fn part_played(skill: &crate::skill::Skill) -> RichLine {
+    let class = &skill.classification;
+    let mut segs = Vec::new();
+    let mut push = |label: &str, value: String, inferred: bool| {
+        if !segs.is_empty() {
+            segs.push(Seg::new("   ", Role::Text));
+        }
+        segs.push(Seg::new(format!("{label} "), Role::Muted));
+        segs.push(Seg::new(value, Role::Text));
+        if inferred {
+            segs.push(Seg::new(" inferred", Role::Muted));
+        }
+    };
+    push("role", class.role.value.to_string(), class.role.inferred);
+    let effect = class.effect_mode.value.to_string().replace('_', " ");
+    push("effect", effect, class.effect_mode.inferred);
+    if !skill.properties.allowed_tools.is_empty() {
+        let tools: Vec<String> = skill.properties.allowed_tools.iter().map(|t| shown(t)).collect();
+        push("tools", tools.join(", "), false);
+    }
+    push("kind", skill.kind.value.to_string(), skill.kind.inferred);
+    RichLine::from_segs(segs)
+}

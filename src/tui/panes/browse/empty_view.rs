@@ -1,0 +1,86 @@
+//! Browse without a skill: what was looked at, and what can be done now.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Browse;
+use crate::registry::RootState;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::bars::SIGNALS;
+use crate::tui::widgets::figures::{count, counted};
+use crate::tui::widgets::measure::{cells, cut_middle, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+
+impl Browse {
+    pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn.list = area;
+        let mut title = Title::of("Skills", cx.focused);
+        if let Some(client) = &self.client {
+            title = title.note(format!("as {}", shown(&client.name)));
+        }
+        let mut pen = Pen::new(buf, cx);
+        title.draw(&mut pen, area.x, area.y, area.width);
+        let scanning = !self.scan.done && self.scan.found > 0;
+        let roots = &self.catalogue.roots;
+        let wanted = 12 + roots.len() as u16;
+        let width = area.width.saturating_sub(4).min(66);
+        let x = area.x + (area.width.saturating_sub(width)) / 2;
+        let mut y = area.y + 2 + area.height.saturating_sub(wanted + 4) / 2;
+        for (place, role) in SIGNALS.iter().take(4).enumerate() {
+            for cell in 0..2 {
+                pen.put(x + 2 * place as u16 + cell, y, pen.glyphs.mark[place], *role, 1);
+            }
+        }
+        y += 2;
+        if scanning {
+            pen.put(x, y, &format!("Reading {}", counted(self.scan.found, "file")), Role::Strong, width);
+            y += 1;
+            pen.put(x, y, &format!("{} read so far", count(self.scan.parsed)), Role::Muted, width);
+            return;
+        }
+        pen.put(x, y, "No skills here yet", Role::Strong, width);
+        y += 1;
+        pen.put(x, y, &format!("Looked in {}:", counted(roots.len(), "place")), Role::Muted, width);
+        y += 2;
+        let longest = roots.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+        let label = longest.clamp(20, width.saturating_sub(18).max(20));
+        let rows = area.bottom().saturating_sub(y + 6);
+        for root in roots.iter().take(usize::from(rows)) {
+            let (state, role) = match &root.state {
+                RootState::Present => ("empty".to_owned(), Role::Text),
+                RootState::Missing => ("no such folder".to_owned(), Role::Muted),
+                RootState::Unreadable(why) => (shown(why), Role::Danger),
+            };
+            pen.put(x, y, pen.glyphs.pending, Role::Muted, 1);
+            let name = shown(&root.label);
+            pen.put(x + 2, y, &cut_middle(&name, label, pen.glyphs.ellipsis), Role::Text, label);
+            pen.put(x + 2 + label + 3, y, &state, role, width.saturating_sub(label + 5));
+            y += 1;
+        }
+        if roots.len() > usize::from(rows) {
+            pen.put(x + 2, y, &format!("and {} more", roots.len() - usize::from(rows)), Role::Muted, width);
+            y += 1;
+        }
+        y += 1;
+        let open = RichLine::from_segs(vec![
+            Seg::new("skills --root FOLDER", Role::Key),
+            Seg::new("  opens a folder of skills, read in place", Role::Muted),
+        ]);
+        pen.line(x, y, &open, width);
+        y += 1;
+        let shipped = RichLine::from_segs(vec![
+            Seg::new("skills --demo", Role::Key),
+            Seg::new("         shows the skills that come with it", Role::Muted),
+        ]);
+        pen.line(x, y, &shipped, width);
+        y += 2;
+        let live = roots.iter().any(|r| r.live || r.state == RootState::Missing);
+        if live {
+            let text = "A new skill shows here by itself: the folders are watched.";
+            pen.put(x, y, text, Role::Muted, width);
+        }
+    }
+}

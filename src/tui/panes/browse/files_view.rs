@@ -1,0 +1,131 @@
+//! Files of a bundle: the tree above, the chosen one below.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::detail::syntax_of;
+use super::detail_view::scrolled;
+use super::{Browse, Part};
+use crate::gateway::FileText;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, counted};
+use crate::tui::widgets::hex::hex;
+use crate::tui::widgets::measure::{cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+impl Browse {
+    pub(super) fn draw_files(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(skill) = self.detail.skill.clone() else { return String::new() };
+        let mut pen = Pen::new(buf, cx);
+        if skill.files.is_empty() {
+            let text = "no files beside SKILL.md";
+            pen.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
+            return String::new();
+        }
+        let rows = self.detail.tree_rows();
+        let height = (rows.len() as u16).min(area.height / 3).max(3).min(area.height);
+        let tree = Rect { height, ..area };
+        self.drawn.tree = tree;
+        self.detail.tree.follow(rows.len(), usize::from(height));
+        let focused = cx.focused && self.focus == Part::Detail;
+        let offset = self.detail.tree.offset;
+        for (place, row) in rows.iter().skip(offset).take(usize::from(height)).enumerate() {
+            let line = Rect { y: tree.y + place as u16, height: 1, ..tree };
+            let selected = offset + place == self.detail.tree.cursor;
+            if selected {
+                pen.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
+                pen.put(line.x, line.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+            }
+            let indent = 6 + 2 * row.depth as u16;
+            let end = line.right().saturating_sub(1);
+            let (size, role) = match row.file.and_then(|i| skill.files.get(i)) {
+                Some(file) => {
+                    if file.executable {
+                        pen.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
+                    }
+                    (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
+                }
+                None => {
+                    let sign = if row.folded { pen.glyphs.closed } else { pen.glyphs.open };
+                    pen.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
+                    (counted(row.files, "file"), Role::Strong)
+                }
+            };
+            let start = pen.right(end, line.y, &size, Role::Muted);
+            let x = line.x + indent;
+            let room = start.saturating_sub(x + 6);
+            let name = shown(&row.name);
+            pen.put(x, line.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
+        }
+        pen.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
+        let below = Rect {
+            y: area.y + height + 1,
+            height: area.height.saturating_sub(height + 1),
+            ..area
+        };
+        self.draw_preview(below, buf, cx)
+    }
+
+    fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some((path, content)) = self.detail.file.clone() else { return String::new() };
+        let name = shown(&path);
+        let mut pen = Pen::new(buf, cx);
+        let content = match content {
+            Ok(content) => content,
+            Err(error) => {
+                pen.put(area.x + 2, area.y, pen.glyphs.bad, Role::Danger, 1);
+                let width = area.width.saturating_sub(5);
+                pen.put(area.x + 4, area.y, &shown(&error.message), Role::Text, width);
+                return name;
+            }
+        };
+        let kind = format!("{} · {}", shown(&content.media_type), bytes(content.bytes));
+        pen.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
+        pen.put(area.x + 2, area.y, &name, Role::Strong, area.width.saturating_sub(kind.len() as u16 + 4));
+        let window = Rect {
+            x: area.x + 2,
+            y: area.y + 1,
+            width: area.width.saturating_sub(3),
+            height: area.height.saturating_sub(1),
+        };
+        let lines = match &content.content {
+            FileText::Binary(head) => hex(head, window.width),
+            FileText::Text(text) => {
+                let width = window.width.saturating_sub(6);
+                let syntax = syntax_of(&path);
+                let Some(lines) = self.detail.rendered(text, syntax, width, &mut self.wanted) else {
+                    return String::new();
+                };
+                numbered(&lines, &mut self.detail.preview, window)
+            }
+        };
+        let total = lines.len();
+        scrolled(&mut self.detail.preview, &lines, window, &mut Pen::new(buf, cx));
+        let scroll = &self.detail.preview;
+        let last = (scroll.offset + scroll.height).min(total);
+        format!("lines {}–{last} of {total}", scroll.offset + 1)
+    }
+}
+
+/// Lines with their numbers; only those in sight are built, the others stay empty.
+fn numbered(
+    lines: &[RichLine],
+    scroll: &mut crate::tui::widgets::scroll::Scroll,
+    window: Rect,
+) -> Vec<RichLine> {
+    let height = usize::from(window.height);
+    scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
+    let seen = scroll.offset..scroll.offset + height;
+    let line = |(index, line): (usize, &RichLine)| {
+        if !seen.contains(&index) {
+            return RichLine::default();
+        }
+        let number = if line.source > 0 { format!("{:>4}  ", line.source) } else { "      ".to_owned() };
+        let mut segs = vec![Seg::new(number, Role::Muted)];
+        segs.extend(line.segs.iter().cloned());
+        RichLine { segs, band: line.band, source: line.source }
+    };
+    lines.iter().enumerate().map(line).collect()
+}

@@ -1,0 +1,136 @@
+//! What the list can show, one entry a bundle: skills, shadowed ones, refused ones.
+
+use std::collections::HashMap;
+
+use nucleo_matcher::Utf32String;
+
+use crate::gateway::{ClientView, ClientViewState};
+use crate::registry::Catalogue;
+use crate::skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
+use crate::tui::widgets::measure::shown;
+
+/// Why a bundle is not among the skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is a skill: by its place among the entries.
+    Skill,
+    /// Another bundle has its id: by its place among the shadowed.
+    Shadowed(usize),
+    /// It cannot be used: by its place among the refused.
+    Refused(usize),
+}
+
+/// One entry of the list.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The skill.
+    pub id: SkillId,
+    /// What is shown and filtered: the name, safe to draw.
+    pub name: String,
+    /// Name, and the id where it differs, as the filter reads them.
+    pub hay: Utf32String,
+    /// For sorting by name.
+    pub key: String,
+    /// Place in an answer.
+    pub role: Role,
+    /// Shown instead of the role when it is worth knowing (`deprecated`).
+    pub status: Option<String>,
+    /// Findings: errors and warnings.
+    pub findings: (usize, usize),
+    /// Index into the catalogue's roots.
+    pub root: usize,
+    /// Subject area.
+    pub domain: Option<String>,
+    /// Modification time.
+    pub modified: i64,
+    /// Whether it is a skill.
+    pub standing: Standing,
+    /// Why it is apart from the skills.
+    pub note: Option<String>,
+}
+
+/// Errors and warnings among findings.
+#[must_use]
+pub fn weigh(findings: &[Finding]) -> (usize, usize) {
+    let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
+    (count(Severity::Error), count(Severity::Warning))
+}
+
+/// All entries of a catalogue, skills first, in catalogue order.
+#[must_use]
+pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
+    let mut out: Vec<Entry> =
+        catalogue.entries.iter().map(|e| of_skill(&e.skill, e.root, Standing::Skill)).collect();
+    for (index, shadowed) in catalogue.shadowed.iter().enumerate() {
+        let mut entry = of_skill(&shadowed.skill, shadowed.root, Standing::Shadowed(index));
+        let winner = catalogue.by_location(&shadowed.winner).map(|s| s.id.clone());
+        let root = winner.and_then(|id| catalogue.entry(id.as_str())).and_then(|e| catalogue.roots.get(e.root));
+        let place = root.map_or_else(|| shadowed.winner.display().to_string(), |r| r.label.clone());
+        let same = if shadowed.identical { "identical" } else { "differs" };
+        entry.note = Some(format!("shadowed by {}, {same}", shown(&place)));
+        out.push(entry);
+    }
+    for (index, refusal) in catalogue.refused.iter().enumerate() {
+        let root = catalogue.roots.iter().position(|r| refusal.location.starts_with(&r.path)).unwrap_or(0);
+        let name = shown(refusal.id.as_str());
+        out.push(Entry {
+            id: refusal.id.clone(),
+            hay: Utf32String::from(name.as_str()),
+            key: name.to_lowercase(),
+            name,
+            role: Role::Procedure,
+            status: None,
+            findings: weigh(&refusal.findings),
+            root,
+            domain: None,
+            modified: 0,
+            standing: Standing::Refused(index),
+            note: Some(refused_because(&refusal.reason)),
+        });
+    }
+    out
+}
+
+fn of_skill(skill: &Skill, root: usize, standing: Standing) -> Entry {
+    let name = shown(&skill.name);
+    let id = shown(skill.id.as_str());
+    let hay = if id == name { name.clone() } else { format!("{name} {id}") };
+    Entry {
+        id: skill.id.clone(),
+        hay: Utf32String::from(hay),
+        key: name.to_lowercase(),
+        name,
+        role: skill.classification.role.value,
+        status: (skill.status.value != Status::Stable).then(|| shown(skill.status.value.as_str())),
+        findings: weigh(&skill.findings),
+        root,
+        domain: skill.domain.as_ref().map(|d| shown(&d.value)),
+        modified: skill.modified_ms,
+        standing,
+        note: None,
+    }
+}
+
+fn refused_because(reason: &RefusalReason) -> String {
+    match reason {
+        RefusalReason::NoDescription => "no description",
+        RefusalReason::NotUtf8 => "not UTF-8",
+        RefusalReason::TooLarge => "larger than 2 MiB",
+        RefusalReason::BadFrontmatter => "frontmatter cannot be read",
+        RefusalReason::Unreadable => "file cannot be read",
+        RefusalReason::LeavesRoot => "a link out of its root",
+    }
+    .to_owned()
+}
+
+/// For each bundle that a client does not see, why.
+#[must_use]
+pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
+    let why = |state: &ClientViewState| match state {
+        ClientViewState::Found | ClientViewState::Repaired(_) => None,
+        ClientViewState::Shadowed(winner) => Some(format!("shadowed by {}", shown(&winner.display().to_string()))),
+        ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
+        ClientViewState::NotLooked => Some("outside of its places".to_owned()),
+    };
+    view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
+}

@@ -1,0 +1,378 @@
+//! Browse as a pane: which keys it knows where, and what they do.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::detail::Tab;
+use super::list::Row;
+use super::{Browse, Part};
+use crate::tui::action::{Action, Command, Context};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+
+impl Pane for Browse {
+    fn id(&self) -> PaneId {
+        PaneId::Browse
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        match (self.focus, self.detail.tab) {
+            (Part::List, _) => vec![Context::Browse, Context::List],
+            (Part::Filter, _) => vec![Context::Field],
+            (Part::Detail, Tab::Files | Tab::Findings) => vec![Context::BrowseDetail, Context::List],
+            (Part::Detail, _) => vec![Context::BrowseDetail, Context::Text],
+        }
+    }
+
+    fn in_text(&self) -> bool {
+        self.focus == Part::Filter
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        match self.focus {
+            Part::Filter => vec![
+                shown(Action::Submit, "take"),
+                shown(Action::Down, "move"),
+                shown(Action::Clear, "clear"),
+                shown(Action::Leave, "leave"),
+                hidden(Action::Up, "move"),
+                hidden(Action::PageUp, "page up"),
+                hidden(Action::PageDown, "page down"),
+                hidden(Action::NextPart, "next part"),
+                hidden(Action::PreviousPart, "previous part"),
+            ],
+            Part::List => self.list_commands(),
+            Part::Detail => self.detail_commands(),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let effects = match action {
+            Action::NextTab => self.turn_tab(1),
+            Action::PreviousTab => self.turn_tab(3),
+            Action::PickClient => vec![Effect::PickClient(self.client.as_ref().map(|c| c.client.clone()))],
+            Action::NextPart | Action::PreviousPart => {
+                self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
+                Vec::new()
+            }
+            Action::Filter => {
+                self.focus = Part::Filter;
+                Vec::new()
+            }
+            Action::Copy => {
+                let id = self.shown_entry()?.id.to_string();
+                vec![Effect::Copy(id, "id".to_owned())]
+            }
+            Action::CopyAs => vec![Effect::Pick(self.copy_choices()?)],
+            Action::Edit => vec![self.edit()?],
+            Action::DiscoverThis => vec![self.discover_this()?],
+            other => return self.act_in_part(other),
+        };
+        Some(effects)
+    }
+
+    fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.filter.key(key) { self.filtered() } else { Vec::new() }
+    }
+
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if self.filter.paste(text) { self.filtered() } else { Vec::new() }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        self.pointed(event)
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        self.news(message)
+    }
+
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.view(area, buf, cx);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        false
+    }
+}
+
+impl Browse {
+    fn act_in_part(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match self.focus {
+            Part::List => self.act_in_list(action),
+            Part::Filter => self.act_in_filter(action),
+            Part::Detail => self.act_in_detail(action),
+        }
+    }
+
+    fn act_in_list(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Sort => {
+                self.sort = self.sort.next();
+                self.sort_again();
+                self.build();
+                Some(self.all_levels())
+            }
+            Action::GroupBy => {
+                self.group = self.group.next();
+                self.build();
+                Some(self.selection_changed())
+            }
+            Action::Open => Some(match self.rows.get(self.scroll.cursor) {
+                Some(Row::Group { .. }) => self.fold(),
+                Some(Row::Entry(_)) => {
+                    self.focus = Part::Detail;
+                    Vec::new()
+                }
+                None => Vec::new(),
+            }),
+            Action::Fold => Some(self.fold()),
+            Action::Back if !self.filter.is_empty() => {
+                self.filter.clear();
+                Some(self.filtered())
+            }
+            other => self.move_cursor(other),
+        }
+    }
+
+    fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Submit | Action::Leave | Action::Back => {
+                self.focus = Part::List;
+                Some(Vec::new())
+            }
+            Action::Clear => Some(if self.filter.kill_to_start() { self.filtered() } else { Vec::new() }),
+            other => self.move_cursor(other),
+        }
+    }
+
+    fn move_cursor(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let rows = rows_of(action, self.scroll.page())?;
+        self.scroll.by(rows, self.rows.len());
+        self.follow = true;
+        Some(self.selection_changed())
+    }
+
+    fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if action == Action::Back {
+            self.focus = Part::List;
+            return Some(Vec::new());
+        }
+        if action == Action::Open && self.detail.tab == Tab::Findings {
+            return self.edit().map(|effect| vec![effect]);
+        }
+        match self.detail.tab {
+            Tab::Instructions | Tab::Frontmatter => {
+                let rows = rows_of(action, self.detail.text.page())?;
+                // The drawing knows the length and keeps the offset inside.
+                let offset = self.detail.text.offset.saturating_add_signed(rows);
+                self.detail.text.offset = offset.min(usize::MAX / 2);
+                Some(Vec::new())
+            }
+            Tab::Findings => {
+                let count = self.findings().len();
+                let rows = rows_of(action, 5)?;
+                let next = self.detail.finding.saturating_add_signed(rows);
+                self.detail.finding = next.min(count.saturating_sub(1));
+                Some(Vec::new())
+            }
+            Tab::Files => self.act_in_files(action),
+        }
+    }
+
+    fn act_in_files(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::PageUp | Action::PageDown => {
+                let rows = rows_of(action, self.detail.preview.page())?;
+                self.detail.preview.offset = self.detail.preview.offset.saturating_add_signed(rows);
+                Some(Vec::new())
+            }
+            Action::Open | Action::Fold => {
+                let row = self.detail.tree_rows().into_iter().nth(self.detail.tree.cursor)?;
+                if row.file.is_some() {
+                    return if action == Action::Open { self.edit().map(|e| vec![e]) } else { None };
+                }
+                if !self.detail.folded.remove(&row.path) {
+                    self.detail.folded.insert(row.path);
+                }
+                Some(Vec::new())
+            }
+            other => {
+                let rows = rows_of(other, 1)?;
+                let count = self.detail.tree_rows().len();
+                self.detail.tree.by(rows, count);
+                Some(self.preview())
+            }
+        }
+    }
+
+    pub(super) fn turn_tab(&mut self, steps: usize) -> Vec<Effect> {
+        self.detail.turn(steps);
+        self.preview()
+    }
+
+    /// Folds or unfolds the group the cursor is in, and stays on its name.
+    pub(super) fn fold(&mut self) -> Vec<Effect> {
+        let before = &self.rows[..(self.scroll.cursor + 1).min(self.rows.len())];
+        let Some(at) = before.iter().rposition(|row| matches!(row, Row::Group { .. })) else {
+            return Vec::new();
+        };
+        let Row::Group { key, .. } = self.rows[at].clone() else { return Vec::new() };
+        self.scroll.cursor = at;
+        if !self.turned.remove(&key) {
+            self.turned.insert(key);
+        }
+        self.build();
+        Vec::new()
+    }
+
+    fn filtered(&mut self) -> Vec<Effect> {
+        self.fuzzy.set(self.filter.text());
+        // While a filter is typed the best match is what is meant.
+        if !self.fuzzy.is_empty() {
+            self.selected = None;
+            self.scroll = crate::tui::widgets::scroll::Scroll::default();
+        }
+        self.build();
+        self.selection_changed()
+    }
+
+    fn edit(&self) -> Option<Effect> {
+        if let Some(refusal) = self.refusal() {
+            let line = refusal.findings.iter().find_map(|f| f.span).map_or(1, |s| s.line);
+            return Some(Effect::Edit(refusal.location.clone(), line));
+        }
+        let entry = self.shown_entry()?;
+        let skill = self.catalogue.by_id(entry.id.as_str())?;
+        if self.focus != Part::Detail {
+            return Some(Effect::Edit(skill.location.clone(), 1));
+        }
+        let (path, line) = match self.detail.tab {
+            Tab::Instructions => (skill.location.clone(), skill.body_line + self.detail.line_in_sight.saturating_sub(1)),
+            Tab::Frontmatter => (skill.location.clone(), self.detail.line_in_sight.max(1)),
+            Tab::Files => (skill.root_dir.join(self.detail.chosen_file()?), 1),
+            Tab::Findings => {
+                let finding = self.findings().get(self.detail.finding)?;
+                (skill.root_dir.join(&finding.file), finding.span.map_or(1, |s| s.line))
+            }
+        };
+        Some(Effect::Edit(path, line))
+    }
+
+    fn discover_this(&self) -> Option<Effect> {
+        let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
+        let intent = skill.description.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(Effect::Go(PaneId::Discover, Some(Target::Intent(intent))))
+    }
+
+    fn copy_choices(&self) -> Option<Picker> {
+        let entry = self.shown_entry()?;
+        let line = format!("skills describe {}", entry.id);
+        let mut choices = vec![
+            ("id".to_owned(), "id".to_owned(), entry.id.to_string()),
+            ("cli".to_owned(), "command line".to_owned(), line),
+        ];
+        if let Some(skill) = self.catalogue.by_id(entry.id.as_str()) {
+            let place = skill.location.display().to_string();
+            choices.push(("location".to_owned(), "location".to_owned(), place));
+            choices.push(("json".to_owned(), "JSON".to_owned(), "the record".to_owned()));
+        }
+        Some(Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) })
+    }
+
+    pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
+        let Some(entry) = self.shown_entry() else { return Vec::new() };
+        let skill = self.catalogue.by_id(entry.id.as_str());
+        let text = match what {
+            "id" => Some((entry.id.to_string(), "id")),
+            "cli" => Some((format!("skills describe {}", entry.id), "command line")),
+            "location" => skill.map(|s| (s.location.display().to_string(), "location")),
+            "json" => {
+                skill.and_then(|s| serde_json::to_string_pretty(s.as_ref()).ok()).map(|json| (json, "JSON"))
+            }
+            _ => None,
+        };
+        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+    }
+
+    fn list_commands(&self) -> Vec<Command> {
+        let none = self.shown_entry().is_none().then(|| "there is no skill here".to_owned());
+        let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+        let mut out = vec![
+            Command { blocked: none.clone(), ..shown(Action::Down, "move") },
+            on_skill(shown(Action::Open, "open")),
+            on_skill(shown(Action::Filter, "filter")),
+            on_skill(shown(Action::Edit, "edit")),
+            shown(Action::PickClient, "client"),
+            on_skill(shown(Action::Sort, "sort")),
+            on_skill(shown(Action::GroupBy, "group")),
+            on_skill(shown(Action::DiscoverThis, "discover")),
+            on_skill(shown(Action::Copy, "copy")),
+            on_skill(hidden(Action::CopyAs, "copy as")),
+            on_skill(hidden(Action::Fold, "fold")),
+            on_skill(hidden(Action::NextTab, "next sub-tab")),
+            on_skill(hidden(Action::PreviousTab, "previous sub-tab")),
+            hidden(Action::NextPart, "next part"),
+            hidden(Action::PreviousPart, "previous part"),
+        ];
+        if !self.filter.is_empty() {
+            out.insert(3, shown(Action::Back, "all"));
+        }
+        out.extend(moves());
+        out
+    }
+
+    fn detail_commands(&self) -> Vec<Command> {
+        let none = self.shown_entry().is_none().then(|| "there is no skill here".to_owned());
+        let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
+        let label = if matches!(self.detail.tab, Tab::Files | Tab::Findings) { "move" } else { "scroll" };
+        let mut out = vec![shown(Action::Down, label)];
+        if matches!(self.detail.tab, Tab::Files | Tab::Findings) {
+            out.push(on_skill(shown(Action::Open, "edit there")));
+        }
+        out.extend([
+            shown(Action::NextTab, "next tab"),
+            shown(Action::Back, "list"),
+            on_skill(shown(Action::Edit, "edit")),
+            on_skill(shown(Action::DiscoverThis, "discover")),
+            on_skill(shown(Action::Copy, "copy")),
+            on_skill(hidden(Action::CopyAs, "copy as")),
+            hidden(Action::Filter, "filter"),
+            hidden(Action::PickClient, "client"),
+            hidden(Action::PreviousTab, "previous tab"),
+            hidden(Action::NextPart, "next part"),
+            hidden(Action::PreviousPart, "previous part"),
+        ]);
+        out.extend(moves());
+        out
+    }
+}
+
+/// How far an action moves, in rows.
+fn rows_of(action: Action, page: isize) -> Option<isize> {
+    Some(match action {
+        Action::Up => -1,
+        Action::Down => 1,
+        Action::PageUp => -page,
+        Action::PageDown => page,
+        Action::Top => isize::MIN,
+        Action::Bottom => isize::MAX,
+        _ => return None,
+    })
+}
+
+fn moves() -> [Command; 5] {
+    [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom].map(|a| hidden(a, "move"))
+}
+
+fn shown(action: Action, label: &str) -> Command {
+    Command { action, label: label.to_owned(), blocked: None, footer: true }
+}
+
+fn hidden(action: Action, label: &str) -> Command {
+    Command { footer: false, ..shown(action, label) }
+}

@@ -1,0 +1,291 @@
+//! The list: filter line, column heads, groups and skills, and a summary below. Only visible rows are built.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::items::{Entry, Standing};
+use super::list::Row;
+use super::{Browse, LEVELS_AT_ONCE, Part};
+use crate::tui::pane::{Draw, Effect};
+use crate::tui::theme::Role;
+use crate::tui::widgets::bars::share;
+use crate::tui::widgets::figures::{count, counted, tokens};
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::{Title, pairs};
+use crate::tui::widgets::wrap::cut_line;
+
+/// Columns of a row, from the left edge of the list.
+struct Columns {
+    name: u16,
+    name_room: u16,
+    role: Option<u16>,
+    badge: u16,
+    tokens_end: u16,
+}
+
+impl Columns {
+    fn of(area: Rect) -> Self {
+        let tokens_end = area.right().saturating_sub(1);
+        let badge = tokens_end.saturating_sub(12);
+        let role = (area.width >= 42).then(|| badge.saturating_sub(11));
+        let name = area.x + 3;
+        let name_room = role.unwrap_or(badge).saturating_sub(name + 1);
+        Self { name, name_room, role, badge, tokens_end }
+    }
+}
+
+impl Browse {
+    /// Draws the list; answers the row of the summary's rule, where there is one.
+    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
+        let focused = cx.focused && self.focus != Part::Detail;
+        self.list_title(focused, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut y = area.y + 1;
+        if self.focus == Part::Filter || !self.filter.is_empty() {
+            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
+            y += 1;
+        }
+        let mut pen = Pen::new(buf, cx);
+        let columns = Columns::of(area);
+        pen.put(columns.name + 2, y, "name", Role::Muted, 10);
+        if let Some(role) = columns.role {
+            pen.put(role + 1, y, "role", Role::Muted, 10);
+        }
+        let start = pen.right(columns.tokens_end, y, "L2 tok", Role::Muted);
+        pen.rail(start.saturating_sub(1), y, 1, 2);
+        y += 1;
+        // As tall as the strip beside it, so that their rules meet.
+        let foot = super::disclosure_view::height(area.height);
+        let list = Rect { y, height: area.bottom().saturating_sub(y + foot), ..area };
+        self.draw_rows(list, &columns, &mut pen, focused);
+        let below = Rect { y: list.bottom(), height: foot, ..area };
+        (foot > 0).then(|| self.draw_summary(below, &mut pen))
+    }
+
+    fn list_title(&self, focused: bool, cx: &Draw<'_>) -> Title {
+        let mut note = match self.group {
+            super::GroupBy::None => "all together".to_owned(),
+            group => format!("by {group}"),
+        };
+        if let Some(client) = &self.client {
+            note.push_str(&format!(" {} as {}", cx.glyphs.dot, shown(&client.name)));
+        }
+        Title::of("Skills", focused).note(note)
+    }
+
+    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        pen.band(row, Role::Field);
+        pen.put(row.x + 2, row.y, "/", Role::Strong, 1);
+        let note = format!("{} of {}", count(self.matched), count(self.entries.len()));
+        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
+        self.drawn.filter = row;
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = self.filter.draw(line, buf, style, &[]);
+        if cx.focused && self.focus == Part::Filter {
+            cx.cursor = cursor;
+        }
+    }
+
+    fn draw_rows(&mut self, list: Rect, columns: &Columns, pen: &mut Pen<'_>, focused: bool) {
+        self.drawn.list = list;
+        let height = usize::from(list.height);
+        if self.follow {
+            self.scroll.follow(self.rows.len(), height);
+            // A group's name comes into sight with its first member.
+            let above = self.scroll.cursor.saturating_sub(1);
+            if self.scroll.offset == self.scroll.cursor
+                && self.scroll.cursor > 0
+                && matches!(self.rows.get(above), Some(Row::Group { .. }))
+            {
+                self.scroll.offset = above;
+            }
+        }
+        self.scroll.height = height;
+        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
+        if self.rows.is_empty() {
+            pen.put(list.x + 3, list.y, "no name holds these letters", Role::Muted, list.width - 3);
+        }
+        let mut unknown = Vec::new();
+        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
+            let index = self.scroll.offset + place;
+            let area = Rect { y: list.y + place as u16, height: 1, ..list };
+            let selected = index == self.scroll.cursor;
+            if selected {
+                pen.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
+                let role = if focused { Role::Gutter } else { Role::Muted };
+                pen.put(area.x, area.y, pen.glyphs.gutter, role, 1);
+            }
+            match self.rows[index].clone() {
+                Row::Group { label, count: members, live, folded, .. } => {
+                    draw_group(&label, members, live, folded, area, pen);
+                }
+                Row::Entry(entry) => {
+                    self.draw_entry(entry, selected, area, columns, pen);
+                    let entry = &self.entries[entry];
+                    let countable = !matches!(entry.standing, Standing::Refused(_));
+                    if countable && !self.levels.contains_key(&entry.id) && !self.asked_levels.contains(&entry.id) {
+                        unknown.push(entry.id.clone());
+                    }
+                }
+            }
+        }
+        if !unknown.is_empty() {
+            unknown.truncate(LEVELS_AT_ONCE);
+            self.asked_levels.extend(unknown.iter().cloned());
+            self.wanted.push(Effect::Levels(unknown));
+        }
+    }
+
+    fn draw_entry(&mut self, index: usize, selected: bool, area: Rect, columns: &Columns, pen: &mut Pen<'_>) {
+        let entry = &self.entries[index];
+        let y = area.y;
+        let apart = self.client.as_ref().and_then(|_| self.unseen.get(&entry.id)).or(entry.note.as_ref());
+        if let Some(note) = apart {
+            let room = (area.width / 3).max(10);
+            let role = if selected { Role::Strong } else { Role::Muted };
+            draw_name(entry, &mut self.fuzzy, columns.name, y, room, role, pen);
+            let x = columns.name + room + 2;
+            let room = columns.tokens_end.saturating_sub(x);
+            let note = if note.contains('/') {
+                cut_middle(note, room, pen.glyphs.ellipsis)
+            } else {
+                cut_end(note, room, pen.glyphs.ellipsis)
+            };
+            pen.put(x, y, &note, Role::Muted, room);
+            return;
+        }
+        let role = if selected { Role::Strong } else { Role::Text };
+        draw_name(entry, &mut self.fuzzy, columns.name, y, columns.name_room, role, pen);
+        if let Some(x) = columns.role {
+            let role = entry.role.to_string();
+            let word = entry.status.as_deref().unwrap_or(&role);
+            pen.put(x, y, &cut_end(word, 10, pen.glyphs.ellipsis), Role::Muted, 10);
+        }
+        let mut x = columns.badge;
+        let (errors, warnings) = entry.findings;
+        if errors > 0 {
+            x = pen.put(x, y, &format!("{}{errors}", pen.glyphs.bad), Role::Danger, 4) + 1;
+        } else if warnings > 0 {
+            x = pen.put(x, y, &format!("{}{warnings}", pen.glyphs.warn), Role::Warning, 4) + 1;
+        }
+        if self.edited.contains(&entry.id) {
+            pen.put(x, y, pen.glyphs.edited, Role::Info, 1);
+        }
+        if let Some(levels) = self.levels.get(&entry.id) {
+            pen.right(columns.tokens_end, y, &tokens(levels.l2), Role::Text);
+        }
+    }
+
+    /// What is here, in a few numbers, and in what order; answers the row of its rule.
+    fn draw_summary(&self, area: Rect, pen: &mut Pen<'_>) -> u16 {
+        let title = match &self.client {
+            Some(client) => Title::of(format!("What {} is given", shown(&client.name)), false),
+            None => Title::of("What is here", false),
+        };
+        let mut title = title;
+        for seg in &mut title.name.segs {
+            seg.role = Role::Muted;
+        }
+        title.draw(pen, area.x, area.y, area.width);
+        let x = area.x + 3;
+        let width = area.width.saturating_sub(4);
+        let skills = self.catalogue.entries.len();
+        let mut y = area.y + 1;
+        if self.client.is_some() {
+            let all = self.entries.len();
+            let seen = self.entries.iter().filter(|e| {
+                !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_))
+            });
+            let seen = seen.count();
+            pen.put(x, y, &format!("{} of {}", count(seen), counted(all, "bundle")), Role::Text, width);
+            y += 1;
+            if y + 1 < area.bottom() {
+                share(pen, x, y, width, seen as f64 / all.max(1) as f64);
+                y += 1;
+            }
+        } else {
+            let roots = self.catalogue.roots.iter().filter(|r| r.state == crate::registry::RootState::Present);
+            let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
+            pen.put(x, y, &from, Role::Text, width);
+            y += 1;
+            if y < area.bottom() {
+                let errors = self.entries.iter().filter(|e| e.findings.0 > 0).count();
+                let warnings = self.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
+                let bad = RichLine::from_segs(vec![
+                    Seg::new(format!("{} ", pen.glyphs.bad), Role::Danger),
+                    Seg::new(format!("{} with errors   ", count(errors)), Role::Muted),
+                    Seg::new(format!("{} ", pen.glyphs.warn), Role::Warning),
+                    Seg::new(format!("{} with warnings", count(warnings)), Role::Muted),
+                ]);
+                pen.line(x, y, &bad, width);
+                y += 1;
+            }
+            if y + 1 < area.bottom() {
+                let (shadowed, refused) = (self.catalogue.shadowed.len(), self.catalogue.refused.len());
+                let dot = pen.glyphs.dot;
+                let text = format!("{} shadowed {dot} {} refused", count(shadowed), count(refused));
+                pen.put(x, y, &text, Role::Muted, width);
+                y += 1;
+            }
+        }
+        if let Some(client) = self.client.as_ref().filter(|_| y + 1 < area.bottom()) {
+            let text = shown(&client.source);
+            pen.put(x, y, &cut_end(&text, width, pen.glyphs.ellipsis), Role::Muted, width);
+            y += 1;
+        }
+        if y < area.bottom() {
+            let line = pairs(&[("sort", self.sort.to_string()), ("group", self.group.to_string())]);
+            pen.line(x, y, &cut_line(&line, width, pen.glyphs.ellipsis), width);
+        }
+        area.y
+    }
+}
+
+fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect, pen: &mut Pen<'_>) {
+    let sign = if folded { pen.glyphs.closed } else { pen.glyphs.open };
+    pen.put(area.x + 1, area.y, sign, Role::Muted, 1);
+    let number = count(members);
+    let end = area.right().saturating_sub(1);
+    let room = area.width.saturating_sub(6 + cells(&number));
+    let with_live = live && cells(label) + 9 <= room;
+    let label = cut_middle(label, room, pen.glyphs.ellipsis);
+    let x = pen.put(area.x + 3, area.y, &label, Role::Strong, room);
+    pen.put(x + 1, area.y, &number, Role::Muted, 8);
+    if with_live {
+        let line = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);
+        pen.line_right(end, area.y, &line);
+    }
+}
+
+/// A name with the letters that the filter matched underlined.
+fn draw_name(
+    entry: &Entry,
+    fuzzy: &mut crate::tui::widgets::fuzzy::Fuzzy,
+    x: u16,
+    y: u16,
+    room: u16,
+    role: Role,
+    pen: &mut Pen<'_>,
+) {
+    let name = cut_end(&entry.name, room, pen.glyphs.ellipsis);
+    if fuzzy.is_empty() {
+        pen.put(x, y, &name, role, room);
+        return;
+    }
+    let letters = fuzzy.letters(&entry.name);
+    let mut segs: Vec<Seg> = Vec::new();
+    for (place, c) in name.chars().enumerate() {
+        let hit = letters.binary_search(&(place as u32)).is_ok();
+        let (role, plus) =
+            if hit { (Role::Accent, Modifier::UNDERLINED) } else { (role, Modifier::empty()) };
+        match segs.last_mut() {
+            Some(last) if last.role == role && last.plus == plus => last.text.push(c),
+            _ => segs.push(Seg::new(c, role).with(plus)),
+        }
+    }
+    pen.line(x, y, &RichLine::from_segs(segs), room);
+}

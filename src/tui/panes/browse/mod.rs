@@ -1,0 +1,289 @@
+//! Pane 1: every skill that was found, and what is in it.
+
+mod detail;
+mod detail_view;
+mod disclosure_view;
+mod empty_view;
+mod files_view;
+mod items;
+mod keys;
+mod list;
+mod list_view;
+mod mouse;
+mod view;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ratatui::layout::Rect;
+
+use self::detail::{Detail, Tab};
+use self::items::{Entry, Standing};
+use self::list::{GroupBy, Row, SortBy, Wishes};
+use crate::gateway::{ClientView, Event, LevelTokens};
+use crate::registry::{Catalogue, ScanProgress};
+use crate::skill::{Refusal, SkillId};
+use crate::tui::field::Field;
+use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::widgets::fuzzy::Fuzzy;
+use crate::tui::widgets::scroll::Scroll;
+
+/// How many skills one request for token counts names at most.
+const LEVELS_AT_ONCE: usize = 256;
+
+/// The parts that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    List,
+    Filter,
+    Detail,
+}
+
+/// Where things stood in the last frame.
+#[derive(Debug, Default)]
+struct Drawn {
+    list: Rect,
+    filter: Rect,
+    detail: Rect,
+    tabs: Vec<(Rect, Tab)>,
+    tree: Rect,
+    findings: Vec<(Rect, usize)>,
+    /// Whether the parts share one column.
+    folded: bool,
+}
+
+/// Pane 1.
+#[derive(Default)]
+pub struct Browse {
+    catalogue: Arc<Catalogue>,
+    scan: ScanProgress,
+    entries: Vec<Entry>,
+    order: Vec<usize>,
+    rows: Vec<Row>,
+    matched: usize,
+    group: GroupBy,
+    sort: SortBy,
+    turned: HashSet<String>,
+    filter: Field,
+    fuzzy: Fuzzy,
+    scroll: Scroll,
+    follow: bool,
+    selected: Option<SkillId>,
+    focus: Part,
+    client: Option<Arc<ClientView>>,
+    unseen: HashMap<SkillId, String>,
+    levels: HashMap<SkillId, LevelTokens>,
+    asked_levels: HashSet<SkillId>,
+    edited: HashSet<SkillId>,
+    detail: Detail,
+    visit: Option<SkillId>,
+    wanted: Vec<Effect>,
+    drawn: Drawn,
+}
+
+impl Browse {
+    /// An empty pane with the focus on the list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { follow: true, ..Self::default() }
+    }
+
+    fn entry(&self) -> Option<&Entry> {
+        match self.rows.get(self.scroll.cursor)? {
+            Row::Entry(index) => self.entries.get(*index),
+            Row::Group { .. } => None,
+        }
+    }
+
+    /// The entry whose content is shown: under the cursor, or the last one that was.
+    fn shown_entry(&self) -> Option<&Entry> {
+        self.entry().or_else(|| self.entries.iter().find(|e| Some(&e.id) == self.selected.as_ref()))
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        match self.shown_entry()?.standing {
+            Standing::Refused(index) => self.catalogue.refused.get(index),
+            _ => None,
+        }
+    }
+
+    fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
+        self.catalogue = Arc::clone(catalogue);
+        self.entries = items::entries(catalogue);
+        self.sort_again();
+        self.build();
+        let refresh = self.detail.skill.as_ref().map(|d| (d.summary.skill_id.clone(), d.skill.digest));
+        let mut effects = self.selection_changed();
+        if effects.is_empty()
+            && let Some((id, digest)) = refresh
+            && self.catalogue.by_id(id.as_str()).is_none_or(|s| s.digest != digest)
+        {
+            effects.push(Effect::Describe(id));
+        }
+        if let Some(id) = self.visit.take() {
+            effects.extend(self.go_to(&id));
+        }
+        effects
+    }
+
+    fn sort_again(&mut self) {
+        let levels = &self.levels;
+        self.order = list::sorted(&self.entries, self.sort, |id| levels.get(id).map(|l| l.l2));
+    }
+
+    /// Makes the rows anew; the cursor stays on its skill.
+    fn build(&mut self) {
+        let name = self.client.as_ref().map(|c| c.name.clone());
+        let client = name.as_deref().map(|name| (name, &self.unseen));
+        let wishes = Wishes { group: self.group, turned: &self.turned, client };
+        let group = match self.rows.get(self.scroll.cursor) {
+            Some(Row::Group { key, .. }) => Some(key.clone()),
+            _ => None,
+        };
+        let (rows, matched) =
+            list::rows(&self.entries, &self.order, &self.catalogue, &wishes, &mut self.fuzzy);
+        (self.rows, self.matched) = (rows, matched);
+        let found = match (&group, &self.selected) {
+            (Some(group), _) => {
+                self.rows.iter().position(|row| matches!(row, Row::Group { key, .. } if key == group))
+            }
+            (None, Some(id)) => self.row_of(id),
+            (None, None) => None,
+        };
+        let first = || self.rows.iter().position(|row| matches!(row, Row::Entry(_)));
+        let last = self.rows.len().saturating_sub(1);
+        self.scroll.cursor = match found {
+            Some(row) => row,
+            None if self.selected.is_some() && self.fuzzy.is_empty() => self.scroll.cursor.min(last),
+            None => first().unwrap_or(0),
+        };
+        self.follow = true;
+    }
+
+    fn row_of(&self, id: &SkillId) -> Option<usize> {
+        self.rows.iter().position(|row| matches!(row, Row::Entry(i) if &self.entries[*i].id == id))
+    }
+
+    /// Asks for what the cursor came to, where it is another skill than before.
+    fn selection_changed(&mut self) -> Vec<Effect> {
+        let Some(entry) = self.entry() else { return Vec::new() };
+        if self.selected.as_ref() == Some(&entry.id) {
+            return Vec::new();
+        }
+        let (id, refused) = (entry.id.clone(), matches!(entry.standing, Standing::Refused(_)));
+        self.selected = Some(id.clone());
+        self.detail.leave();
+        if refused { Vec::new() } else { vec![Effect::Describe(id)] }
+    }
+
+    /// Puts the cursor on a skill, out of whatever filter or fold hides it.
+    fn go_to(&mut self, id: &SkillId) -> Vec<Effect> {
+        if self.entries.iter().all(|e| &e.id != id) {
+            self.visit = Some(id.clone());
+            return Vec::new();
+        }
+        if self.row_of(id).is_none() {
+            self.filter.clear();
+            self.fuzzy.set("");
+            self.turned.clear();
+            self.build();
+        }
+        if self.row_of(id).is_none() {
+            self.turned.insert("shadowed".to_owned());
+            self.build();
+        }
+        self.focus = Part::List;
+        self.follow = true;
+        if let Some(row) = self.row_of(id) {
+            self.scroll.cursor = row;
+        }
+        self.selection_changed()
+    }
+
+    fn news(&mut self, message: &Message) -> Vec<Effect> {
+        match message {
+            Message::Catalogue(catalogue) => self.take_catalogue(catalogue),
+            Message::Event(Event::Catalogue(change)) => {
+                for id in change.changed.iter().chain(&change.removed) {
+                    self.levels.remove(id);
+                    self.asked_levels.remove(id);
+                }
+                if self.scan.done {
+                    self.edited.extend(change.changed.iter().chain(&change.added).cloned());
+                }
+                let effects = self.take_catalogue(&change.catalogue);
+                effects.into_iter().chain(self.all_levels()).collect()
+            }
+            Message::Event(Event::Scan(progress)) => {
+                self.scan = *progress;
+                Vec::new()
+            }
+            Message::Detail(id, detail) if Some(id) == self.selected.as_ref() => {
+                match detail {
+                    Ok(detail) => {
+                        self.detail.skill = Some(Arc::clone(detail));
+                        self.detail.error = None;
+                    }
+                    Err(error) => self.detail.error = Some(error.clone()),
+                }
+                self.preview()
+            }
+            Message::File(id, path, content) if Some(id) == self.selected.as_ref() => {
+                if self.detail.chosen_file().as_deref() == Some(path) {
+                    self.detail.file = Some((path.clone(), content.clone()));
+                    self.detail.preview = Scroll::default();
+                }
+                Vec::new()
+            }
+            Message::Levels(levels) => {
+                self.levels.extend(levels.iter().map(|l| (l.skill_id.clone(), l.clone())));
+                if self.sort == SortBy::Tokens {
+                    self.sort_again();
+                    self.build();
+                }
+                Vec::new()
+            }
+            Message::Rendered(key, lines) => {
+                self.detail.take_rendered(*key, lines);
+                Vec::new()
+            }
+            Message::ClientView(view) => {
+                self.unseen = view.as_ref().map(|v| items::unseen(v)).unwrap_or_default();
+                self.client.clone_from(view);
+                self.build();
+                self.selection_changed()
+            }
+            Message::Visit(Target::Skill(id)) => self.go_to(id),
+            Message::Picked(PickerKind::Client, id) => {
+                vec![Effect::ClientView((!id.is_empty()).then(|| id.clone()))]
+            }
+            Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The file under the tree's cursor, where its content is not there yet.
+    fn preview(&mut self) -> Vec<Effect> {
+        if self.detail.tab != Tab::Files {
+            return Vec::new();
+        }
+        let (Some(id), Some(path)) = (self.selected.clone(), self.detail.chosen_file()) else {
+            return Vec::new();
+        };
+        let there = self.detail.file.as_ref().is_some_and(|(known, _)| *known == path);
+        if there { Vec::new() } else { vec![Effect::ReadFile(id, path)] }
+    }
+
+    /// Token counts of all skills, in portions: for sorting by them.
+    fn all_levels(&mut self) -> Vec<Effect> {
+        if self.sort != SortBy::Tokens {
+            return Vec::new();
+        }
+        let unknown = self.entries.iter().filter(|e| !matches!(e.standing, Standing::Refused(_)));
+        let unknown: Vec<SkillId> =
+            unknown.map(|e| e.id.clone()).filter(|id| !self.asked_levels.contains(id)).collect();
+        self.asked_levels.extend(unknown.iter().cloned());
+        unknown.chunks(LEVELS_AT_ONCE).map(|ids| Effect::Levels(ids.to_vec())).collect()
+    }
+}

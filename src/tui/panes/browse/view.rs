@@ -1,0 +1,48 @@
+//! Where the parts of Browse stand at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Browse, Drawn, Part};
+use crate::tui::pane::Draw;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rule::{Joint, divider};
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
+
+impl Browse {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        if self.entries.is_empty() {
+            self.draw_empty(area, buf, cx);
+            return;
+        }
+        let detail = self.focus == Part::Detail;
+        if area.width < FOLD || cx.full_screen {
+            if detail {
+                self.draw_detail(area, buf, cx);
+            } else {
+                self.draw_list(area, buf, cx);
+            }
+            return;
+        }
+        let share = (u32::from(area.width) * 47 / 120) as u16;
+        let left = share.max(36).saturating_add_signed(cx.split).clamp(26, area.width.saturating_sub(34));
+        let list = Rect { width: left, ..area };
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let foot_left = self.draw_list(list, buf, cx);
+        let foot_right = self.draw_detail(right, buf, cx);
+        let mut joints =
+            vec![(area.y, Joint::Top { heavy: cx.focused })];
+        for y in area.top() + 1..area.bottom() {
+            match (foot_left == Some(y), foot_right == Some(y)) {
+                (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
+                (true, false) => joints.push((y, Joint::Left { heavy: false })),
+                (false, true) => joints.push((y, Joint::Right { heavy: false })),
+                (false, false) => {}
+            }
+        }
+        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+    }
+}
