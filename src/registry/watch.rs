@@ -4,7 +4,7 @@
 //! Single watches instead of recursive ones keep version stores and dependencies out, and make it
 //! known in which folders nothing can be missed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 
@@ -106,6 +106,20 @@ impl Watch {
         }
         fresh.sort();
         fresh
+    }
+
+    /// Forgets the watches at and below paths where something happened: a folder that was removed and made
+    /// again, or renamed and replaced, is another folder under the same path, which nobody watches.
+    pub fn doubt(&mut self, paths: &BTreeSet<PathBuf>) {
+        let Some(watcher) = &mut self.watcher else { return };
+        self.watched.retain(|_, path| {
+            let doubted = path.ancestors().any(|above| paths.contains(above));
+            if doubted {
+                // Fails where the folder is gone, and its watch with it.
+                let _ = watcher.unwatch(path);
+            }
+            !doubted
+        });
     }
 
     /// Whether some root needs the poll.

@@ -214,6 +214,7 @@ impl Worker {
         let known = Known::new();
         let shared = Arc::clone(&self.shared);
         let scan = Scan { known: &known, stop: &shared.stop, threads: 1, parsed: &shared.parsed };
+        self.watch.doubt(&paths);
         changes::apply(&mut self.tree, &paths, &scan);
         self.watch_folders();
         self.unsaved = true;

@@ -1,0 +1,141 @@
+//! The last records of the log, in memory, for the workbench's log view.
+
+use std::collections::VecDeque;
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+pub use tracing::Level;
+
+/// How many records are kept.
+const KEPT: usize = 1000;
+
+/// One record of the log. Its text may hold text of bundles: draw it through `safe_text`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Counts up from 0 since the start; tells a reader what it has seen.
+    pub number: u64,
+    /// How grave.
+    pub level: Level,
+    /// When.
+    pub time: SystemTime,
+    /// Which part of the program.
+    pub target: String,
+    /// What.
+    pub message: String,
+}
+
+/// The last 1,000 records. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Ring(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    records: VecDeque<Record>,
+    written: u64,
+}
+
+impl Ring {
+    /// An empty ring.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is kept, oldest first.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        self.since(0)
+    }
+
+    /// What is kept from a number on, oldest first.
+    #[must_use]
+    pub fn since(&self, number: u64) -> Vec<Record> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.records.iter().filter(|record| record.number >= number).cloned().collect()
+    }
+
+    /// How many records were ever written: cheap to compare with before.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).written
+    }
+
+    /// Adds a record; the oldest makes way.
+    pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.records.len() == KEPT {
+            kept.records.pop_front();
+        }
+        let number = kept.written;
+        kept.written += 1;
+        kept.records.push_back(Record { number, level, time, target: target.to_owned(), message });
+    }
+
+    /// A layer that writes to this ring.
+    pub(super) fn layer<S: Subscriber>(&self) -> impl Layer<S> + use<S> {
+        ToRing(self.clone())
+    }
+}
+
+struct ToRing(Ring);
+
+impl<S: Subscriber> Layer<S> for ToRing {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        let metadata = event.metadata();
+        self.0.push(*metadata.level(), SystemTime::now(), metadata.target(), text.0);
+    }
+}
+
+/// The message, then the other fields as `key=value`.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a String does not fail.
+        let _ = if field.name() == "message" {
+            let rest = std::mem::take(&mut self.0);
+            write!(self.0, "{value:?}{rest}")
+        } else {
+            write!(self.0, " {}={value:?}", field.name())
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_ring_keeps_the_last_thousand_and_tells_what_is_new() {
+        let ring = Ring::new();
+        for n in 0..1010 {
+            ring.push(Level::INFO, SystemTime::UNIX_EPOCH, "t", n.to_string());
+        }
+        let all = ring.records();
+        assert_eq!((all.len(), all[0].message.as_str(), all[999].message.as_str()), (1000, "10", "1009"));
+        assert_eq!(ring.written(), 1010);
+        assert_eq!(ring.since(1008).len(), 2);
+        assert_eq!(ring.clone().written(), 1010, "clones share the records");
+    }
+
+    #[test]
+    fn what_the_program_logs_arrives_with_level_target_and_fields() {
+        let ring = Ring::new();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(ring.layer()), || {
+            tracing::warn!(target: "room", path = "a/b", "cannot read {}", 3);
+        });
+        let record = &ring.records()[0];
+        assert_eq!((record.level, record.target.as_str()), (Level::WARN, "room"));
+        assert_eq!(record.message, "cannot read 3 path=\"a/b\"");
+    }
+}
