@@ -123,15 +123,15 @@ fn without_file_events_the_poll_sees_it_and_without_watching_nothing_does() {
     world.skill("root/a", "Before");
     let still = Registry::open(world.settings(&["root"])).unwrap();
     still.wait_scanned_blocking();
-    let mut settings = world.settings(&["root", "missing"]);
-    settings.watch = true;
-    // SAFETY-free way to a root without events: a file system that tells nothing is polled; here the
-    // poll is shown by asking for a rescan, which is what it does.
-    let registry = Registry::open(settings).unwrap();
-    registry.wait_scanned_blocking();
+    let mut settings = world.settings(&["root"]);
+    (settings.watch, settings.events) = (true, false);
+    let polled = Registry::open(settings).unwrap();
+    polled.wait_scanned_blocking();
+    assert!(polled.snapshot().roots.iter().all(|root| !root.live));
     world.skill("root/a", "After");
-    registry.rescan();
-    until(&registry, "the rescan saw it", |now| description(now, "a") == "After");
+    world.skill("root/b", "New");
+    until(&polled, "the poll saw both", |now| description(now, "a") == "After" && ids(now) == ["a", "b"]);
+    assert_eq!(polled.parsed(), 3);
     assert_eq!(description(&still.snapshot(), "a"), "Before");
     assert!(still.snapshot().roots.iter().all(|root| !root.live));
     still.rescan();
@@ -197,9 +197,13 @@ proptest! {
         let world = World::new();
         fs::create_dir_all(world.path("one")).unwrap();
         fs::create_dir_all(world.path("two")).unwrap();
-        before.iter().for_each(|deed| happen(&world, deed));
+        for deed in &before {
+            happen(&world, deed);
+        }
         let registry = watched(world.settings(&["one", "two"]));
-        after.iter().for_each(|deed| happen(&world, deed));
+        for deed in &after {
+            happen(&world, deed);
+        }
         let anew = scan(world.settings(&["one", "two"]));
         let same = |now: &Catalogue| {
             now.entries == anew.entries && now.shadowed == anew.shadowed && now.refused == anew.refused

@@ -250,7 +250,7 @@ fn a_public_registry_of_contracts_loads_as_it_is() {
     let unpacked =
         std::process::Command::new("tar").arg("xJf").arg(archive).arg("-C").arg(world.path("")).status();
     assert!(unpacked.unwrap().success());
-    let found = world.scan(&["registry/skills"]);
+    let found = world.scan(&["registry/skills/official"]);
     assert_eq!(found.entries.len() + found.shadowed.len() + found.refused.len(), 26);
     assert!(found.refused.is_empty(), "{:?}", found.refused);
 }

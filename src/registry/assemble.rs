@@ -88,11 +88,11 @@ fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId
 }
 
 /// What a new snapshot changed.
-pub(super) fn difference(old: &Catalogue, new: Arc<Catalogue>) -> Change {
+pub(super) fn difference(old: &Catalogue, new: &Arc<Catalogue>) -> Change {
     let before: HashMap<&SkillId, &Arc<Skill>> =
         old.entries.iter().map(|e| (&e.skill.id, &e.skill)).collect();
     let after: HashSet<&SkillId> = new.entries.iter().map(|entry| &entry.skill.id).collect();
-    let mut change = Change { catalogue: Arc::clone(&new), ..Change::default() };
+    let mut change = Change { catalogue: Arc::clone(new), ..Change::default() };
     for entry in &new.entries {
         match before.get(&entry.skill.id) {
             None => change.added.push(entry.skill.id.clone()),

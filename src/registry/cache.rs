@@ -42,8 +42,8 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
         hash.update(root.path.as_os_str().as_encoded_bytes());
         hash.update([0]);
     }
-    let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    folder.join(format!("catalogue-{key}.bin"))
+    let key = hash.finalize().iter().take(8).fold(0_u64, |key, byte| key << 8 | u64::from(*byte));
+    folder.join(format!("catalogue-{key:016x}.bin"))
 }
 
 /// Reads a cache that this very build wrote.

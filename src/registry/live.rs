@@ -33,6 +33,8 @@ pub struct Settings {
     pub build: String,
     /// Whether changes on disk are followed.
     pub watch: bool,
+    /// Whether file events are used to follow them; without, all roots are polled.
+    pub events: bool,
     /// How often roots without file events are read again.
     pub poll: Duration,
 }
@@ -51,6 +53,7 @@ impl Settings {
             cache: true,
             build: format!("{} {stamp:?}", env!("CARGO_PKG_VERSION")),
             watch: config.watch,
+            events: true,
             poll: Duration::from_secs(5),
         }
     }
@@ -89,7 +92,8 @@ impl Registry {
             parsed: AtomicUsize::new(0),
         });
         let cache_file = cache::file(&settings.cache_dir, &settings.roots);
-        let watch = Watch::new(settings.watch.then(|| send.clone()));
+        let events = settings.watch && settings.events;
+        let watch = Watch::new(events.then(|| send.clone()));
         let worker = Worker {
             settings,
             shared: Arc::clone(&shared),

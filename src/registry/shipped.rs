@@ -23,8 +23,8 @@ pub fn root(cache: &Path) -> RootSpec {
         hash.update((content.len() as u64).to_le_bytes());
         hash.update(content);
     }
-    let name: String = hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    let path = cache.join("shipped").join(name);
+    let name = hash.finalize().iter().take(8).fold(0_u64, |name, byte| name << 8 | u64::from(*byte));
+    let path = cache.join("shipped").join(format!("{name:016x}"));
     RootSpec { path, label: "shipped".to_owned(), origin: RootOrigin::Shipped }
 }
 

@@ -119,7 +119,7 @@ impl Tree {
     /// Takes one piece of news in.
     pub fn take(&mut self, news: News) {
         match news {
-            News::Found => {}
+            News::Found | News::Seen(_, Seen::Bundle(..)) => {}
             News::Read(root, record) => {
                 self.records.insert((root, record.location.clone()), Arc::new(record));
             }
@@ -133,7 +133,6 @@ impl Tree {
                 let refusal = leaves_root(&path, &to, &self.grounds[root].spec);
                 self.refused_links.insert((root, path), Arc::new(refusal));
             }
-            News::Seen(_, Seen::Bundle(..)) => {}
         }
     }
 
@@ -159,7 +158,7 @@ impl Tree {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
                     walk::walk(start, real, fences, scan.threads, scan.stop, &|seen| {
-                        report(root, seen, scan, &send)
+                        report(root, seen, scan, &send);
                     });
                     // Dropped here, the channel closes.
                     drop(send);
@@ -190,9 +189,9 @@ impl Tree {
         forget(&mut self.links, root, path);
         forget(&mut self.refused_links, root, path);
         let gone = below(self.folders.range((root, path.to_owned())..), root, path);
-        gone.iter().for_each(|key| {
-            self.folders.remove(key);
-        });
+        for key in gone {
+            self.folders.remove(&key);
+        }
     }
 
     /// Reads the bundle in a folder again, whatever is known of it.
@@ -307,9 +306,9 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
 
 fn forget<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
     let gone = below(map.range((root, path.to_owned())..).map(|(key, _)| key), root, path);
-    gone.iter().for_each(|key| {
-        map.remove(key);
-    });
+    for key in gone {
+        map.remove(&key);
+    }
 }
 
 fn below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> Vec<Key> {

@@ -151,7 +151,7 @@ impl Worker {
         match cache::save(&file, &self.settings.build, &self.tree, SystemTime::now()) {
             Ok(()) => self.unsaved = false,
             Err(error) => {
-                tracing::warn!("the warm-start cache cannot be written to {}: {error}", file.display())
+                tracing::warn!("the warm-start cache cannot be written to {}: {error}", file.display());
             }
         }
     }
@@ -279,7 +279,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     }
     new.generation += 1;
     let new = Arc::new(new);
-    let change = difference(&old, Arc::clone(&new));
+    let change = difference(&old, &new);
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
     // Nobody may be listening.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));

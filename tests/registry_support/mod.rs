@@ -53,6 +53,7 @@ impl World {
             cache: false,
             build: "test".to_owned(),
             watch: false,
+            events: true,
             poll: Duration::from_millis(100),
         }
     }
