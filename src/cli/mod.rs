@@ -1,9 +1,110 @@
 //! The command line adapter: arguments in, text or JSON and an exit code out. No decisions.
 
+mod args;
+mod bar;
+mod completions;
+mod config;
+mod context;
+mod describe;
+mod discover;
+mod doctor;
+mod failure;
+mod finding;
+mod ledger;
+mod lint;
+mod list;
+mod man;
+mod output;
+mod schema;
+mod workbench;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use self::args::{Cli, Command};
+use self::context::Context;
+use self::failure::{Done, Failure};
+use self::output::Out;
+use crate::config::Env;
+use crate::gateway::{Code, Error};
 
 /// Parses the process's arguments and runs the command; without one, the workbench.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // Known before the arguments are understood, because misunderstood ones are answered in the same form.
+    let flag = |name: &str| args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == name);
+    let (json, no_color) = (flag("--json"), flag("--no-color"));
+    let look = output::stderr_look(no_color);
+    let width = output::stdout_look(no_color).width.min(100);
+    let command = Cli::command().term_width(width);
+    let parsed = command.try_get_matches_from(&args).and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error, json, no_color),
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| run(cli)));
+    let result = ran.unwrap_or_else(|_| {
+        Err(Error::new(Code::InternalError, "a mistake of this program (see above); please report it").into())
+    });
+    failure::end(result, json, look)
+}
+
+/// Help and version are answers; everything else is a usage error (exit code 2).
+fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if json && !asked {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned();
+        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
+    }
+    let text = error.render();
+    let look = if asked { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
+    let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
+    failure::print(&text, asked);
+    if asked { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+fn run(cli: Cli) -> Result<Done, Failure> {
+    let mut env = Env::of_process().map_err(|error| config::failure(&error))?;
+    let cwd = std::env::current_dir()
+        .map_err(|e| Failure::usage(format!("the working directory cannot be read: {e}")))?;
+    if let Some(file) = &cli.global.config {
+        env.vars.insert("SKILLS_CONFIG".to_owned(), cwd.join(file).to_string_lossy().into_owned());
+    }
+    let out = Out::stdout(&cli.global);
+    let mut cx = Context { out, global: cli.global, env, cwd };
+    let done = match cli.command {
+        None => workbench::open(&cx)?,
+        Some(command) => dispatch(&mut cx, command)?,
+    };
+    cx.out.flush()?;
+    Ok(done)
+}
+
+fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
+    // One thread drives a command; what is heavy runs on the blocking pool and on rayon's.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let done = match command {
+        Command::Discover(args) => runtime.block_on(discover::run(cx, &args)),
+        Command::List(args) => runtime.block_on(list::run(cx, &args)),
+        Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
+        Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
+        Command::Schema(args) => schema::run(cx, &args),
+        Command::Doctor => runtime.block_on(doctor::run(cx)),
+        Command::Completions(args) => completions::run(cx, &args),
+        Command::Man(args) => man::run(cx, &args),
+        Command::Config(args) => config::run(cx, args.action),
+    };
+    // What still runs behind (a vocabulary nobody waits for) must not hold the exit.
+    runtime.shutdown_background();
+    done
 }

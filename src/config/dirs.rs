@@ -55,6 +55,8 @@ pub struct Dirs {
     pub cache: PathBuf,
     /// Logs, histories.
     pub state: PathBuf,
+    /// The person's settings file, where it is not the usual one.
+    settings: Option<PathBuf>,
 }
 
 impl Dirs {
@@ -71,13 +73,14 @@ impl Dirs {
             data: base("XDG_DATA_HOME", ".local/share"),
             cache: base("XDG_CACHE_HOME", ".cache"),
             state: base("XDG_STATE_HOME", ".local/state"),
+            settings: env.get("SKILLS_CONFIG").map(PathBuf::from),
         }
     }
 
-    /// The person's settings file.
+    /// The person's settings file: `SKILLS_CONFIG`, else `config.yaml` among the settings.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
-        self.config.join("config.yaml")
+        self.settings.clone().unwrap_or_else(|| self.config.join("config.yaml"))
     }
 
     /// The log that is written to; the one before it ends in `.old`.
@@ -140,6 +143,8 @@ mod tests {
         env.vars.insert("XDG_DATA_HOME".to_owned(), String::new());
         let dirs = Dirs::new(&env);
         assert_eq!(dirs.config_file(), Path::new("/home/ann/.config/skill-workbench/config.yaml"));
+        env.vars.insert("SKILLS_CONFIG".to_owned(), "/srv/mine.yaml".to_owned());
+        assert_eq!(Dirs::new(&env).config_file(), Path::new("/srv/mine.yaml"));
         assert_eq!(dirs.cache, Path::new("/var/c/skill-workbench"));
         assert_eq!(dirs.state, Path::new("/home/ann/.local/state/skill-workbench"));
         assert_eq!(dirs.data, Path::new("/home/ann/.local/share/skill-workbench"));

@@ -12,7 +12,8 @@ use crate::skill::client;
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
-pub const VARIABLES: [(&str, &str); 9] = [
+pub const VARIABLES: [(&str, &str); 10] = [
+    ("SKILLS_CONFIG", "a settings file to read instead of the usual config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; before those of the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
     ("SKILLS_THEME", "the name of a theme"),

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::{Diagnostics, IndexProgress};
+use crate::config::Config;
+use crate::discovery::{LinkReport, LinkState};
 use crate::registry::{Root, RootOrigin, RootState};
 
 /// How a subject stands.
@@ -51,8 +53,37 @@ impl Check {
     }
 }
 
-/// The roots, one line each; missing user folders of clients that are not in use are gathered.
-pub fn roots(roots: &[Root], skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
+/// The settings files that are in force.
+pub fn settings(config: &Config) -> Vec<Check> {
+    if config.files.is_empty() {
+        let usual = config.dirs.config_file();
+        return vec![Check::good(
+            "settings",
+            format!("none ({} is not there): all as built in", usual.display()),
+        )];
+    }
+    let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
+    vec![Check::good("settings", files.join(", "))]
+}
+
+/// What each link did when it was asked once.
+pub fn links(reports: &[LinkReport]) -> Vec<Check> {
+    let check = |report: &LinkReport| {
+        let subject = format!("link {}", report.link);
+        match &report.state {
+            LinkState::Ran => Check::good(subject, "works"),
+            LinkState::Idle => Check::good(subject, "works, when there is something for it to do"),
+            LinkState::Off => Check::note(subject, "switched off", "the settings say so under `links`"),
+            LinkState::Failed(why) => {
+                Check::problem(subject, why.clone(), "the other links answer meanwhile; please report it")
+            }
+        }
+    };
+    reports.iter().map(check).collect()
+}
+
+/// The roots, one line each; missing folders of clients that are not in use are gathered.
+pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut missing = 0;
     for (i, root) in roots.iter().enumerate() {
@@ -61,9 +92,9 @@ pub fn roots(roots: &[Root], skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
         match &root.state {
             RootState::Present => {
                 let n = skills_in(i);
-                let how = if root.live { "followed by file events" } else { "not followed by file events" };
                 let plural = if n == 1 { "" } else { "s" };
-                checks.push(Check::good(subject, format!("{n} skill{plural}, {how}")));
+                let how = if watch { "" } else { ", not followed (--no-watch)" };
+                checks.push(Check::good(subject, format!("{n} skill{plural}{how}")));
             }
             RootState::Missing if asked_for => checks.push(Check::problem(
                 subject,
@@ -132,17 +163,18 @@ mod tests {
                 root("~/.codex/skills", user, RootState::Missing),
                 root("/skills", RootOrigin::Config, RootState::Present),
             ],
+            true,
             |_| 3,
         );
         let health: Vec<Health> = checks.iter().map(|check| check.health).collect();
         assert_eq!(health, [Health::Problem, Health::Good, Health::Good]);
-        assert_eq!(checks[1].found, "3 skills, followed by file events");
+        assert_eq!(checks[1].found, "3 skills");
     }
 
     #[test]
     fn an_unreadable_root_says_what_to_do() {
         let state = RootState::Unreadable("permission denied".into());
-        let checks = roots(&[root("/skills", RootOrigin::Argument, state)], |_| 0);
+        let checks = roots(&[root("/skills", RootOrigin::Argument, state)], true, |_| 0);
         assert!(checks[0].found.contains("permission denied") && checks[0].advice.is_some());
     }
 }

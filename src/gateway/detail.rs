@@ -4,36 +4,44 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
 use crate::registry::Catalogue;
-use crate::skill::{self, Finding, PathRefusal, Severity, Skill};
+use crate::skill::{self, PathRefusal, Skill, lint};
 
 /// How much of a text file is read.
 const TEXT_LIMIT: u64 = 1 << 20;
 /// How much of something else is read.
 const BINARY_LIMIT: usize = 512;
 
+/// The file of a skill, as text.
+///
+/// # Errors
+/// `not_found` when it has gone meanwhile, `invalid_configuration` when it cannot be read.
+pub fn source(skill: &Skill) -> Result<String, Error> {
+    let bytes = fs::read(&skill.location).map_err(|e| gone(skill, &e))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// A skill of the catalogue with everything that its folder holds.
 ///
 /// # Errors
 /// `not_found` when its file has gone meanwhile, `invalid_configuration` when it cannot be read.
-pub fn describe(catalogue: &Catalogue, skill: &std::sync::Arc<Skill>) -> Result<SkillDetail, Error> {
-    let bytes = fs::read(&skill.location).map_err(|e| gone(skill, &e))?;
-    let source = String::from_utf8_lossy(&bytes).into_owned();
+pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail, Error> {
+    let source = source(skill)?;
     let loser = catalogue.shadowed_by_id(skill.id.as_str());
     let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
     let mut summary =
         summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
-    let mut findings = skill.findings.clone();
-    findings.extend(shadowing(catalogue, skill));
-    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.span));
+    let mut findings = lint::bundle(skill, &source);
+    findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = findings.len();
     let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
     Ok(SkillDetail {
         summary,
-        skill: std::sync::Arc::clone(skill),
+        skill: Arc::clone(skill),
         body: skill::body(&source).to_owned(),
         source,
         findings,
@@ -42,43 +50,6 @@ pub fn describe(catalogue: &Catalogue, skill: &std::sync::Arc<Skill>) -> Result<
             .map(|file| FileEntry { path: file.path, bytes: file.bytes, executable: file.executable })
             .collect(),
     })
-}
-
-/// What the other skills mean for this one: that it is shadowed, or whom it shadows.
-pub fn shadowing(catalogue: &Catalogue, skill: &Skill) -> Vec<Finding> {
-    let file = skill.location.file_name().map_or_else(|| "SKILL.md".into(), Into::into);
-    let finding = |severity, message, help: &str| Finding {
-        code: "shadowed-name".into(),
-        severity,
-        field: None,
-        file: std::path::PathBuf::clone(&file),
-        span: None,
-        message,
-        help: help.into(),
-        fixable: false,
-    };
-    let same = |identical| if identical { "byte for byte the same" } else { "and they differ" };
-    if let Some(loser) = catalogue.shadowed_by_id(skill.id.as_str()) {
-        let message = format!(
-            "another skill has the id {}: {}, {}",
-            loser.lost,
-            loser.winner.display(),
-            same(loser.identical)
-        );
-        let severity = if loser.identical { Severity::Info } else { Severity::Warning };
-        return vec![finding(
-            severity,
-            message,
-            "rename one of the folders, or remove the copy that is not wanted",
-        )];
-    }
-    let losers = catalogue.shadowed.iter().filter(|loser| loser.winner == skill.location);
-    losers
-        .map(|loser| {
-            let message = format!("it shadows {}, {}", loser.skill.location.display(), same(loser.identical));
-            finding(Severity::Info, message, "nothing, if that is meant; else rename one of the folders")
-        })
-        .collect()
 }
 
 /// A file inside a skill's bundle, by its path there.

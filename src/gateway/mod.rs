@@ -2,8 +2,10 @@
 
 mod checkup;
 mod client;
+mod client_view;
 mod detail;
 mod error;
+mod lint;
 mod listing;
 mod local;
 mod names;
@@ -15,6 +17,8 @@ mod types;
 pub use checkup::{Check, Health};
 pub use client::{Client, SharedClient};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
+pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
+pub use local::{Local, Needs, lint};
 pub use schema::{schema, schema_drift};
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, Diagnostics, Event, FileContent, FileEntry,

@@ -1,5 +1,302 @@
-//! The core in this process.
+//! The core in this process: registry, router, caches, counts.
 
 mod cache_file;
+mod indexer;
 mod levels;
+mod once;
 mod operations;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use self::cache_file::CacheFile;
+use self::indexer::{Indexer, Shared};
+use self::levels::Levels;
+use self::operations::Operations;
+use super::{
+    Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, LevelTokens,
+    ListFilter, SkillDetail, SkillList, checkup, client_view, detail, listing, names,
+};
+use crate::config::{Config, RankPolicy};
+use crate::discovery::{Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
+use crate::registry::{Catalogue, Registry, Settings};
+use crate::skill::{self, Skill, SkillId, client};
+
+pub use self::once::{Needs, lint};
+
+/// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
+/// it over to another one and back.
+const INLINE: usize = 500;
+
+/// The core in this process.
+pub struct Local {
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+    levels: Arc<Levels>,
+    operations: Operations,
+    link_failures: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Local {
+    /// Opens the registry and follows it: returns at once, the scan and the index go on behind.
+    ///
+    /// # Errors
+    /// `internal_error` when the system gives no thread or a data file of this program is damaged.
+    pub fn open(config: Config) -> Result<Self, Error> {
+        let local = Self::new(config)?;
+        let indexer = Indexer::new(Arc::clone(&local.shared), local.config.dirs.home.clone());
+        let news = local.registry.events();
+        // Weak: the thread must not keep the registry alive whose end it waits for.
+        let registry = Arc::downgrade(&local.registry);
+        let latest = move || registry.upgrade().map(|registry| registry.snapshot());
+        let follow = move || indexer.follow(news, latest);
+        std::thread::Builder::new()
+            .name("indexer".to_owned())
+            .spawn(follow)
+            .map_err(|e| Error::new(Code::InternalError, format!("no thread for the index: {e}")))?;
+        Ok(local)
+    }
+
+    fn new(config: Config) -> Result<Self, Error> {
+        let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
+        let weights = Weights::shipped().map_err(|e| internal("the ranker's weights", e.to_string()))?;
+        let router = Router::new(weights)
+            .without_links(config.links.off())
+            .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))?;
+        let settings = Settings::new(&config);
+        let tokens =
+            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", 1));
+        let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+        Ok(Self {
+            registry: Arc::new(registry),
+            shared: Arc::new(Shared::new(router)),
+            levels: Arc::new(Levels::new(tokens)),
+            operations: Operations::default(),
+            link_failures: Mutex::default(),
+            config: Arc::new(config),
+        })
+    }
+
+    /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
+    #[must_use]
+    pub fn usual_request(&self) -> Request {
+        let policy = match self.config.policy {
+            RankPolicy::Blended => Policy::Blended,
+            RankPolicy::Strict => Policy::Strict,
+        };
+        let usual = Request::default();
+        Request {
+            policy,
+            limit: self.config.limit.unwrap_or(usual.limit),
+            with_body: self.config.with_body,
+            ..usual
+        }
+    }
+
+    /// The skill that a person names: id, unambiguous name, or location.
+    ///
+    /// # Errors
+    /// `not_found` with near names, `invalid_request` for an ambiguous name.
+    pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+        let catalogue = self.registry.snapshot();
+        let place = self.config.cwd.join(wanted);
+        let tidy = crate::config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
+        names::resolve(&catalogue, wanted, Some(&tidy))
+    }
+
+    /// What `doctor` says about the core.
+    ///
+    /// # Errors
+    /// None today; as every operation.
+    pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
+        let catalogue = self.registry.snapshot();
+        let mut checks = checkup::settings(&self.config);
+        let bundles = |root: usize| {
+            let winners = catalogue.entries.iter().filter(|entry| entry.root == root).count();
+            winners + catalogue.shadowed.iter().filter(|loser| loser.root == root).count()
+        };
+        checks.extend(checkup::roots(&catalogue.roots, self.config.watch, bundles));
+        // One request that every link has to answer shows which of them work here.
+        let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
+        if let Ok(answer) = self.discover(probe).await {
+            checks.extend(checkup::links(&answer.links));
+        }
+        checks.extend(checkup::core(&self.diagnostics().await?));
+        Ok(checks)
+    }
+
+    fn count_failures(&self, answer: &Answer) {
+        for link in &answer.links {
+            if let LinkState::Failed(why) = &link.state {
+                tracing::warn!(link = link.link, why, "a link was left out of a request");
+                let mut failures = self.link_failures.lock().unwrap_or_else(PoisonError::into_inner);
+                *failures.entry(link.link.clone()).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// Runs what reads disks or takes long away from the tasks that must not wait.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|e| Err(Error::new(Code::InternalError, format!("the operation broke off: {e}"))))
+}
+
+fn rank(shared: &Shared, request: &Request) -> Result<Answer, Error> {
+    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    router.discover(request).map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+}
+
+#[async_trait]
+impl Client for Local {
+    fn connection(&self) -> Connection {
+        Connection::Local
+    }
+
+    fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        Ok(self.registry.snapshot())
+    }
+
+    async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let answer = if small {
+            rank(&self.shared, &request)
+        } else {
+            let shared = Arc::clone(&self.shared);
+            apart(move || rank(&shared, &request)).await
+        };
+        if let Ok(answer) = &answer {
+            self.count_failures(answer);
+        }
+        self.operations.counted("discover", began, answer)
+    }
+
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
+        let began = Instant::now();
+        let list = listing::list(&self.registry.snapshot(), &filter);
+        self.operations.counted("list", began, Ok(list))
+    }
+
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
+        let began = Instant::now();
+        let detail = match self.resolve(skill) {
+            Ok(skill) => {
+                let catalogue = self.registry.snapshot();
+                apart(move || detail::describe(&catalogue, &skill)).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("describe", began, detail)
+    }
+
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
+        let began = Instant::now();
+        let file = match self.resolve(skill) {
+            Ok(skill) => {
+                let path = path.to_owned();
+                apart(move || detail::read_file(&skill, &path)).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("read_file", began, file)
+    }
+
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
+        let began = Instant::now();
+        let catalogue = self.registry.snapshot();
+        let found: Vec<Arc<Skill>> =
+            skills.iter().filter_map(|id| catalogue.by_id(id.as_str()).map(Arc::clone)).collect();
+        let levels = Arc::clone(&self.levels);
+        let counted = apart(move || {
+            let counted = found.iter().map(|skill| levels.of(skill)).collect();
+            levels.save(Instant::now());
+            Ok(counted)
+        })
+        .await;
+        self.operations.counted("levels", began, counted)
+    }
+
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
+        let began = Instant::now();
+        let lines = match self.resolve(skill) {
+            Ok(skill) => {
+                let (shared, intent) = (Arc::clone(&self.shared), intent.to_owned());
+                apart(move || {
+                    let source = detail::source(&skill)?;
+                    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                    Ok(router.body_lines(skill::body(&source), skill.body_line, &intent, limit))
+                })
+                .await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("body_lines", began, lines)
+    }
+
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
+        let began = Instant::now();
+        let view = client::profile(client).map_or_else(
+            || {
+                let ids = client::profiles().iter().map(|profile| profile.id.as_str());
+                let near = names::near(client, ids.clone());
+                let known: Vec<&str> = ids.collect();
+                let message = format!("no client profile is called {client}; there are {}", known.join(", "));
+                Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+            },
+            |profile| Ok(client_view::view(profile, &self.registry.snapshot(), &self.config)),
+        );
+        self.operations.counted("client_view", began, view)
+    }
+
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(client::profiles().iter().map(|profile| (profile.id.clone(), profile.name.clone())).collect())
+    }
+
+    async fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        let catalogue = self.registry.snapshot();
+        let failures = self.link_failures.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(Diagnostics {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            roots: catalogue.roots.clone(),
+            skills: catalogue.entries.len(),
+            shadowed: catalogue.shadowed.len(),
+            refused: catalogue.refused.len(),
+            scan: self.registry.progress(),
+            index: *self.shared.progress.borrow(),
+            operations: self.operations.snapshot(),
+            link_failures: failures,
+            cache: self.registry.cache(),
+            resident_bytes: resident_bytes(),
+        })
+    }
+
+    async fn rescan(&self) -> Result<(), Error> {
+        self.registry.rescan();
+        Ok(())
+    }
+}
+
+/// Resident memory of this process (`/proc/self/status`, proc_pid_status(5)); none on other systems.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers
+/// with what there is.
+const SCAN_PATIENCE: Duration = Duration::from_secs(120);

@@ -1,0 +1,104 @@
+//! A score as a row of cells: five signals stacked on a fixed scale, with a mark where "fits" starts.
+
+use super::output::{Ink, Look};
+use crate::discovery::SignalSums;
+
+/// The scale's end; it grows only when the best score is higher, so that bars of two requests compare.
+pub const SCALE: f64 = 3.5;
+
+const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
+const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
+
+/// Cells per signal: shares of the score by largest remainder, negative signals take none.
+fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize; 5] {
+    let positive: f64 = signals.iter().filter(|v| **v > 0.0).sum();
+    let total = ((score / scale).clamp(0.0, 1.0) * width as f64).round() as usize;
+    let mut cells = [0; 5];
+    if positive <= 0.0 || total == 0 {
+        return cells;
+    }
+    let exact = signals.map(|v| v.max(0.0) / positive * total as f64);
+    for (cell, share) in cells.iter_mut().zip(exact) {
+        *cell = share.floor() as usize;
+    }
+    let mut order = [0, 1, 2, 3, 4];
+    order.sort_by(|&a: &usize, &b| exact[b].fract().total_cmp(&exact[a].fract()).then(a.cmp(&b)));
+    let missing = total - cells.iter().sum::<usize>();
+    for &signal in order.iter().take(missing) {
+        cells[signal] += 1;
+    }
+    cells
+}
+
+/// The bar in `width` cells: colours where there are any, else shades, else letters.
+pub fn stacked(
+    signals: &SignalSums,
+    score: f64,
+    scale: f64,
+    fits_from: Option<f64>,
+    width: usize,
+    look: Look,
+) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for (signal, cells) in shares(signals, score, scale, width).into_iter().enumerate() {
+        let sign = match (look.unicode, look.colour) {
+            (false, _) => LETTERS[signal],
+            (true, false) => SHADES[signal],
+            (true, true) => "▆",
+        };
+        out += &Ink::SIGNALS[signal].paint(&sign.repeat(cells), look.colour);
+        used += cells;
+    }
+    let tick =
+        fits_from.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
+    for cell in used..width {
+        if Some(cell) == tick {
+            out += &Ink::Muted.paint(if look.unicode { "┊" } else { ":" }, look.colour);
+        } else {
+            out.push(' ');
+        }
+    }
+    out
+}
+
+/// What the signs of the bars mean, in one line.
+pub fn legend(look: Look) -> String {
+    let names = ["name", "description", "body", "semantic", "rule"];
+    let sign = |i: usize| match (look.unicode, look.colour) {
+        (false, _) => LETTERS[i],
+        (true, false) => SHADES[i],
+        (true, true) => "▆",
+    };
+    let parts: Vec<String> =
+        (0..5).map(|i| format!("{} {}", Ink::SIGNALS[i].paint(sign(i), look.colour), names[i])).collect();
+    let tick = if look.unicode { "┊" } else { ":" };
+    format!("{}  {tick} fits from here", parts.join("  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Look = Look { colour: false, unicode: true, width: 80, terminal: false };
+
+    #[test]
+    fn cells_are_the_scores_share_of_the_scale() {
+        assert_eq!(
+            stacked(&[0.5, 0.5, 0.25, 0.25, 0.25], 1.75, 3.5, Some(2.8), 20, PLAIN),
+            "███▓▓▓▒▒░·      ┊   "
+        );
+    }
+
+    #[test]
+    fn negative_signals_take_no_cell_and_low_scores_stay_left_of_the_mark() {
+        let look = Look { unicode: false, ..PLAIN };
+        assert_eq!(stacked(&[-1.0, 0.35, 0.0, 0.0, 0.0], 0.35, 3.5, Some(1.4), 10, look), "d   :     ");
+    }
+
+    #[test]
+    fn colour_replaces_the_shades() {
+        let look = Look { colour: true, ..PLAIN };
+        assert_eq!(stacked(&[3.5, 0.0, 0.0, 0.0, 0.0], 3.5, 3.5, None, 2, look), "\u{1b}[34m▆▆\u{1b}[0m");
+    }
+}

@@ -1,0 +1,128 @@
+//! `skills config`: where the settings are, whether they hold, and the editor on them.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+use serde::Serialize;
+
+use super::args::ConfigAction;
+use super::failure::{Done, Failure};
+use super::output::Ink;
+use super::{Context, workbench};
+use crate::config::{self, Config, ConfigError};
+use crate::gateway::{Code, Error};
+
+/// `skills config path --json`.
+#[derive(Serialize)]
+struct Paths<'a> {
+    /// The person's own file.
+    user: &'a Path,
+    /// The files that are there, in order of application.
+    files: &'a [std::path::PathBuf],
+    data: &'a Path,
+    cache: &'a Path,
+    state: &'a Path,
+}
+
+/// `skills config check --json`.
+#[derive(Serialize)]
+struct Checked {
+    mistakes: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Done, Failure> {
+    match action {
+        ConfigAction::Path => path(cx),
+        ConfigAction::Check => check(cx),
+        ConfigAction::Edit => edit(cx),
+    }
+}
+
+fn path(cx: &mut Context) -> Result<Done, Failure> {
+    // The places are known even when a file has a mistake.
+    let usual = Config::defaults(&cx.cwd, &cx.env);
+    let files = cx.config().map_or_else(|_| Vec::new(), |config| config.files);
+    let user = usual.dirs.config_file();
+    if cx.out.json {
+        let dirs = &usual.dirs;
+        let paths =
+            Paths { user: &user, files: &files, data: &dirs.data, cache: &dirs.cache, state: &dirs.state };
+        cx.out.value(&paths)?;
+        return Ok(Done::Fine);
+    }
+    cx.out.line(user.display().to_string())?;
+    for file in files.iter().filter(|file| **file != user) {
+        cx.out.line(file.display().to_string())?;
+    }
+    Ok(Done::Fine)
+}
+
+fn mistakes(cx: &Context) -> Vec<String> {
+    let mut found: Vec<String> = config::check(&cx.cwd, &cx.env).iter().map(ToString::to_string).collect();
+    if found.is_empty()
+        && let Ok(config) = cx.config()
+    {
+        found = workbench::mistakes(&config);
+    }
+    found
+}
+
+fn check(cx: &mut Context) -> Result<Done, Failure> {
+    let mistakes = mistakes(cx);
+    let clean = mistakes.is_empty();
+    if cx.out.json {
+        cx.out.value(&Checked { mistakes })?;
+    } else if clean {
+        let files = cx.config()?.files;
+        if files.is_empty() {
+            cx.out.line(
+                "no settings file is there: everything is as built in (skills config edit writes one)",
+            )?;
+        }
+        for file in files {
+            cx.out.line(format!("{} holds", file.display()))?;
+        }
+    } else {
+        for mistake in mistakes {
+            let word = cx.out.ink(Ink::Bad, "error:");
+            cx.out.line(format!("{word} {mistake}"))?;
+        }
+    }
+    Ok(if clean { Done::Fine } else { Done::Findings })
+}
+
+fn edit(cx: &mut Context) -> Result<Done, Failure> {
+    let usual = Config::defaults(&cx.cwd, &cx.env);
+    let file = usual.dirs.config_file();
+    if !file.exists() {
+        let folder = file.parent().unwrap_or(&usual.dirs.config);
+        fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
+        fs::write(&file, config::TEMPLATE).map_err(|e| Failure::file(&file, &e))?;
+    }
+    let editor = cx.config().ok().and_then(|config| config.editor).or(usual.editor);
+    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    // Through a shell, because $EDITOR may hold arguments and quotes; the file is an argument, never text of the script.
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("exec {editor} \"$@\""))
+        .arg("sh")
+        .arg(&file)
+        .current_dir(env::current_dir().unwrap_or_else(|_| cx.cwd.clone()))
+        .status()
+        .map_err(|e| {
+            Error::new(Code::InvalidRequest, format!("cannot start {editor}: {e}; set VISUAL or EDITOR"))
+        })?;
+    if !status.success() {
+        return Err(Failure::usage(format!(
+            "{editor} ended with {status}; set VISUAL or EDITOR to an editor that is here"
+        )));
+    }
+    check(cx)
+}
+
+/// A mistake in the settings as the one error of all adapters.
+pub fn failure(error: &ConfigError) -> Failure {
+    Failure::usage(format!("{error} (skills config check)"))
+}

@@ -1,0 +1,50 @@
+//! What every command has: where to write, the global options, the environment, and the way to the core.
+
+use std::path::PathBuf;
+
+use super::args::Global;
+use super::failure::Failure;
+use super::output::Out;
+use crate::config::{Arguments, Config, Env, GlyphSet};
+use crate::gateway::{Local, Needs};
+
+/// What every command has.
+pub struct Context {
+    /// Standard output.
+    pub out: Out,
+    /// The global options.
+    pub global: Global,
+    /// Home and environment variables.
+    pub env: Env,
+    /// Where the command was called.
+    pub cwd: PathBuf,
+}
+
+impl Context {
+    /// The settings in force.
+    pub fn config(&self) -> Result<Config, Failure> {
+        let global = &self.global;
+        if let Some(file) = global.config.as_ref().filter(|file| !file.exists()) {
+            let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(Failure::file(file, &missing));
+        }
+        let arguments = Arguments {
+            roots: global.roots.clone(),
+            demo: global.demo,
+            watch: global.no_watch.then_some(false),
+            ..Arguments::default()
+        };
+        Config::load(&self.cwd, &self.env, &arguments).map_err(|error| super::config::failure(&error))
+    }
+
+    /// The core, with what this command needs of it ready.
+    pub async fn open(&mut self, needs: Needs) -> Result<Local, Failure> {
+        let config = self.config()?;
+        match config.glyphs {
+            GlyphSet::Auto => {}
+            GlyphSet::Unicode => self.out.look.unicode = true,
+            GlyphSet::Ascii => self.out.look.unicode = false,
+        }
+        Ok(Local::open_once(config, needs).await?)
+    }
+}

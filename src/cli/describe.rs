@@ -1,0 +1,134 @@
+//! `skills describe`: one skill whole.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Context;
+use super::args::DescribeArgs;
+use super::failure::{Done, Failure};
+use super::finding;
+use super::output::{Ink, Look, cells, counted, fit, grouped, size, wrap};
+use crate::gateway::{Client as _, LevelTokens, Needs, SkillDetail};
+use crate::skill::safe_text;
+
+/// `skills describe --json`.
+#[derive(Serialize)]
+struct Described<'a> {
+    #[serde(flatten)]
+    detail: &'a SkillDetail,
+    levels: Option<&'a LevelTokens>,
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let detail = client.describe(&args.skill).await?;
+    if args.source {
+        source(cx, &detail.source)?;
+        return Ok(Done::Fine);
+    }
+    let levels = client.levels(vec![detail.summary.skill_id.clone()]).await?;
+    if cx.out.json {
+        cx.out.value(&Described { detail: &detail, levels: levels.first() })?;
+    } else {
+        let text = render(&detail, levels.first(), cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// The file as it is into a pipe; made safe where a person's terminal would act on it.
+fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
+    if cx.out.json {
+        cx.out.value(&text)?;
+    } else if cx.out.look.terminal {
+        cx.out.raw(safe_text::block(text).as_bytes())?;
+    } else {
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The skill as text.
+pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) -> String {
+    let mut out = String::new();
+    let summary = &detail.summary;
+    let width = look.width.min(100);
+    let _ = writeln!(out, "{}", Ink::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.colour));
+    for line in wrap(&safe_text::line(&summary.description), width - 2) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
+    for (key, value) in facts(detail, levels) {
+        if value.is_empty() {
+            continue;
+        }
+        let key = Ink::Muted.paint(&fit(key, 14, look.unicode), look.colour);
+        for (i, line) in wrap(&safe_text::line(&value), width - 16).iter().enumerate() {
+            let key = if i == 0 { key.clone() } else { " ".repeat(14) };
+            let _ = writeln!(out, "  {key}{line}");
+        }
+    }
+    if !detail.findings.is_empty() {
+        let title = counted(detail.findings.len(), "finding", "findings");
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&title, look.colour));
+        for one in &detail.findings {
+            out += &finding::render(one, look);
+        }
+    }
+    if !detail.files.is_empty() {
+        let title = counted(detail.files.len(), "file", "files");
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&title, look.colour));
+        let names = detail.files.iter().map(|file| safe_text::line(&file.path).into_owned());
+        let longest = names.clone().map(|name| cells(&name)).max().unwrap_or(0).min(width - 24);
+        for (name, file) in names.zip(&detail.files) {
+            let run = if file.executable { "  executable" } else { "" };
+            let _ = writeln!(out, "  {}  {:>8}{run}", fit(&name, longest, look.unicode), size(file.bytes));
+        }
+    }
+    out
+}
+
+fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>) -> Vec<(&'static str, String)> {
+    let summary = &detail.summary;
+    let said = |field: &str, value: String| {
+        if summary.inferred.iter().any(|name| name == field) { format!("{value} (inferred)") } else { value }
+    };
+    let targets: Vec<String> = summary.attach_targets.iter().map(ToString::to_string).collect();
+    let properties = &detail.skill.properties;
+    let tokens = levels.map_or_else(String::new, |levels| {
+        let files = counted(levels.l3_files as usize, "file", "files");
+        format!(
+            "L1 {}, L2 {}, L3 {} in {files} of {} (approximate)",
+            grouped(levels.l1.into()),
+            grouped(levels.l2.into()),
+            grouped(levels.l3.into()),
+            size(levels.l3_bytes)
+        )
+    });
+    vec![
+        (
+            "name",
+            if summary.name == summary.skill_id.as_str() { String::new() } else { summary.name.clone() },
+        ),
+        ("location", summary.location.display().to_string()),
+        ("root", summary.root.clone()),
+        ("shadowed by", summary.shadowed_by.as_ref().map_or_else(String::new, |by| by.display().to_string())),
+        ("role", said("role", summary.role.to_string())),
+        ("invocation", said("invocation", summary.invocation.to_string())),
+        ("attach to", targets.join(", ")),
+        ("effect", said("effect_mode", summary.effect_mode.to_string())),
+        ("status", said("status", summary.status.as_str().to_owned())),
+        ("kind", said("kind", summary.kind.to_string())),
+        ("domain", summary.domain.clone().map_or_else(String::new, |domain| said("domain", domain))),
+        ("tags", summary.tags.join(", ")),
+        ("requires", detail.skill.requires.join(", ")),
+        ("license", properties.license.clone().unwrap_or_default()),
+        ("compatibility", properties.compatibility.clone().unwrap_or_default()),
+        ("allowed tools", properties.allowed_tools.join(", ")),
+        ("body", counted(detail.skill.body_lines as usize, "line", "lines")),
+        ("tokens", tokens),
+        ("sha256", summary.digest.to_string()),
+    ]
+}

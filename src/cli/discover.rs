@@ -1,0 +1,237 @@
+//! `skills discover`: which skill fits a request, and why.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use super::args::DiscoverArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut, fit, took, wrap};
+use super::{Context, bar, ledger};
+use crate::discovery::{Answer, Correction, Fit, Group, Hit, Lead, LinkState, Request};
+use crate::gateway::{Client as _, Code, Error, Local, Needs};
+use crate::skill::safe_text;
+
+/// Said by every screen that ranks.
+pub const WHOSE_RANKING: &str =
+    "This is this router's ranking; the model behind a client may choose otherwise.";
+
+/// How many of those that are left out are named.
+const LEFT_OUT: usize = 5;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure> {
+    let intent = intent(&args.intent)?;
+    let client = cx.open(Needs::Index).await?;
+    let usual = client.usual_request();
+    let request = Request {
+        intent,
+        domain: args.domain.clone(),
+        role_filter: args.role,
+        limit: args.limit.unwrap_or(usual.limit),
+        policy: args.policy.unwrap_or(usual.policy),
+        with_body: usual.with_body && !args.no_body,
+        typing: false,
+        include_deprecated: args.include_deprecated,
+    };
+    let answer = client.discover(request.clone()).await?;
+    if cx.out.json {
+        cx.out.value(&answer)?;
+    } else {
+        let mut text = render(&answer, &request, cx.out.look);
+        if let Some(wanted) = &args.skill {
+            text += &explained(&client, wanted, &answer, &request, cx.out.look).await?;
+        } else if args.explain {
+            for (place, hit) in answer.results.iter().take(args.top).enumerate() {
+                text += &ledger::render(place + 1, hit, cx.out.look);
+            }
+        }
+        let _ = writeln!(text, "\n{}", cx.out.ink(Ink::Muted, WHOSE_RANKING));
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if answer.fit == Fit::None { Done::Findings } else { Done::Fine })
+}
+
+/// The words of the command line, or standard input for a single `-`.
+fn intent(words: &[String]) -> Result<String, Failure> {
+    if words != ["-"] {
+        return Ok(words.join(" "));
+    }
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|e| Failure::usage(format!("cannot read the intent from standard input: {e}")))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The ledger of one named skill, asked for anew without a limit when it is not among the results.
+async fn explained(
+    client: &Local,
+    wanted: &str,
+    answer: &Answer,
+    request: &Request,
+    look: Look,
+) -> Result<String, Failure> {
+    let id = client.resolve(wanted)?.id.clone();
+    if let Some(place) = answer.results.iter().position(|hit| hit.skill_id == id) {
+        return Ok(ledger::render(place + 1, &answer.results[place], look));
+    }
+    let all = client.discover(Request { limit: usize::MAX, ..request.clone() }).await?;
+    match all.results.iter().position(|hit| hit.skill_id == id) {
+        Some(place) => Ok(ledger::render(place + 1, &all.results[place], look)),
+        None => {
+            let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
+                || "it does not match the request at all".to_owned(),
+                |left| format!("it is left out: {}", left.why),
+            );
+            Err(Error::new(
+                Code::NotFound,
+                format!("{} has no score for this request: {why}", safe_text::line(id.as_str())),
+            )
+            .into())
+        }
+    }
+}
+
+/// The answer as text.
+pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
+    let mut out = String::new();
+    let dot = if look.unicode { "·" } else { "-" };
+    let _ = writeln!(
+        out,
+        "{} {dot} {} {dot} {}",
+        fit_line(answer, look),
+        counted(answer.skills, "skill", "skills"),
+        took(answer.took_us, look.unicode)
+    );
+    for line in readings(answer, &request.intent).iter().chain(&troubles(answer)) {
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&cut(line, look.width, look.unicode), look.colour));
+    }
+    let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
+    let placed: Vec<(usize, &Hit)> = answer.results.iter().enumerate().map(|(i, hit)| (i + 1, hit)).collect();
+    for (group, title) in
+        [(Group::Primary, None), (Group::Secondary, Some("secondary")), (Group::Attachable, Some("sidecars"))]
+    {
+        let hits: Vec<_> = placed.iter().filter(|(_, hit)| hit.group == group).collect();
+        if let Some(title) = title.filter(|_| !hits.is_empty()) {
+            let _ = writeln!(out, "\n{}", Ink::Strong.paint(title, look.colour));
+        } else if !hits.is_empty() {
+            out.push('\n');
+        }
+        for (place, hit) in hits {
+            result(&mut out, *place, hit, best, answer, look);
+        }
+    }
+    if !answer.results.is_empty() {
+        let _ = writeln!(out, "\n  {}", bar::legend(look));
+    }
+    apart(&mut out, answer, request, look);
+    out
+}
+
+fn fit_line(answer: &Answer, look: Look) -> String {
+    let (sign, ink, word) = match answer.fit {
+        Fit::High => (if look.unicode { "✓" } else { "+" }, Ink::Good, "fits, confidence high"),
+        Fit::Medium => (if look.unicode { "✓" } else { "+" }, Ink::Good, "fits, confidence medium"),
+        Fit::Low => ("!", Ink::Warn, "may fit, confidence low"),
+        Fit::None => (if look.unicode { "○" } else { "o" }, Ink::Strong, "no skill fits"),
+    };
+    let mut line = ink.paint(&format!("{sign} {word}"), look.colour);
+    if answer.fit != Fit::None
+        && answer.results.len() > 1
+        && answer.confidence.is_some_and(|confidence| confidence.lead == Lead::Ambiguous)
+    {
+        line += ", see also the next";
+    }
+    line
+}
+
+/// How words were read that nobody knows.
+fn readings(answer: &Answer, intent: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for word in &answer.words {
+        let as_written = intent.get(word.start as usize..word.end as usize).unwrap_or_default();
+        let as_written = safe_text::line(as_written);
+        match &word.correction {
+            Some(Correction::Typo(read)) => lines.push(format!("reading {as_written} as {read}")),
+            Some(Correction::Completed(to)) => {
+                lines.push(format!("completing {as_written} to {}", to.join(", ")));
+            }
+            Some(Correction::Dropped) => lines.push(format!("leaving out {as_written}")),
+            None if !word.known && !word.stop => lines.push(format!("no skill knows the word {as_written}")),
+            None => {}
+        }
+    }
+    lines
+}
+
+/// Links that did not do their part.
+fn troubles(answer: &Answer) -> Vec<String> {
+    let mut lines: Vec<String> = answer
+        .links
+        .iter()
+        .filter_map(|link| match &link.state {
+            LinkState::Failed(why) => Some(format!("{} was left out: {}", link.link, safe_text::line(why))),
+            _ => None,
+        })
+        .collect();
+    if answer.bodies_missing > 0 {
+        lines.push(format!("{} not read yet", counted(answer.bodies_missing, "body is", "bodies are")));
+    }
+    lines
+}
+
+fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer, look: Look) {
+    // Place, name, score and bar in one row of at most 80 cells; wider terminals give the name more.
+    let bar_width = 24;
+    let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
+    let name = fit(&safe_text::line(hit.skill_id.as_str()), name_width, look.unicode);
+    let fits_from = answer.confidence.map(|confidence| confidence.fits_from);
+    let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fits_from, bar_width, look);
+    let ink = if answer.fit == Fit::None { Ink::Muted } else { Ink::Strong };
+    let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.colour), hit.score);
+    let _ = writeln!(out, "{}", row.trim_end());
+    let mut notes = vec![hit.reason.clone()];
+    if hit.name != hit.skill_id.as_str() {
+        notes.push(format!("its name is {}", hit.name));
+    }
+    if let Some(note) = &hit.exclusion_note {
+        notes.push(format!("its description says: {note}"));
+    }
+    if hit.status != "stable" {
+        notes.push(format!("status {}", hit.status));
+    }
+    for note in notes {
+        for line in wrap(&safe_text::line(&note), look.width.min(100) - 4) {
+            let _ = writeln!(out, "    {}", Ink::Muted.paint(&line, look.colour));
+        }
+    }
+}
+
+fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
+    let id_width = (look.width.min(120) - 40).clamp(16, 48);
+    if !answer.attachable.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("attachable", look.colour));
+        for sidecar in &answer.attachable {
+            let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
+            let id = fit(&safe_text::line(sidecar.skill_id.as_str()), id_width, look.unicode);
+            let _ = writeln!(out, "    {id} {:>6.2}  to {}", sidecar.score, targets.join(", "));
+        }
+    }
+    if !answer.excluded.is_empty() || answer.below_limit > 0 {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("left out", look.colour));
+    }
+    for left in answer.excluded.iter().take(LEFT_OUT) {
+        let id = fit(&safe_text::line(left.skill_id.as_str()), id_width, look.unicode);
+        let why = cut(&safe_text::line(&left.why), look.width - id_width - 13, look.unicode);
+        let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, Ink::Muted.paint(&why, look.colour));
+    }
+    if answer.excluded.len() > LEFT_OUT {
+        let more = format!("and {} more (--json names them)", answer.excluded.len() - LEFT_OUT);
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&more, look.colour));
+    }
+    if answer.below_limit > 0 {
+        let more = counted(answer.below_limit, "more matches", "more match");
+        let text = format!("{more} below the limit of {}", request.limit);
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&text, look.colour));
+    }
+}

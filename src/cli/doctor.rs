@@ -1,0 +1,117 @@
+//! `skills doctor`: what this program finds here, and what to do about what is wrong.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Context;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, cells, fit, wrap};
+use crate::gateway::{Check, Health, Needs};
+use crate::skill::safe_text;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    checks: &'a [Check],
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Index).await?;
+    let mut checks = client.checkup().await?;
+    checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
+    if cx.out.json {
+        cx.out.value(&Report { checks: &checks })?;
+    } else {
+        let text = render(&checks, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    let worst = checks.iter().map(|check| check.health).max();
+    Ok(if worst == Some(Health::Problem) { Done::Findings } else { Done::Fine })
+}
+
+/// What `COLORTERM` says.
+fn colours() -> Option<String> {
+    std::env::var("COLORTERM").ok().filter(|value| !value.is_empty())
+}
+
+/// What this terminal can show.
+fn terminal(look: Look, term: Option<&str>, colorterm: Option<&str>) -> Vec<Check> {
+    if !look.terminal {
+        return vec![Check::good("terminal", "standard output is no terminal: plain text, no colour")];
+    }
+    let depth = match (look.colour, colorterm, term) {
+        (false, ..) => "no colour",
+        (true, Some("truecolor" | "24bit"), _) => "16 million colours",
+        (true, _, Some(term)) if term.contains("256color") => "256 colours",
+        _ => "16 colours",
+    };
+    let signs = if look.unicode { "Unicode signs" } else { "ASCII signs" };
+    let found = format!("TERM={}, {depth}, {signs}, {} columns", term.unwrap_or("(not set)"), look.width);
+    vec![match term {
+        None | Some("" | "dumb") => Check::problem(
+            "terminal",
+            found,
+            "set TERM to the terminal's name (e.g. xterm-256color): the workbench needs cursor movement",
+        ),
+        Some(_) => Check::good("terminal", found),
+    }]
+}
+
+/// The report as text.
+fn render(checks: &[Check], look: Look) -> String {
+    let mut out = String::new();
+    let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);
+    let room = look.width.min(110).saturating_sub(subject_width + 4);
+    for check in checks {
+        let (sign, ink) = match (check.health, look.unicode) {
+            (Health::Good, true) => ("✓", Ink::Good),
+            (Health::Good, false) => ("+", Ink::Good),
+            (Health::Note, _) => ("!", Ink::Warn),
+            (Health::Problem, true) => ("✗", Ink::Bad),
+            (Health::Problem, false) => ("x", Ink::Bad),
+        };
+        let subject = fit(&safe_text::line(&check.subject), subject_width, look.unicode);
+        for (i, line) in wrap(&safe_text::line(&check.found), room).iter().enumerate() {
+            let head = if i == 0 {
+                format!("{} {subject}", ink.paint(sign, look.colour))
+            } else {
+                " ".repeat(subject_width + 2)
+            };
+            let _ = writeln!(out, "{head}  {line}");
+        }
+        for line in check.advice.iter().flat_map(|advice| wrap(advice, room)) {
+            let _ =
+                writeln!(out, "{}  {}", " ".repeat(subject_width + 2), Ink::Muted.paint(&line, look.colour));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_name_is_a_problem_and_a_pipe_is_none() {
+        let look = Look { colour: true, unicode: true, width: 80, terminal: true };
+        assert_eq!(terminal(look, Some("dumb"), None)[0].health, Health::Problem);
+        assert_eq!(
+            terminal(look, Some("xterm-256color"), None)[0].found,
+            "TERM=xterm-256color, 256 colours, Unicode signs, 80 columns"
+        );
+        assert_eq!(terminal(Look { terminal: false, ..look }, None, None)[0].health, Health::Good);
+    }
+
+    #[test]
+    fn advice_stands_below_what_was_found() {
+        let look = Look { colour: false, unicode: true, width: 60, terminal: false };
+        let checks =
+            [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];
+        insta::assert_snapshot!(render(&checks, look), @r"
+        ✓ cache     used
+        ✗ root ./x  there is no folder
+                    make it
+        ");
+    }
+}

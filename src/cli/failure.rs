@@ -1,0 +1,135 @@
+//! How a command fails: what standard error says, and the exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use super::output::{Ink, Look};
+use crate::gateway::{Code, Error, ErrorBody};
+use crate::skill::safe_text;
+
+/// How a command ended when nothing failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// Exit code 0.
+    Fine,
+    /// Exit code 1: findings, no fit, a measure got worse.
+    Findings,
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The core refused or could not.
+    Core(Error),
+    /// Standard output could not be written.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Core(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl Failure {
+    /// Wrong usage or configuration (exit code 2).
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::Core(Error::new(Code::InvalidRequest, message))
+    }
+
+    /// A file that is named and cannot be read: not there (exit code 3), or not ours (exit code 4).
+    pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
+        let code = match error.kind() {
+            io::ErrorKind::NotFound => Code::NotFound,
+            io::ErrorKind::PermissionDenied => Code::Forbidden,
+            _ => Code::InvalidRequest,
+        };
+        Self::Core(Error::new(code, format!("{}: {error}", path.display())))
+    }
+}
+
+/// Ends the process's work: says what failed, if it did, and gives the exit code.
+pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
+    match result {
+        Ok(Done::Fine) => ExitCode::SUCCESS,
+        Ok(Done::Findings) => ExitCode::from(1),
+        // The reader has what it wanted (`skills list | head`): that is no failure.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) => {
+            let error = Error::new(Code::InternalError, format!("cannot write the answer: {error}"));
+            say(&error, json, look)
+        }
+        Err(Failure::Core(error)) => say(&error, json, look),
+    }
+}
+
+/// Writes an error to standard error and gives its exit code.
+pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
+    let text = if json { as_json(error) } else { as_text(error, look.colour) };
+    // Nothing is left to tell when standard error is gone too.
+    drop(io::stderr().lock().write_all(text.as_bytes()));
+    ExitCode::from(error.code.exit())
+}
+
+/// Writes what was asked for to standard output, everything else to standard error.
+pub fn print(text: &str, asked: bool) {
+    // A reader that is gone (`--help | head`) has what it wanted.
+    drop(if asked {
+        io::stdout().lock().write_all(text.as_bytes())
+    } else {
+        io::stderr().lock().write_all(text.as_bytes())
+    });
+}
+
+fn as_json(error: &Error) -> String {
+    let body = ErrorBody::from(error);
+    serde_json::to_string(&body).map_or_else(|_| format!("{error}\n"), |json| json + "\n")
+}
+
+fn as_text(error: &Error, colour: bool) -> String {
+    let mut out = format!("{} {}\n", Ink::Bad.paint("error:", colour), safe_text::block(&error.message));
+    let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
+    match near.as_slice() {
+        [] => {}
+        [one] => out += &format!("{} did you mean {one}?\n", Ink::Strong.paint("help:", colour)),
+        several => {
+            out += &format!(
+                "{} did you mean one of {}?\n",
+                Ink::Strong.paint("help:", colour),
+                several.join(", ")
+            );
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown() -> Error {
+        Error {
+            suggestions: vec!["pdf-tables".into()],
+            ..Error::new(Code::NotFound, "no skill is called pdf-tabels")
+        }
+    }
+
+    #[test]
+    fn text_names_the_failure_and_the_near_names() {
+        assert_eq!(
+            as_text(&unknown(), false),
+            "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n"
+        );
+    }
+
+    #[test]
+    fn json_has_the_one_shape_of_errors() {
+        insta::assert_snapshot!(as_json(&unknown()).trim_end(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+    }
+}

@@ -1,0 +1,39 @@
+//! One finding in two lines: weight, place and what is wrong; below it what to do.
+
+use std::fmt::Write as _;
+
+use super::output::{Ink, Look, wrap};
+use crate::skill::{Finding, Severity, safe_text};
+
+/// The ink of a severity.
+pub fn ink(severity: Severity) -> Ink {
+    match severity {
+        Severity::Error => Ink::Bad,
+        Severity::Warning => Ink::Warn,
+        Severity::Info => Ink::Info,
+    }
+}
+
+/// The finding as text, indented by two cells.
+pub fn render(finding: &Finding, look: Look) -> String {
+    let mut place = finding.file.display().to_string();
+    if let Some(span) = finding.span {
+        let _ = write!(place, ":{}:{}", span.line, span.column);
+    }
+    let word = finding.severity.to_string();
+    let room = look.width.min(100) - 2;
+    let mut out = String::new();
+    let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
+    for (i, line) in wrap(&head, room).into_iter().enumerate() {
+        let line = match line.strip_prefix(&word).filter(|_| i == 0) {
+            Some(rest) => format!("{}{rest}", ink(finding.severity).paint(&word, look.colour)),
+            None => format!("  {line}"),
+        };
+        let _ = writeln!(out, "  {line}");
+    }
+    let field = finding.field.as_ref().map_or_else(String::new, |field| format!(" ({field})"));
+    for line in wrap(&format!("{}{}", safe_text::line(&finding.help), safe_text::line(&field)), room - 2) {
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&line, look.colour));
+    }
+    out
+}

@@ -1,0 +1,317 @@
+//! Where text goes: standard output with or without colour, as wide as the terminal; and how a
+//! reader that goes away (`| head`) ends the program quietly.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use serde::Serialize;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use super::args::Global;
+
+/// What a stretch of text is; each has one style of the 16 colours every terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the styles are in Ink::codes")]
+pub enum Ink {
+    Strong,
+    Muted,
+    Good,
+    Warn,
+    Bad,
+    Info,
+    SignalName,
+    SignalDescription,
+    SignalBody,
+    SignalSemantic,
+    SignalRule,
+}
+
+impl Ink {
+    /// The inks of the five signals, in the order of a score's columns.
+    pub const SIGNALS: [Self; 5] =
+        [Self::SignalName, Self::SignalDescription, Self::SignalBody, Self::SignalSemantic, Self::SignalRule];
+
+    /// SGR parameters (ECMA-48). No background, no black, no white: it must hold on any ground.
+    fn codes(self) -> &'static str {
+        match self {
+            Self::Strong => "1",
+            Self::Muted => "2",
+            Self::Good | Self::SignalBody => "32",
+            Self::Warn => "33",
+            Self::Bad => "1;31",
+            Self::Info | Self::SignalDescription => "36",
+            Self::SignalName => "34",
+            Self::SignalSemantic => "35",
+            Self::SignalRule => "90",
+        }
+    }
+
+    /// The text in this ink.
+    pub fn paint(self, text: &str, colour: bool) -> String {
+        let codes = self.codes();
+        if !colour || text.is_empty() { text.to_owned() } else { format!("\x1b[{codes}m{text}\x1b[0m") }
+    }
+}
+
+/// What one stream can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Colours may be written.
+    pub colour: bool,
+    /// Signs beyond ASCII may be written.
+    pub unicode: bool,
+    /// Cells in a line.
+    pub width: usize,
+    /// A person looks at it (bundle text is made safe in any case; `--source` is raw into a pipe).
+    pub terminal: bool,
+}
+
+/// What decides a look, as values.
+struct Surroundings<'a> {
+    terminal: bool,
+    no_color: bool,
+    term: Option<&'a str>,
+    locale: Option<&'a str>,
+    columns: Option<usize>,
+}
+
+impl Surroundings<'_> {
+    fn look(&self) -> Look {
+        let dumb = self.terminal && matches!(self.term, Some("dumb" | "") | None);
+        let utf8 = self.locale.is_none_or(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        Look {
+            colour: self.terminal && !self.no_color && !dumb,
+            // A pipe takes UTF-8 whatever the terminal behind it; the Linux console lacks the signs.
+            unicode: utf8 && !(self.terminal && matches!(self.term, Some("linux" | "dumb"))),
+            width: self.columns.unwrap_or(80).clamp(40, 200),
+            terminal: self.terminal,
+        }
+    }
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn look_of(terminal: bool, global_no_color: bool) -> Look {
+    let locale = env("LC_ALL").or_else(|| env("LC_CTYPE")).or_else(|| env("LANG"));
+    let term = std::env::var("TERM").ok();
+    let columns = if terminal {
+        crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns))
+    } else {
+        env("COLUMNS").and_then(|columns| columns.parse().ok())
+    };
+    Surroundings {
+        terminal,
+        no_color: global_no_color || env("NO_COLOR").is_some(),
+        term: term.as_deref(),
+        locale: locale.as_deref(),
+        columns: columns.filter(|&columns| columns > 0),
+    }
+    .look()
+}
+
+/// What standard error can show.
+pub fn stderr_look(no_color: bool) -> Look {
+    look_of(io::stderr().is_terminal(), no_color)
+}
+
+/// What standard output can show.
+pub fn stdout_look(no_color: bool) -> Look {
+    look_of(io::stdout().is_terminal(), no_color)
+}
+
+/// Standard output of one command.
+pub struct Out {
+    sink: Box<dyn Write>,
+    /// What it can show.
+    pub look: Look,
+    /// JSON was asked for.
+    pub json: bool,
+}
+
+impl Out {
+    /// The process's standard output.
+    pub fn stdout(global: &Global) -> Self {
+        let look = stdout_look(global.no_color);
+        Self { sink: Box::new(BufWriter::new(io::stdout())), look, json: global.json }
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
+        self.sink.write_all(text.as_ref().trim_end_matches(' ').as_bytes())?;
+        self.sink.write_all(b"\n")
+    }
+
+    /// Writes bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.write_all(bytes)
+    }
+
+    /// Writes a value as JSON, indented for people, in one line into a pipe.
+    pub fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
+        if self.look.terminal {
+            serde_json::to_writer_pretty(&mut self.sink, value)?;
+        } else {
+            serde_json::to_writer(&mut self.sink, value)?;
+        }
+        self.sink.write_all(b"\n")
+    }
+
+    /// Text in an ink, if there is colour.
+    pub fn ink(&self, ink: Ink, text: &str) -> String {
+        ink.paint(text, self.look.colour)
+    }
+
+    /// Hands everything to the reader.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// Cells that a text takes on a terminal.
+pub fn cells(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The text in at most `width` cells, its end cut with an ellipsis.
+pub fn cut(text: &str, width: usize, unicode: bool) -> String {
+    if cells(text) <= width {
+        return text.to_owned();
+    }
+    let ellipsis = if unicode { "…" } else { "..." };
+    let room = width.saturating_sub(cells(ellipsis));
+    let mut out = String::new();
+    let mut used = 0;
+    for grapheme in text.graphemes(true) {
+        let wide = cells(grapheme);
+        if used + wide > room {
+            break;
+        }
+        used += wide;
+        out.push_str(grapheme);
+    }
+    out.truncate(out.trim_end().len());
+    out.push_str(ellipsis);
+    out
+}
+
+/// The text in exactly `width` cells: cut or filled with spaces behind.
+pub fn fit(text: &str, width: usize, unicode: bool) -> String {
+    let mut out = cut(text, width, unicode);
+    out.extend(std::iter::repeat_n(' ', width.saturating_sub(cells(&out))));
+    out
+}
+
+/// Paragraph lines of at most `width` cells, broken at spaces; a word longer than a line is cut into pieces.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && cells(&line) + 1 + cells(word) > width {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        for grapheme in word.graphemes(true) {
+            if cells(&line) + cells(grapheme) > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push_str(grapheme);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A number with thin groups of three: `14 639`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 skill`, `3 skills`, `14 639 skills`.
+pub fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n as u64), if n == 1 { one } else { many })
+}
+
+/// A size for people: `812 B`, `41 kB`, `3.2 MB`.
+pub fn size(bytes: u64) -> String {
+    let b = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..10_000 => format!("{:.1} kB", b / 1e3),
+        10_000..1_000_000 => format!("{:.0} kB", b / 1e3),
+        _ => format!("{:.1} MB", b / 1e6),
+    }
+}
+
+/// A short time for people: `640 µs`, `1.2 ms`, `3.4 s`.
+pub fn took(us: u64, unicode: bool) -> String {
+    let t = us as f64;
+    match us {
+        0..1_000 => format!("{us} {}", if unicode { "µs" } else { "us" }),
+        1_000..1_000_000 => format!("{:.1} ms", t / 1e3),
+        _ => format!("{:.1} s", t / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(terminal: bool, term: &'static str) -> Surroundings<'static> {
+        Surroundings { terminal, no_color: false, term: Some(term), locale: Some("C.UTF-8"), columns: None }
+    }
+
+    #[test]
+    fn colour_only_for_a_terminal_that_has_it_and_a_person_who_wants_it() {
+        assert!(around(true, "xterm-256color").look().colour);
+        assert!(!around(false, "xterm-256color").look().colour);
+        assert!(!around(true, "dumb").look().colour);
+        assert!(!Surroundings { no_color: true, ..around(true, "xterm") }.look().colour);
+        assert_eq!(Ink::Bad.paint("x", false), "x");
+    }
+
+    #[test]
+    fn signs_follow_locale_and_console() {
+        assert!(around(true, "xterm").look().unicode);
+        assert!(!around(true, "linux").look().unicode);
+        assert!(!Surroundings { locale: Some("C"), ..around(true, "xterm") }.look().unicode);
+    }
+
+    #[test]
+    fn wide_characters_are_cut_and_filled_by_cells() {
+        assert_eq!(cut("表データ抽出", 7, true), "表デー…");
+        assert_eq!(fit("表", 4, true), "表  ");
+        assert_eq!(cut("abcdef", 5, false), "ab...");
+    }
+
+    #[test]
+    fn paragraphs_break_at_spaces_and_long_words_anywhere() {
+        assert_eq!(wrap("turn tables into rows", 11), ["turn tables", "into rows"]);
+        assert_eq!(wrap("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
+    }
+
+    #[test]
+    fn numbers_read_easily() {
+        assert_eq!(grouped(14639), "14 639");
+        assert_eq!(counted(1, "skill", "skills"), "1 skill");
+        assert_eq!((size(812), size(41_000)), ("812 B".to_owned(), "41 kB".to_owned()));
+        assert_eq!(took(640, false), "640 us");
+    }
+}

@@ -1,0 +1,60 @@
+//! Opens the workbench, and asks it what is wrong in the settings that only it reads.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use super::context::Context;
+use super::failure::{Done, Failure};
+use crate::config::Config;
+use crate::gateway::{Code, Error, Local, SharedClient};
+use crate::tui::keymap::Keymap;
+use crate::tui::theme::{Depth, Themes};
+use crate::tui::{self, RunError, Settings};
+
+/// Opens the workbench and comes back when the person leaves it.
+pub fn open(cx: &Context) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    if !std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "the workbench needs a terminal; skills --help lists the commands that need none",
+        ));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let settings = Settings::of(&config);
+    let client: SharedClient = Arc::new(Local::open(config)?);
+    let ended = runtime.block_on(tui::run(client, settings));
+    // A scan or a count that still goes on must not hold the exit.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => Ok(Done::Fine),
+        Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),
+        Err(error @ RunError::Terminal(_)) => Err(Failure::usage(error.to_string())),
+    }
+}
+
+/// Mistakes in keys and theme, with file and line.
+pub fn mistakes(config: &Config) -> Vec<String> {
+    let settings = Settings::of(config);
+    let keys = Keymap::shipped().and_then(|keymap| keymap.remapped(&settings.remaps));
+    let mut found: Vec<String> = keys.err().iter().map(ToString::to_string).collect();
+    match Themes::shipped() {
+        Err(error) => found.push(error.to_string()),
+        Ok(themes) => {
+            let (themes, wrong) = match &settings.theme_dir {
+                Some(dir) => themes.with_dir(dir),
+                None => (themes, Vec::new()),
+            };
+            found.extend(wrong.iter().map(ToString::to_string));
+            let theme = settings.theme.as_deref().map(|name| (name, themes.theme(name, Depth::True)));
+            if let Some((name, Err(error))) = theme {
+                let place = config.places.get("theme").map(|place| format!("{place}: ")).unwrap_or_default();
+                found.push(format!("{place}theme `{name}`: {error}"));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,241 @@
+//! The thread that keeps the router level with the catalogue: names and descriptions at once, headings
+//! and bodies behind them in small batches, so that questions are answered in between.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+
+use crate::discovery::{Document, Router};
+use crate::gateway::{Event, IndexProgress};
+use crate::registry::{Catalogue, RegistryEvent};
+use crate::skill::{self, Skill, SkillId};
+
+/// Skills that go into the index while questions wait: about 20 ms of work.
+const BATCH: usize = 64;
+/// Names and descriptions alone are quicker.
+const NAMES_BATCH: usize = 256;
+/// The same when nobody asks meanwhile.
+const LARGE_BATCH: usize = 1024;
+/// Progress is told at most this often.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// What the thread and the callers share.
+pub struct Shared {
+    /// The router; written for the length of one batch at a time.
+    pub router: RwLock<Router>,
+    /// News for everybody.
+    pub events: broadcast::Sender<Event>,
+    /// How far the index is.
+    pub progress: watch::Sender<IndexProgress>,
+}
+
+impl Shared {
+    /// An empty index.
+    pub fn new(router: Router) -> Self {
+        Self {
+            router: RwLock::new(router),
+            events: broadcast::channel(256).0,
+            progress: watch::channel(IndexProgress::default()).0,
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody may be listening.
+        drop(self.events.send(event));
+    }
+
+    fn update(&self, upserts: Vec<Document>, removed: &[SkillId]) {
+        self.router.write().unwrap_or_else(PoisonError::into_inner).update(upserts, removed);
+    }
+}
+
+/// A skill as the index should have it.
+#[derive(Clone)]
+struct Wanted {
+    skill: Arc<Skill>,
+    /// For a shadowed one, the winner's place as a person reads it.
+    winner: Option<String>,
+}
+
+impl Wanted {
+    fn same(&self, other: &Self) -> bool {
+        self.winner == other.winner && (Arc::ptr_eq(&self.skill, &other.skill) || self.skill == other.skill)
+    }
+
+    fn document(&self, with_body: bool) -> Document {
+        let text =
+            if with_body { Some(skill::read_index_text(&self.skill).unwrap_or_default()) } else { None };
+        let document = Document::from_skill(&self.skill, text);
+        match &self.winner {
+            Some(winner) => document.shadowed(winner.clone()),
+            None => document,
+        }
+    }
+}
+
+/// Follows the catalogue.
+pub struct Indexer {
+    shared: Arc<Shared>,
+    have: HashMap<SkillId, Wanted>,
+    /// Skills whose headings and bodies are still to be read, in catalogue order.
+    behind: VecDeque<SkillId>,
+    /// The same as a set.
+    pending: HashSet<SkillId>,
+    told: Option<Instant>,
+    home: PathBuf,
+}
+
+impl Indexer {
+    /// With nothing in it.
+    pub fn new(shared: Arc<Shared>, home: PathBuf) -> Self {
+        Self {
+            shared,
+            have: HashMap::new(),
+            behind: VecDeque::new(),
+            pending: HashSet::new(),
+            told: None,
+            home,
+        }
+    }
+
+    /// Follows the registry's news until it is gone.
+    pub fn follow(
+        mut self,
+        mut news: broadcast::Receiver<RegistryEvent>,
+        latest: impl Fn() -> Option<Arc<Catalogue>>,
+    ) {
+        loop {
+            let next = if self.behind.is_empty() {
+                match news.blocking_recv() {
+                    Ok(event) => Some(event),
+                    Err(RecvError::Lagged(_)) => None,
+                    Err(RecvError::Closed) => return,
+                }
+            } else {
+                match news.try_recv() {
+                    Ok(event) => Some(event),
+                    Err(TryRecvError::Empty) => {
+                        self.read_some(BATCH);
+                        continue;
+                    }
+                    Err(TryRecvError::Lagged(_)) => None,
+                    Err(TryRecvError::Closed) => return,
+                }
+            };
+            match next {
+                Some(RegistryEvent::Progress(progress)) => self.shared.tell(Event::Scan(progress)),
+                Some(RegistryEvent::Change(change)) => {
+                    self.shared.tell(Event::Catalogue(Arc::clone(&change)));
+                    self.take(&change.catalogue);
+                }
+                // Some news were missed: what stands now is what counts.
+                None => {
+                    if let Some(catalogue) = latest() {
+                        self.take(&catalogue);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a snapshot and indexes it whole before it comes back.
+    pub fn level(&mut self, catalogue: &Catalogue) {
+        self.take(catalogue);
+        while !self.behind.is_empty() {
+            self.read_some(LARGE_BATCH);
+        }
+    }
+
+    /// Puts names and descriptions of what is new into the index, takes out what is gone, and notes
+    /// which bodies are to be read. A skill that is there already is asked with its old body until then.
+    fn take(&mut self, catalogue: &Catalogue) {
+        let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
+        let losers = catalogue
+            .shadowed
+            .iter()
+            .map(|loser| Wanted { skill: Arc::clone(&loser.skill), winner: Some(self.place(&loser.winner)) });
+        let wanted: Vec<Wanted> = winners.chain(losers).collect();
+        let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
+        let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
+        if !removed.is_empty() {
+            self.behind.retain(|id| ids.contains(id));
+            self.pending.retain(|id| ids.contains(id));
+            self.shared.update(Vec::new(), &removed);
+        }
+        for id in &removed {
+            self.have.remove(id);
+        }
+        let mut new = Vec::new();
+        for one in wanted {
+            let known = self.have.get(&one.skill.id);
+            if known.is_some_and(|known| known.same(&one)) {
+                continue;
+            }
+            match known {
+                None => new.push(one.clone()),
+                Some(_) => self.owe(&one.skill.id),
+            }
+            self.have.insert(one.skill.id.clone(), one);
+        }
+        let unread = self.unread(&new);
+        for document in &unread {
+            self.owe(&document.id);
+        }
+        // A few new skills go in whole in the next moment; their names alone would only cost twice.
+        if unread.len() > BATCH {
+            for names in unread.chunks(NAMES_BATCH) {
+                self.shared.update(names.to_vec(), &[]);
+            }
+        }
+        self.tell_progress(true);
+    }
+
+    /// Notes that a body is to be read.
+    fn owe(&mut self, id: &SkillId) {
+        if self.pending.insert(id.clone()) {
+            self.behind.push_back(id.clone());
+        }
+    }
+
+    /// Those of which the index does not have headings and body already (from the cache).
+    fn unread(&self, new: &[Wanted]) -> Vec<Document> {
+        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+        new.iter().map(|one| one.document(false)).filter(|document| !router.is_current(document)).collect()
+    }
+
+    /// Reads and indexes one batch.
+    fn read_some(&mut self, batch: usize) {
+        let ids: Vec<SkillId> = self.behind.drain(..self.behind.len().min(batch)).collect();
+        for id in &ids {
+            self.pending.remove(id);
+        }
+        let wanted: Vec<&Wanted> = ids.iter().filter_map(|id| self.have.get(id)).collect();
+        // Files are read and split before the lock is taken.
+        let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
+        self.shared.update(documents, &[]);
+        self.tell_progress(self.behind.is_empty());
+    }
+
+    fn tell_progress(&mut self, at_once: bool) {
+        let now = Instant::now();
+        let total = self.have.len();
+        let progress =
+            IndexProgress { indexed: total - self.behind.len(), total, done: self.behind.is_empty() };
+        self.shared.progress.send_replace(progress);
+        if at_once || self.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY) {
+            self.told = Some(now);
+            self.shared.tell(Event::Index(progress));
+        }
+    }
+
+    fn place(&self, location: &std::path::Path) -> String {
+        // The bundle's folder says more than its SKILL.md, and home is `~`.
+        let folder = location.parent().unwrap_or(location);
+        crate::config::shown(folder, std::path::Path::new("/"), &self.home)
+    }
+}

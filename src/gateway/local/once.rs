@@ -1,0 +1,94 @@
+//! The core for one command: the scan is waited for, nothing is watched, and of the index only what
+//! the command needs is made.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::indexer::Indexer;
+use super::{Local, SCAN_PATIENCE, apart};
+use crate::config::Config;
+use crate::gateway::lint::{self, LintReport};
+use crate::gateway::{Code, Error};
+
+/// How much of the core a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The records.
+    Catalogue,
+    /// The index too, with headings and bodies.
+    Index,
+}
+
+impl Local {
+    /// Opens the core for one command: returns when what it needs is there.
+    ///
+    /// # Errors
+    /// As [`Local::open`].
+    pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
+        config.watch = false;
+        let local = Self::new(config)?;
+        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
+        let catalogue = scanned.unwrap_or_else(|_| {
+            tracing::warn!("the scan is not through; answering with what there is");
+            local.registry.snapshot()
+        });
+        if needs == Needs::Index {
+            let mut indexer = Indexer::new(Arc::clone(&local.shared), local.config.dirs.home.clone());
+            apart(move || {
+                indexer.level(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(local)
+    }
+}
+
+/// Looks at the bundles below these paths (files or folders), at all roots without any; repairs them
+/// before when asked to.
+///
+/// # Errors
+/// `invalid_configuration` when a repair cannot be written.
+pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<LintReport, Error> {
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.is_file());
+    let all_roots = files.is_empty() && folders.is_empty();
+    let mut fixed = Vec::new();
+    let mut report = LintReport::default();
+    if !files.is_empty() {
+        let files = files.clone();
+        let (repaired, found) = apart(move || {
+            let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
+            Ok((repaired, lint::files(&files)))
+        })
+        .await?;
+        fixed.extend(repaired);
+        report = found;
+    }
+    if all_roots || !folders.is_empty() {
+        let config =
+            if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
+        if fix {
+            let catalogue = catalogue(config.clone()).await?;
+            fixed.extend(
+                apart(move || {
+                    let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
+                    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
+                    let refused = catalogue.refused.iter().map(|refusal| &refusal.location);
+                    lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))
+                })
+                .await?,
+            );
+        }
+        let catalogue = catalogue(config).await?;
+        report = report.and(apart(move || Ok(lint::catalogue(&catalogue))).await?);
+    }
+    report.fixed = fixed;
+    Ok(report)
+}
+
+async fn catalogue(config: Config) -> Result<Arc<crate::registry::Catalogue>, Error> {
+    let settings = crate::registry::Settings::new(&Config { watch: false, ..config });
+    let registry = crate::registry::Registry::open(settings)
+        .map_err(|e| Error::new(Code::InternalError, format!("the registry: {e}")))?;
+    Ok(registry.wait_scanned().await)
+}

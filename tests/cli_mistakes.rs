@@ -1,0 +1,105 @@
+//! What goes wrong, and what is said then: text or JSON on standard error, and the exit code.
+
+mod binary;
+
+use binary::Home;
+
+#[test]
+fn an_unknown_skill_offers_near_names_and_exits_with_3() {
+    let home = Home::with_skills();
+    let answer = home.run(&["describe", "pdf-tabels"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
+    assert_eq!(answer.stderr, "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n");
+    let error = home.run(&["describe", "pdf-tabels", "--json"]).error();
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+}
+
+#[test]
+fn wrong_usage_exits_with_2_in_text_and_json() {
+    let home = Home::empty();
+    let text = home.run(&["discover"]);
+    assert_eq!(text.code, 2);
+    assert!(text.stderr.starts_with("error: ") && text.stderr.contains("Usage:"), "{}", text.stderr);
+    let near = home.run(&["discovr", "x"]);
+    assert!(near.stderr.contains("'discover'"), "{}", near.stderr);
+    let json = home.run(&["list", "--role", "nobody", "--json"]);
+    assert_eq!(json.code, 2);
+    let error = json.error();
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["type"]),
+        (&"invalid_request".into(), &"usage".into())
+    );
+    assert!(error["error"]["message"].as_str().unwrap().contains("procedure"), "{error}");
+}
+
+#[test]
+fn an_ambiguous_name_lists_the_ids() {
+    let home = Home::empty();
+    for id in ["one", "two"] {
+        home.file(
+            &format!("{id}/SKILL.md"),
+            format!("---\nname: same\ndescription: Does {id} thing with a file.\n---\nBody {id}\n"),
+        );
+    }
+    let answer = home.run(&["describe", "same"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("one, two"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_skill_is_found_by_its_path() {
+    let home = Home::with_skills();
+    let path = home.skills().join("pdf-tables");
+    let answer = home.json(&["describe", path.to_str().unwrap()]);
+    assert_eq!(answer["summary"]["skill_id"], "pdf-tables");
+}
+
+#[test]
+fn an_unknown_key_in_the_settings_names_file_and_line() {
+    let home = Home::with_skills();
+    let file = home.config("watch: true\nthem: dark\n");
+    let answer = home.run(&["list"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains(&format!("{}:2:", file.display())), "{}", answer.stderr);
+    let check = home.run(&["config", "check"]);
+    assert_eq!(check.code, 1);
+    assert!(check.stdout.contains(":2:") && check.stdout.contains("them"), "{}", check.stdout);
+    let other = home.path().join("other.yaml");
+    std::fs::write(&other, "watch: false\n").unwrap();
+    let answer = home.run(&["list", "--config", other.to_str().unwrap()]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let missing = home.run(&["list", "--config", "nowhere.yaml"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+}
+
+#[test]
+fn a_missing_root_is_shown_and_nothing_breaks() {
+    let home = Home::empty();
+    let answer = home.run_bare(&["--root", "/nowhere/at/all", "doctor", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let checks = answer.json();
+    let root = checks["checks"].as_array().unwrap().iter().find(|c| c["health"] == "problem").unwrap();
+    assert!(root["subject"].as_str().unwrap().contains("/nowhere/at/all"), "{root}");
+    assert!(root["advice"].is_string());
+    let list = home.run_bare(&["--root", "/nowhere/at/all", "list", "--json"]);
+    assert_eq!((list.code, list.json()["skills"].as_array().unwrap().len()), (0, 0));
+}
+
+#[test]
+fn without_any_skills_the_shipped_ones_are_shown() {
+    let home = Home::empty();
+    let list = home.run_bare(&["list", "--json"]).json();
+    let skills = list["skills"].as_array().unwrap();
+    assert!(skills.len() >= 12 && skills.iter().all(|skill| skill["root"] == "shipped"), "{}", skills.len());
+}
+
+#[test]
+fn a_refused_bundle_is_listed_with_its_reason() {
+    let home = Home::with_skills();
+    home.file("empty/SKILL.md", "---\nname: empty\n---\n");
+    let list = home.json(&["list"]);
+    assert_eq!(list["refused"][0]["id"], "empty");
+    let answer = home.run(&["describe", "empty"]);
+    assert_eq!(answer.code, 4, "{}", answer.stderr);
+    assert!(answer.stderr.contains("description"), "{}", answer.stderr);
+}
