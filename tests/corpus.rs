@@ -10,25 +10,25 @@ use std::time::Instant;
 
 use skill_workbench::skill::{self, Severity};
 
-/// The unpacked corpus; unpacks it into the target folder the first time.
-fn corpus() -> Option<PathBuf> {
+/// A folder of the data set, unpacked into the target folder the first time.
+fn data(archive: &str, folder: &str) -> Option<PathBuf> {
     let Some(data) = std::env::var_os("SKILLS_TEST_DATA").map(PathBuf::from) else {
         eprintln!("SKIPPED: SKILLS_TEST_DATA is not set, so no real file was read");
         return None;
     };
-    if data.join("corpus").is_dir() {
-        return Some(data.join("corpus"));
+    if data.join(folder).is_dir() {
+        return Some(data.join(folder));
     }
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    if !scratch.join("corpus/manifest.csv").is_file() {
-        let unpacking = tempfile::tempdir_in(scratch).unwrap();
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unpacked-{archive}"));
+    if !scratch.is_dir() {
+        let unpacking = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut tar = Command::new("tar");
-        tar.arg("xJf").arg(data.join("corpus.tar.xz")).arg("-C").arg(unpacking.path());
-        assert!(tar.status().is_ok_and(|status| status.success()), "tar cannot unpack corpus.tar.xz");
+        tar.arg("xJf").arg(data.join(archive).with_extension("tar.xz")).arg("-C").arg(unpacking.path());
+        assert!(tar.status().is_ok_and(|status| status.success()), "tar cannot unpack {archive}.tar.xz");
         // Another test process may have been faster.
-        let _ = std::fs::rename(unpacking.path().join("corpus"), scratch.join("corpus"));
+        let _ = std::fs::rename(unpacking.keep(), &scratch);
     }
-    Some(scratch.join("corpus"))
+    Some(scratch.join(folder))
 }
 
 fn skill_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -43,7 +43,7 @@ fn skill_files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn every_file_of_the_corpus_goes_through() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = data("corpus", "corpus") else { return };
     let mut files = Vec::new();
     skill_files(&corpus, &mut files);
     files.sort();
@@ -98,3 +98,24 @@ const DEFECTS: &[&str] = &[
     "description-missing",
     "smuggled-text",
 ];
+
+#[test]
+fn every_official_contract_of_the_public_registry_is_a_skill() {
+    let Some(official) = data("contract-registry", "registry/skills/official") else { return };
+    let mut files = Vec::new();
+    skill_files(&official, &mut files);
+    files.sort();
+    let mut table = String::new();
+    for path in &files {
+        let skill = skill::read_bundle(path).unwrap();
+        let class = &skill.classification;
+        let domain = skill.domain.map(|domain| domain.value).unwrap_or_default();
+        let (role, invocation, effect) = (class.role.value, class.invocation.value, class.effect_mode.value);
+        let status = skill.status.value.as_str();
+        writeln!(table, "{} ({domain}): {role} {invocation} {effect}, {status}", skill.id).unwrap();
+        for finding in &skill.findings {
+            writeln!(table, "    {} {}: {}", finding.severity, finding.code, finding.message).unwrap();
+        }
+    }
+    insta::assert_snapshot!(format!("{} skills\n\n{table}", files.len()));
+}

@@ -31,7 +31,8 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let fenced = fence::split(&text);
     // Fences are put only around what is a frontmatter then.
     let readable = is_mapping(&text[fenced.yaml.clone()]);
-    for defect in fenced.defects.iter().filter(|_| readable) {
+    // The last one first, so that the places of the others still hold.
+    for defect in fenced.defects.iter().rev().filter(|_| readable) {
         match *defect {
             FenceDefect::LeadingBlankLines(at) => {
                 text.drain(..at);
@@ -65,6 +66,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
             text.replace_range(yaml_range, &sure.text);
         }
     }
+    applied.sort_by_key(|code| rules::ALL.iter().position(|rule| rule.code == *code));
     (!applied.is_empty()).then(|| Fixed { bytes: text.into_bytes(), applied })
 }
 
@@ -115,6 +117,7 @@ mod tests {
             "---\nname: a\ndescription: \"b: c\"\n---\nT\n"
         );
         assert_eq!(fixed("---\nname: a\n\n# T\n").0, "---\nname: a\n---\n\n# T\n");
+        assert_eq!(fixed("\n\nname: a\n---\nT\n").0, "---\nname: a\n---\nT\n");
         assert_eq!(fixed("---\nname: a").0, "---\nname: a\n---\n");
     }
 

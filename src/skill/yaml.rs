@@ -278,7 +278,7 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
         for level in 1..12 {
             let previous = format!("*a{},", level - 1).repeat(10);
-            bomb.push_str(&format!("a{level}: &a{level} [{previous}]\n"));
+            bomb += &format!("a{level}: &a{level} [{previous}]\n");
         }
         assert!(parse(&bomb).is_err());
     }

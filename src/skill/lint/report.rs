@@ -8,6 +8,7 @@ use miette::{
     SourceCode, SourceSpan, SpanContents,
 };
 
+use crate::skill::notes::floor;
 use crate::skill::{Finding, Severity, safe_text};
 
 /// How a report is drawn.
@@ -78,12 +79,14 @@ impl Drawn {
         let mut excerpt = Excerpt { path, text: String::new(), line: 0, column: 0 };
         let mut mark = None;
         if let Some(span) = finding.span {
-            let start = usize::try_from(span.offset).unwrap_or(0).min(source.len());
-            let end = start.saturating_add(usize::try_from(span.length).unwrap_or(0)).min(source.len());
+            // The file may have changed since it was read.
+            let start = floor(source, span.offset as usize);
+            let end = floor(source, start.saturating_add(span.length as usize)).max(start);
             let (text, range) =
                 window(source, start..end, look.width.saturating_sub(16).max(24), look.unicode);
             excerpt.text = text;
-            (excerpt.line, excerpt.column) = (span.line as usize - 1, span.column as usize - 1);
+            (excerpt.line, excerpt.column) =
+                ((span.line as usize).saturating_sub(1), (span.column as usize).saturating_sub(1));
             mark = Some(range);
         } else {
             // Without a place, the file's name still has to be said.
@@ -237,7 +240,14 @@ mod tests {
         let text = report(&findings(), "pdf/SKILL.md", SOURCE, Look { unicode: false, ..Look::default() });
         let lines = text.lines().filter(|line| !line.contains('⟨'));
         assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(lines.clone().all(|line| line.is_ascii()), "{text}");
+        assert!(lines.clone().all(str::is_ascii), "{text}");
+    }
+
+    #[test]
+    fn a_report_over_a_file_that_has_changed_is_still_drawn() {
+        let text = report(&findings(), "pdf/SKILL.md", "---\nname: é…é…é…é…é…é…é…é…", Look::default());
+        assert!(text.contains("name-invalid") && text.contains("smuggled-text"));
+        assert!(report(&findings(), "pdf/SKILL.md", "", Look::default()).contains("unquoted-colon"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
 /// Lines of a text; a line without a line feed at the end counts.
 pub(in crate::skill) fn lines(text: &str) -> usize {
     let open = !text.is_empty() && !text.ends_with('\n');
-    text.bytes().filter(|&byte| byte == b'\n').count() + usize::from(open)
+    tokens::count_bytes(text, |byte| byte == b'\n') + usize::from(open)
 }
 
 /// Tokens, counted. A body that cannot have so many is not counted.
