@@ -5,9 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use skill_workbench::gateway::{
-    ClientView, ClientViewEntry, ClientViewState, Event, FileContent, FileText,
-};
+use skill_workbench::gateway::{ClientView, ClientViewEntry, ClientViewState, Event, FileContent, FileText};
 use skill_workbench::registry::{Catalogue, Change, Entry};
 use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::Action;
@@ -26,7 +24,9 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
             }
             Effect::Render(job) => Message::Rendered(job.key, render(&job).into()),
             Effect::Levels(ids) => {
-                let count = |(i, id): (usize, &SkillId)| levels(id.as_str(), 24 + i as u32, 3_240 - 700 * i as u32 % 3_000);
+                let count = |(i, id): (usize, &SkillId)| {
+                    levels(id.as_str(), 24 + i as u32, 3_240 - 700 * i as u32 % 3_000)
+                };
                 Message::Levels(ids.iter().enumerate().map(count).collect())
             }
             Effect::ReadFile(id, path) => {
@@ -35,7 +35,12 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
                 } else {
                     FileText::Text("import sys\n\n\ndef extract(path):\n    return path\n".into())
                 };
-                let file = FileContent { path: path.clone(), bytes: 9_800, media_type: "text/x-python".into(), content };
+                let file = FileContent {
+                    path: path.clone(),
+                    bytes: 9_800,
+                    media_type: "text/x-python".into(),
+                    content,
+                };
                 Message::File(id, path, Ok(Arc::new(file)))
             }
             _ => continue,
@@ -113,4 +118,165 @@ fn an_empty_machine_is_told_where_was_looked() {
     let empty = Catalogue { roots: catalogue().roots, ..Catalogue::default() };
     pane.message(&Message::Catalogue(Arc::new(empty)));
     insta::assert_snapshot!("browse-empty-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+}
+
+fn cursor_line(pane: &mut Browse) -> String {
+    let screen = drawn(pane, &mut Screen::new(120, 36));
+    let line = screen.lines().find(|l| l.starts_with('▌')).unwrap_or_default();
+    line.split('│').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_filter_keeps_what_matches_and_marks_the_letters() {
+    let mut pane = opened();
+    act(&mut pane, Action::Filter);
+    assert!(pane.in_text());
+    type_text(&mut pane, "pdf");
+    insta::assert_snapshot!("browse-filter-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    let (buffer, _) = Screen::new(120, 36).draw(&mut pane);
+    let at = find(&buffer, "po-diff").unwrap();
+    let underlined: Vec<bool> = (0..7)
+        .map(|i| buffer[(at.x + i, at.y)].modifier.contains(ratatui::style::Modifier::UNDERLINED))
+        .collect();
+    assert_eq!(underlined, [true, false, false, true, false, true, false]);
+    act(&mut pane, Action::Leave);
+    assert!(!pane.in_text());
+    act(&mut pane, Action::Back);
+    assert!(cursor_line(&mut pane).contains("pdf"), "the cursor stays on its skill when the filter goes");
+    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("xlsx"));
+}
+
+#[test]
+fn groups_fold_and_the_grouping_goes_round() {
+    let mut pane = opened();
+    act(&mut pane, Action::Fold);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("▸ ~/.claude/skills 5") && !screen.contains("pdf-forms"), "{screen}");
+    assert!(screen.contains("invoice-pdf"));
+    act(&mut pane, Action::Open);
+    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("pdf-forms"));
+    act(&mut pane, Action::GroupBy);
+    act(&mut pane, Action::GroupBy);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("▾ procedures 6") && screen.contains("▾ sidecars 1"), "{screen}");
+}
+
+#[test]
+fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
+    let mut pane = opened();
+    let effects = pane.act(Action::Sort).unwrap();
+    let asked: usize = effects.iter().map(|e| if let Effect::Levels(ids) = e { ids.len() } else { 0 }).sum();
+    assert_eq!(asked, 1, "only the folded copy was not counted yet");
+    pane.message(&Message::Levels(vec![levels("xlsx", 20, 9_900), levels("po-diff", 20, 100)]));
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let place = |name: &str| screen.find(name).unwrap();
+    assert!(place("xlsx") < place("invoice-pdf") && place("invoice-pdf") < place("po-diff"), "{screen}");
+    assert!(screen.contains("sort tokens"));
+}
+
+#[test]
+fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
+    let mut pane = opened();
+    pane.message(&Message::Event(Event::Scan(skill_workbench::registry::ScanProgress {
+        found: 9,
+        parsed: 9,
+        done: true,
+    })));
+    let mut changed = catalogue();
+    changed.entries.insert(
+        0,
+        Entry { skill: Arc::new(skill("aaa-first", Role::Procedure, "New.", Vec::new())), root: 0 },
+    );
+    let change = Change {
+        catalogue: Arc::new(changed),
+        added: vec![SkillId::new("aaa-first")],
+        changed: vec![SkillId::new("pdf-merge")],
+        removed: Vec::new(),
+    };
+    let effects = pane.message(&Message::Event(Event::Catalogue(Arc::new(change))));
+    serve(&mut pane, effects);
+    assert!(cursor_line(&mut pane).contains("pdf-tables"));
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let line = screen.lines().find(|l| l.contains("pdf-merge")).unwrap();
+    assert!(line.contains('✎'), "what changed since the start is marked: {line}");
+}
+
+#[test]
+fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
+    let mut pane = opened();
+    assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
+    let effects =
+        pane.message(&Message::Picked(skill_workbench::tui::pane::PickerKind::Client, "codex".into()));
+    assert_eq!(effects, [Effect::ClientView(Some("codex".into()))]);
+    let state = |id: &str| match id {
+        "pdf-forms" => ClientViewState::Dropped("its description is too long".into()),
+        "xlsx" => ClientViewState::NotLooked,
+        _ => ClientViewState::Found,
+    };
+    let entries = catalogue().entries;
+    let entry =
+        |e: &Entry| ClientViewEntry { skill_id: e.skill.id.clone(), state: state(e.skill.id.as_str()) };
+    let view = ClientView {
+        client: "codex".into(),
+        name: "Codex".into(),
+        source: "https://developers.openai.com/codex, 0.40".into(),
+        entries: entries.iter().map(entry).collect(),
+    };
+    let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
+    serve(&mut pane, effects);
+    insta::assert_snapshot!("browse-client-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+}
+
+#[test]
+fn the_editor_opens_where_one_is_reading() {
+    let mut pane = opened();
+    let location = std::path::PathBuf::from("/home/ana/.claude/skills/pdf-tables");
+    assert_eq!(pane.act(Action::Edit), Some(vec![Effect::Edit(location.join("SKILL.md"), 1)]));
+    act(&mut pane, Action::Open);
+    drawn(&mut pane, &mut Screen::new(120, 24));
+    act(&mut pane, Action::PageDown);
+    drawn(&mut pane, &mut Screen::new(120, 24));
+    let Some([Effect::Edit(_, line)]) = pane.act(Action::Edit).as_deref().map(|e| [e[0].clone()]) else {
+        panic!("edits")
+    };
+    assert!((12..26).contains(&line), "a page down is further in the file: {line}");
+    act(&mut pane, Action::PreviousTab);
+    assert_eq!(pane.act(Action::Open), Some(vec![Effect::Edit(location.join("SKILL.md"), 2)]));
+    act(&mut pane, Action::Back);
+    assert_eq!(pane.contexts()[0], skill_workbench::tui::action::Context::Browse);
+}
+
+#[test]
+fn a_click_on_a_row_a_group_and_a_tab_does_what_is_under_it() {
+    let mut pane = opened();
+    let mut screen = Screen::new(120, 36);
+    drawn(&mut pane, &mut screen);
+    let (buffer, _) = screen.draw(&mut pane);
+    let click = |pane: &mut Browse, what: &str| {
+        let at = find(&buffer, what).unwrap();
+        let effects = pane.mouse(MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column: at.x,
+            row: at.y,
+            modifiers: KeyModifiers::NONE,
+        });
+        serve(pane, effects);
+    };
+    click(&mut pane, "Frontmatter");
+    assert!(drawn(&mut pane, &mut screen).contains("name: pdf_tables"));
+    click(&mut pane, "invoice-pdf");
+    assert!(cursor_line(&mut pane).contains("invoice-pdf"));
+    click(&mut pane, "~/.agents/skills");
+    assert!(drawn(&mut pane, &mut screen).contains("▸ ~/.agents/skills"));
+}
+
+#[test]
+fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
+    let mut pane = opened();
+    act(&mut pane, Action::Filter);
+    type_text(&mut pane, "forms");
+    let visit = skill_workbench::tui::pane::Target::Skill(SkillId::new("xlsx"));
+    let effects = pane.message(&Message::Visit(visit));
+    serve(&mut pane, effects);
+    assert!(cursor_line(&mut pane).contains("xlsx"));
 }

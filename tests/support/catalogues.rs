@@ -6,8 +6,8 @@ use std::sync::Arc;
 use skill_workbench::gateway::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
 use skill_workbench::registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed};
 use skill_workbench::skill::{
-    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal, RefusalReason, Role,
-    Severity, Skill, SkillId, Span, Stated, Status,
+    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
+    RefusalReason, Role, Severity, Skill, SkillId, Span, Stated, Status,
 };
 
 pub fn root(label: &str, live: bool, state: RootState) -> Root {
@@ -52,10 +52,7 @@ pub fn skill(id: &str, role: Role, description: &str, findings: Vec<Finding>) ->
             attach_targets: Vec::new(),
             effect_mode: Stated::written(EffectMode::ReadOnly),
         },
-        properties: Properties {
-            allowed_tools: vec!["Read".into(), "Bash".into()],
-            ..Properties::default()
-        },
+        properties: Properties { allowed_tools: vec!["Read".into(), "Bash".into()], ..Properties::default() },
         clients: Clients::default(),
         digest: Digest::of(id.as_bytes()),
         bytes: 4_000,

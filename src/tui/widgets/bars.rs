@@ -152,12 +152,18 @@ fn whole(pen: &mut Pen<'_>, place: Place, sums: &SignalSums, signs: &[&str; 5]) 
     }
 }
 
+/// Whether signals are told by letters: then a legend needs a space between letter and name.
+#[must_use]
+pub fn lettered(pen: &Pen<'_>) -> bool {
+    pen.theme.bars == BarStyle::Letters || pen.glyphs.ascii
+}
+
 /// The sign that stands for a signal before its name in a legend.
 pub fn legend(pen: &mut Pen<'_>, x: u16, y: u16, signal: usize) {
-    let sign = match (pen.theme.bars, pen.glyphs.ascii) {
-        (BarStyle::Letters, _) | (_, true) => LETTERS[signal],
-        (BarStyle::Shades, _) => SHADES[signal],
-        (BarStyle::Eighths, _) => pen.glyphs.gutter,
+    let sign = match pen.theme.bars {
+        _ if lettered(pen) => LETTERS[signal],
+        BarStyle::Shades => SHADES[signal],
+        BarStyle::Eighths | BarStyle::Letters => pen.glyphs.gutter,
     };
     pen.put(x, y, sign, SIGNALS[signal], 1);
 }

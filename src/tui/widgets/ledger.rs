@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use super::bars::{Place, legend, stacked};
+use super::bars::{Place, legend, lettered, stacked};
 use super::figures::{plain_score, score};
 use super::measure::{cells, cut_end, shown};
 use super::pen::Pen;
@@ -89,9 +89,11 @@ pub fn full(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, total: f64) ->
         })
         .collect();
     let mut y = area.y;
+    let apart = if lettered(pen) { 2 } else { 1 };
     for (signal, head) in HEADS.iter().enumerate() {
+        let head = if apart == 2 && signal == 3 { "sem" } else { head };
         let start = pen.right(ends[signal], y, head, Role::Muted);
-        legend(pen, start.saturating_sub(1), y, signal);
+        legend(pen, start.saturating_sub(apart), y, signal);
     }
     pen.right(ends[4], y, "sum", Role::Muted);
     let bar_x = ends[4] + 1;
@@ -151,9 +153,10 @@ pub fn compact(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, with_legend
     }
     if with_legend && y < area.bottom() {
         let mut x = area.x;
-        for (signal, name) in ["name", "descr", "body", "sem.", "rule"].iter().enumerate() {
+        let apart = if lettered(pen) { 2 } else { 1 };
+        for (signal, name) in ["name", "descr", "body", "sem", "rule"].iter().enumerate() {
             legend(pen, x, y, signal);
-            x = pen.put(x + 1, y, name, Role::Muted, area.right().saturating_sub(x + 1)) + 1;
+            x = pen.put(x + apart, y, name, Role::Muted, area.right().saturating_sub(x + apart)) + 1;
         }
         y += 1;
     }

@@ -116,7 +116,15 @@ pub fn divider(pen: &mut Pen<'_>, area: Rect, joints: &[(u16, Joint)]) {
             Some(Joint::Right { heavy: false }) => "├",
             Some(Joint::Right { heavy: true }) => "┝",
         };
-        pen.put(area.x, y, sign, Role::Rule, 1);
+        // A title or a note that stands across the divider keeps its letters and spaces.
+        let is_rule = |x: u16| {
+            let sign = pen.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
+            sign.is_some_and(|s| s == pen.glyphs.rule || s == pen.glyphs.heavy)
+        };
+        let free = joint.is_none() || is_rule(area.x) || is_rule(area.x.saturating_sub(1));
+        if free {
+            pen.put(area.x, y, sign, Role::Rule, 1);
+        }
     }
 }
 

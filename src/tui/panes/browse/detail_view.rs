@@ -100,7 +100,13 @@ impl Browse {
         };
         if skill.body.trim().is_empty() {
             let mut pen = Pen::new(buf, cx);
-            pen.put(area.x + 2, area.y, "no instructions: the file ends with its frontmatter", Role::Muted, width);
+            pen.put(
+                area.x + 2,
+                area.y,
+                "no instructions: the file ends with its frontmatter",
+                Role::Muted,
+                width,
+            );
             return String::new();
         }
         let Some(lines) = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted) else {
@@ -201,7 +207,13 @@ impl Browse {
         let Some(refusal) = self.refusal() else { return String::new() };
         let place = shown(&refusal.location.display().to_string());
         let mut pen = Pen::new(buf, cx);
-        pen.put(area.x + 2, area.y, "refused: it cannot be used until this is mended", Role::Strong, area.width);
+        pen.put(
+            area.x + 2,
+            area.y,
+            "refused: it cannot be used until this is mended",
+            Role::Strong,
+            area.width,
+        );
         let width = area.width.saturating_sub(4);
         let place = crate::tui::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
         pen.put(area.x + 2, area.y + 1, &place, Role::Muted, width);

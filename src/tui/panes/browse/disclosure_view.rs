@@ -41,7 +41,8 @@ impl Browse {
         let Some(skill) = skill else { return };
 
         let levels = self.levels.get(&id);
-        let files = self.detail.skill.as_ref().map(|d| (d.files.len(), d.files.iter().map(|f| f.bytes).sum()));
+        let files =
+            self.detail.skill.as_ref().map(|d| (d.files.len(), d.files.iter().map(|f| f.bytes).sum()));
         let files = files.or(levels.map(|l| (l.l3_files as usize, l.l3_bytes)));
         let x = area.x + 2;
         let rows = [

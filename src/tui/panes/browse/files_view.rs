@@ -36,7 +36,13 @@ impl Browse {
             let selected = offset + place == self.detail.tree.cursor;
             if selected {
                 pen.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-                pen.put(line.x, line.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+                pen.put(
+                    line.x,
+                    line.y,
+                    pen.glyphs.gutter,
+                    if focused { Role::Gutter } else { Role::Muted },
+                    1,
+                );
             }
             let indent = 6 + 2 * row.depth as u16;
             let end = line.right().saturating_sub(1);
@@ -60,11 +66,7 @@ impl Browse {
             pen.put(x, line.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
         }
         pen.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
-        let below = Rect {
-            y: area.y + height + 1,
-            height: area.height.saturating_sub(height + 1),
-            ..area
-        };
+        let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };
         self.draw_preview(below, buf, cx)
     }
 

@@ -64,10 +64,12 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     for (index, shadowed) in catalogue.shadowed.iter().enumerate() {
         let mut entry = of_skill(&shadowed.skill, shadowed.root, Standing::Shadowed(index));
         let winner = catalogue.by_location(&shadowed.winner).map(|s| s.id.clone());
-        let root = winner.and_then(|id| catalogue.entry(id.as_str())).and_then(|e| catalogue.roots.get(e.root));
+        let root =
+            winner.and_then(|id| catalogue.entry(id.as_str())).and_then(|e| catalogue.roots.get(e.root));
         let place = root.map_or_else(|| shadowed.winner.display().to_string(), |r| r.label.clone());
         let same = if shadowed.identical { "identical" } else { "differs" };
-        entry.note = Some(format!("shadowed by {}, {same}", shown(&place)));
+        let place = shown(&place);
+        entry.note = Some(format!("shadowed by {}, {same}", place.trim_end_matches("/skills")));
         out.push(entry);
     }
     for (index, refusal) in catalogue.refused.iter().enumerate() {
@@ -128,7 +130,9 @@ fn refused_because(reason: &RefusalReason) -> String {
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let why = |state: &ClientViewState| match state {
         ClientViewState::Found | ClientViewState::Repaired(_) => None,
-        ClientViewState::Shadowed(winner) => Some(format!("shadowed by {}", shown(&winner.display().to_string()))),
+        ClientViewState::Shadowed(winner) => {
+            Some(format!("shadowed by {}", shown(&winner.display().to_string())))
+        }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotLooked => Some("outside of its places".to_owned()),
     };

@@ -235,6 +235,7 @@ impl Browse {
         // While a filter is typed the best match is what is meant.
         if !self.fuzzy.is_empty() {
             self.selected = None;
+            self.rows.clear();
             self.scroll = crate::tui::widgets::scroll::Scroll::default();
         }
         self.build();
@@ -252,7 +253,9 @@ impl Browse {
             return Some(Effect::Edit(skill.location.clone(), 1));
         }
         let (path, line) = match self.detail.tab {
-            Tab::Instructions => (skill.location.clone(), skill.body_line + self.detail.line_in_sight.saturating_sub(1)),
+            Tab::Instructions => {
+                (skill.location.clone(), skill.body_line + self.detail.line_in_sight.saturating_sub(1))
+            }
             Tab::Frontmatter => (skill.location.clone(), self.detail.line_in_sight.max(1)),
             Tab::Files => (skill.root_dir.join(self.detail.chosen_file()?), 1),
             Tab::Findings => {

@@ -104,7 +104,8 @@ pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Opti
     match sort {
         SortBy::Name => order.sort_by(|&a, &b| by_name(a, b)),
         SortBy::Tokens => {
-            order.sort_by_cached_key(|&i| (std::cmp::Reverse(tokens(&entries[i].id)), entries[i].key.clone()));
+            order
+                .sort_by_cached_key(|&i| (std::cmp::Reverse(tokens(&entries[i].id)), entries[i].key.clone()));
         }
         SortBy::Findings => {
             order.sort_by(|&a, &b| entries[b].findings.cmp(&entries[a].findings).then_with(|| by_name(a, b)));

@@ -127,7 +127,10 @@ impl Browse {
                     self.draw_entry(entry, selected, area, columns, pen);
                     let entry = &self.entries[entry];
                     let countable = !matches!(entry.standing, Standing::Refused(_));
-                    if countable && !self.levels.contains_key(&entry.id) && !self.asked_levels.contains(&entry.id) {
+                    if countable
+                        && !self.levels.contains_key(&entry.id)
+                        && !self.asked_levels.contains(&entry.id)
+                    {
                         unknown.push(entry.id.clone());
                     }
                 }
@@ -145,16 +148,12 @@ impl Browse {
         let y = area.y;
         let apart = self.client.as_ref().and_then(|_| self.unseen.get(&entry.id)).or(entry.note.as_ref());
         if let Some(note) = apart {
-            let room = (area.width / 3).max(10);
+            let room = (area.width / 4).max(12);
             let role = if selected { Role::Strong } else { Role::Muted };
             draw_name(entry, &mut self.fuzzy, columns.name, y, room, role, pen);
-            let x = columns.name + room + 2;
+            let x = columns.name + room + 1;
             let room = columns.tokens_end.saturating_sub(x);
-            let note = if note.contains('/') {
-                cut_middle(note, room, pen.glyphs.ellipsis)
-            } else {
-                cut_end(note, room, pen.glyphs.ellipsis)
-            };
+            let note = cut_end(note, room, pen.glyphs.ellipsis);
             pen.put(x, y, &note, Role::Muted, room);
             return;
         }
@@ -197,9 +196,10 @@ impl Browse {
         let mut y = area.y + 1;
         if self.client.is_some() {
             let all = self.entries.len();
-            let seen = self.entries.iter().filter(|e| {
-                !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_))
-            });
+            let seen = self
+                .entries
+                .iter()
+                .filter(|e| !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_)));
             let seen = seen.count();
             pen.put(x, y, &format!("{} of {}", count(seen), counted(all, "bundle")), Role::Text, width);
             y += 1;
@@ -208,7 +208,8 @@ impl Browse {
                 y += 1;
             }
         } else {
-            let roots = self.catalogue.roots.iter().filter(|r| r.state == crate::registry::RootState::Present);
+            let roots =
+                self.catalogue.roots.iter().filter(|r| r.state == crate::registry::RootState::Present);
             let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
             pen.put(x, y, &from, Role::Text, width);
             y += 1;
@@ -219,7 +220,7 @@ impl Browse {
                     Seg::new(format!("{} ", pen.glyphs.bad), Role::Danger),
                     Seg::new(format!("{} with errors   ", count(errors)), Role::Muted),
                     Seg::new(format!("{} ", pen.glyphs.warn), Role::Warning),
-                    Seg::new(format!("{} with warnings", count(warnings)), Role::Muted),
+                    Seg::new(format!("{} warned", count(warnings)), Role::Muted),
                 ]);
                 pen.line(x, y, &bad, width);
                 y += 1;
@@ -280,8 +281,7 @@ fn draw_name(
     let mut segs: Vec<Seg> = Vec::new();
     for (place, c) in name.chars().enumerate() {
         let hit = letters.binary_search(&(place as u32)).is_ok();
-        let (role, plus) =
-            if hit { (Role::Accent, Modifier::UNDERLINED) } else { (role, Modifier::empty()) };
+        let (role, plus) = if hit { (Role::Accent, Modifier::UNDERLINED) } else { (role, Modifier::empty()) };
         match segs.last_mut() {
             Some(last) if last.role == role && last.plus == plus => last.text.push(c),
             _ => segs.push(Seg::new(c, role).with(plus)),

@@ -33,8 +33,7 @@ impl Browse {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let foot_left = self.draw_list(list, buf, cx);
         let foot_right = self.draw_detail(right, buf, cx);
-        let mut joints =
-            vec![(area.y, Joint::Top { heavy: cx.focused })];
+        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
         for y in area.top() + 1..area.bottom() {
             match (foot_left == Some(y), foot_right == Some(y)) {
                 (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
