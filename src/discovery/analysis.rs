@@ -37,6 +37,27 @@ pub(crate) struct Analysis {
     pub name_pieces: Vec<u16>,
     /// Normalised vector of name and description.
     pub vector: Box<[i16; DIM]>,
+    /// Words of name and description: index into `stems` and place.
+    pub places: [Vec<Place>; 2],
+    /// Word pieces of the description: token and place.
+    pub piece_places: Vec<Place>,
+}
+
+/// Where something stands in a short text; beyond 64 KiB nothing is noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Place {
+    /// A stem, or a word piece.
+    pub what: u32,
+    /// First byte.
+    pub start: u16,
+    /// Byte after the last.
+    pub end: u16,
+}
+
+impl Place {
+    fn new(what: u32, start: u32, end: u32) -> Option<Self> {
+        Some(Self { what, start: u16::try_from(start).ok()?, end: u16::try_from(end).ok()? })
+    }
 }
 
 /// Counts one skill.
@@ -62,6 +83,9 @@ pub(crate) fn analyse(
         counting.text(4, &text.body[..end], words);
     }
     let (pieces, name_pieces) = model.map(|m| pieces(m, &document, &name, limits)).unwrap_or_default();
+    let piece_places = model.map(|m| m.pieces(&document.description, usize::MAX)).unwrap_or_default();
+    let piece_places =
+        piece_places.iter().filter_map(|p| Place::new(p.token.into(), p.start, p.end)).collect();
     let vector = model
         .map_or([0.0; DIM], |m| m.encode(&format!("{name}. {}", document.description), limits.query_pieces));
     Analysis {
@@ -69,6 +93,7 @@ pub(crate) fn analyse(
         has_body: text.is_some_and(|t| !t.body.trim().is_empty() || !t.headings.is_empty()),
         pieces,
         name_pieces,
+        piece_places,
         vector: Box::new(vector.map(|v| (v * UNIT).round() as i16)),
         ..counting.finish(document)
     }
@@ -99,6 +124,7 @@ struct Counting {
     pairs: HashMap<(u32, u32), [u16; field::COUNT]>,
     lengths: [u16; field::COUNT],
     pair_lengths: [u16; field::COUNT],
+    places: [Vec<Place>; 2],
 }
 
 impl Counting {
@@ -107,6 +133,9 @@ impl Counting {
         let mut before: Option<u32> = None;
         words.each(text, |word| {
             let number = self.number(word.stem, word.text);
+            if let Some(places) = self.places.get_mut(field) {
+                places.extend(Place::new(number, word.start, word.end));
+            }
             let count = &mut self.counts[number as usize][field];
             *count = count.saturating_add(1);
             self.lengths[field] = self.lengths[field].saturating_add(1);
@@ -146,6 +175,8 @@ impl Counting {
             pieces: Vec::new(),
             name_pieces: Vec::new(),
             vector: Box::new([0; DIM]),
+            places: self.places,
+            piece_places: Vec::new(),
         }
     }
 }

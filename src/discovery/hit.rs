@@ -3,9 +3,10 @@
 use super::answer::{Group, Hit, Signal};
 use super::embedding::{DIM, normalise};
 use super::ledger::breakdown;
-use super::link::Addend;
+use super::link::{Addend, Context};
 use super::marks;
 use super::ranking::Asked;
+use super::reading::Reading;
 use super::reason::reason;
 use super::sorting::Ranked;
 use crate::skill::Role;
@@ -15,19 +16,20 @@ pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -
     let breakdown = breakdown(addends, asked.reading);
     let reason = reason(&breakdown, asked.reading);
     let vocabulary = &asked.cx.index.vocabulary;
-    let stems = marks::stems(asked.reading, |id| vocabulary.stem(id));
+    let numbers = marks::numbers(asked.reading, |stem| vocabulary.find(stem));
     let words = &asked.router.words;
-    let d = &asked.cx.index.entry(candidate.slot)?.document;
-    let name_marks = marks::by_stem(&d.name, &stems, words, Signal::Name);
-    let mut description_marks = marks::by_stem(&d.description, &stems, words, Signal::Description);
+    let entry = asked.cx.index.entry(candidate.slot)?;
+    let d = &entry.document;
+    let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
+    let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
     if breakdown.signals[super::ledger::column(Signal::Semantic)] > 0.0
         && let Ok(model) = &asked.cx.model
     {
         let semantic = &asked.cx.weights.semantic;
         let near = marks::by_meaning(
-            &d.description,
+            (&d.description, &entry.piece_places),
             &description_marks,
-            &direction(asked),
+            asked.direction,
             model,
             words,
             (semantic.mark_share, semantic.marks),
@@ -52,22 +54,27 @@ pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -
         description: d.description.clone(),
         name_marks,
         description_marks,
-        exclusion_note: marks::exclusion(&d.description, &asked.cx.weights.exclusion_cues, &stems, words),
+        exclusion_note: marks::exclusion(
+            &d.description,
+            &asked.cx.weights.exclusion_cues,
+            |stem| vocabulary.find(stem).is_some_and(|id| numbers.contains(&id)),
+            words,
+        ),
         breakdown,
     })
 }
 
 /// The request's direction in the embedding, centred.
-fn direction(asked: &Asked<'_>) -> [f64; DIM] {
+pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [f64; DIM] {
     let mut sum = [0.0; DIM];
-    if let Ok(model) = &asked.cx.model {
-        for piece in &asked.reading.pieces {
+    if let Ok(model) = &cx.model {
+        for piece in &reading.pieces {
             model.add(piece.token, &mut sum);
         }
     }
     normalise(&mut sum);
-    for (value, mean) in sum.iter_mut().zip(&asked.cx.index.derived.mean) {
-        *value -= asked.cx.weights.centring * mean;
+    for (value, mean) in sum.iter_mut().zip(&cx.index.derived.mean) {
+        *value -= cx.weights.centring * mean;
     }
     sum
 }

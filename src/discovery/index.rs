@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::analysis::{Analysis, UNIT};
+use super::analysis::{Analysis, Place, UNIT};
 use super::document::Document;
 use super::embedding::DIM;
 use super::field::{self, Counts};
@@ -31,6 +31,10 @@ pub(crate) struct Entry {
     pub pair_lengths: [u16; field::COUNT],
     /// Distinct word pieces of the name.
     pub name_pieces: Vec<u16>,
+    /// Words of name and description: stem and place.
+    pub places: [Box<[Place]>; 2],
+    /// Word pieces of the description: token and place.
+    pub piece_places: Box<[Place]>,
     /// Where its postings are: segment (by number) and place in it.
     pub home: (u32, u16),
 }
@@ -216,6 +220,35 @@ impl Index {
         self.derive(weights);
     }
 
+    /// Everything in one segment, and its documents' slots in its order.
+    pub fn as_one(&self) -> (Segment, Vec<usize>) {
+        let (numbers, parts): (Vec<u32>, Vec<&Segment>) = self.segments.iter().map(|(n, s)| (*n, s)).unzip();
+        let merged = Segment::merge(&parts, |slot, which| self.lives(slot as usize, numbers[which]));
+        let slots = merged.slots.iter().map(|slot| *slot as usize).collect();
+        (merged, slots)
+    }
+
+    /// From one segment whose documents are the entries in order.
+    pub fn from_one(
+        segment: Segment,
+        entries: Vec<Entry>,
+        vocabulary: Vocabulary,
+        vectors: Vec<i16>,
+    ) -> Self {
+        let mut out = Self { vocabulary, vectors, next_segment: 1, ..Self::default() };
+        for (slot, entry) in entries.into_iter().enumerate() {
+            let vector = std::array::from_fn(|i| out.vectors[slot * DIM + i]);
+            out.sums.apply(&entry, &vector, true);
+            out.labels.insert(&entry.document, slot as u32);
+            out.by_id.insert(entry.document.id.clone(), slot as u32);
+            out.slots.push(Some(entry));
+        }
+        if !segment.slots.is_empty() {
+            out.segments.push((0, segment));
+        }
+        out
+    }
+
     fn remove(&mut self, id: &SkillId) {
         let Some(slot) = self.by_id.remove(id) else { return };
         let Some(entry) = self.slots[slot as usize].take() else { return };
@@ -270,6 +303,10 @@ impl Index {
                 lengths: analysis.lengths,
                 pair_lengths: analysis.pair_lengths,
                 name_pieces: analysis.name_pieces,
+                places: analysis.places.map(|places| {
+                    places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p }).collect()
+                }),
+                piece_places: analysis.piece_places.into_boxed_slice(),
                 home: (number, local),
                 document: analysis.document,
             };
@@ -314,7 +351,9 @@ impl Index {
         let number = self.next_segment;
         self.next_segment += 1;
         let (numbers, parts): (Vec<u32>, Vec<Segment>) = parts.into_iter().unzip();
-        let merged = Segment::merge(&parts, |slot, which| self.lives(slot as usize, numbers[which]));
+        let merged = Segment::merge(&parts.iter().collect::<Vec<_>>(), |slot, which| {
+            self.lives(slot as usize, numbers[which])
+        });
         for slot in parts.iter().flat_map(|p| &p.slots) {
             // A slot that no segment holds any more can be used again.
             if self.slots[*slot as usize].is_none() {

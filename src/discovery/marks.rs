@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::analysis::Place;
 use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
@@ -16,6 +17,18 @@ pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) 
             out.insert(read.word.stem.as_str());
         }
         out.extend(read.completions.iter().map(|id| written(*id)));
+    }
+    out
+}
+
+/// The same as numbers of the index.
+pub(crate) fn numbers(reading: &Reading, number: impl Fn(&str) -> Option<u32>) -> HashSet<u32> {
+    let mut out = HashSet::new();
+    for read in reading.words.iter().filter(|w| !w.word.stop) {
+        if read.completions.is_empty() {
+            out.extend(number(&read.word.stem));
+        }
+        out.extend(&read.completions);
     }
     out
 }
@@ -36,10 +49,23 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
     out
 }
 
+/// The same for a text whose words are known by number.
+pub(crate) fn by_number(places: &[Place], numbers: &HashSet<u32>, signal: Signal) -> Vec<Mark> {
+    let mut out: Vec<Mark> = Vec::new();
+    for place in places.iter().filter(|p| numbers.contains(&p.what)) {
+        let (start, end) = (u32::from(place.start), u32::from(place.end));
+        match out.last_mut() {
+            Some(last) if last.end > start => last.end = last.end.max(end),
+            _ => out.push(Mark { start, end, signal }),
+        }
+    }
+    out
+}
+
 /// Words of a text that no stem matched but whose pieces carry at least `share` of its likeness to the
 /// request's direction `query`; at most `limit`, in order of the text.
 pub(crate) fn by_meaning(
-    text: &str,
+    (text, pieces): (&str, &[Place]),
     taken: &[Mark],
     query: &[f64; DIM],
     model: &Embedding,
@@ -48,15 +74,16 @@ pub(crate) fn by_meaning(
 ) -> Vec<Mark> {
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
     let mut total = 0.0;
-    for piece in model.pieces(text, usize::MAX) {
-        let value: f64 = model.vector(piece.token).zip(query).map(|(v, q)| v * q).sum();
+    for piece in pieces {
+        let value: f64 = model.vector(piece.what as u16).zip(query).map(|(v, q)| v * q).sum();
+        let (start, end) = (u32::from(piece.start), u32::from(piece.end));
         total += value;
         match found.last_mut() {
-            Some(last) if last.2 == piece.start => {
+            Some(last) if last.2 == start => {
                 last.0 += value;
-                last.2 = piece.end;
+                last.2 = end;
             }
-            _ => found.push((value, piece.start, piece.end)),
+            _ => found.push((value, start, end)),
         }
     }
     if total <= 0.0 {
@@ -65,7 +92,9 @@ pub(crate) fn by_meaning(
     found.retain(|(value, start, end)| {
         *value >= share * total
             && !taken.iter().any(|m| m.start < *end && *start < m.end)
-            && !words.is_stop(&text[*start as usize..*end as usize].to_ascii_lowercase())
+            && text
+                .get(*start as usize..*end as usize)
+                .is_some_and(|word| !words.is_stop(&word.to_ascii_lowercase()))
     });
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.truncate(limit);
@@ -77,14 +106,14 @@ pub(crate) fn by_meaning(
 pub(crate) fn exclusion(
     description: &str,
     cues: &[String],
-    stems: &HashSet<&str>,
+    asked: impl Fn(&str) -> bool,
     words: &Words,
 ) -> Option<String> {
     sentences(description).find_map(|sentence| {
         let lower = sentence.to_lowercase();
         let at = cues.iter().filter_map(|cue| lower.find(cue.as_str()).map(|at| at + cue.len())).min()?;
         let mut touched = false;
-        words.each(lower.get(at..)?, |w| touched |= stems.contains(w.stem.as_str()));
+        words.each(lower.get(at..)?, |w| touched |= !w.stop && asked(&w.stem));
         touched.then(|| sentence.trim().to_owned())
     })
 }

@@ -11,7 +11,9 @@ mod body_lines;
 mod confidence;
 mod document;
 mod embedding;
+mod eval;
 mod field;
+mod golden;
 mod hit;
 mod index;
 mod labels;
@@ -25,6 +27,7 @@ mod request;
 mod router;
 mod rules;
 mod segment;
+mod snapshot;
 mod sorting;
 mod vocabulary;
 mod weights;
@@ -37,9 +40,14 @@ pub use answer::{
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use embedding::{Embedding, EmbeddingError};
+pub use eval::{
+    Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, Regression, eval, regressions,
+};
+pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use link::link_names;
 pub use request::{Policy, Request};
 pub use router::{RequestError, Router, UnknownLink};
+pub use snapshot::SnapshotError;
 pub use weights::{
     Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms, Rules, Semantic,
     StatusTerms, Typo, Weights, WeightsError,

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::answer::{Answer, Confidence, Fit, LinkReport, LinkState};
 use super::confidence::confidence;
+use super::embedding::DIM;
 use super::hit;
 use super::index::View;
 use super::link::{Addend, Column, Context, Failure, Link, Scorer, matched};
@@ -17,7 +18,7 @@ use super::sorting::{Ranked, sort};
 use super::weights::Profile;
 
 /// Candidates that are scored exactly beyond the limit: the columns are single precision.
-const SLACK: usize = 8;
+const SLACK: usize = 2;
 
 /// Everything about one request that the steps hand on.
 pub(crate) struct Asked<'a> {
@@ -26,6 +27,8 @@ pub(crate) struct Asked<'a> {
     pub reading: &'a Reading,
     pub cx: &'a Context<'a>,
     pub read_only: bool,
+    /// The request's direction in the embedding, centred.
+    pub direction: &'a [f64; DIM],
 }
 
 /// A link's column and its scorer, which can explain it.
@@ -68,7 +71,8 @@ pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
     }
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
-    let asked = Asked { router, request, reading: &reading, cx: &cx, read_only };
+    let direction = hit::direction(&reading, &cx);
+    let asked = Asked { router, request, reading: &reading, cx: &cx, read_only, direction: &direction };
     let sorted = sort(&asked, candidates(&asked, &running));
     let mut ranked = Vec::with_capacity(request.limit + SLACK);
     for candidate in sorted.results.iter().take(request.limit.saturating_add(SLACK)) {

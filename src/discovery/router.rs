@@ -13,6 +13,8 @@ use super::index::Index;
 use super::link::{Link, chain, link_names};
 use super::reading::Reading;
 use super::request::Request;
+use super::segment::CAPACITY;
+use super::snapshot::{self, SnapshotError};
 use super::weights::Weights;
 use super::words::Words;
 use super::{body_lines, marks, ranking};
@@ -125,6 +127,33 @@ impl Router {
         analyse(document, &self.words, self.model.as_deref().ok(), &self.weights.limits)
     }
 
+    /// The index as bytes, for [`Router::restore`] at the next start; none beyond 60,000 skills, where it
+    /// is made anew.
+    pub fn snapshot(&self) -> Option<Vec<u8>> {
+        (self.len() <= CAPACITY).then(|| snapshot::write(&self.index, self.stamp()))
+    }
+
+    /// Takes an index in place of the present one. Afterwards [`Router::is_current`] tells what has changed
+    /// since it was written.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, or were made by another version or with other weights; the present index
+    /// then stays.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.index = snapshot::read(bytes, self.stamp(), &self.weights)?;
+        Ok(())
+    }
+
+    /// What an index depends on beside its documents: stop words, limits, and whether there is an embedding.
+    fn stamp(&self) -> u64 {
+        let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
+        stops.sort_unstable();
+        let pieces = self.model.as_ref().map_or(0, |m| m.len());
+        let text = format!("{stops:?} {:?} {pieces}", self.weights.limits);
+        let digest = crate::skill::Digest::of(text.as_bytes()).to_string();
+        u64::from_str_radix(&digest[..16], 16).unwrap_or_default()
+    }
+
     /// Ranks the skills for a request.
     ///
     /// # Errors
@@ -151,5 +180,117 @@ impl std::fmt::Debug for Router {
             .field("skills", &self.len())
             .field("bodies", &self.bodies())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::LinkState;
+    use super::super::link::{Context, Failure, Scorer};
+    use super::*;
+
+    /// A link that panics.
+    struct Broken;
+
+    impl Link for Broken {
+        fn name(&self) -> &'static str {
+            "broken"
+        }
+
+        fn prepare<'a>(
+            &self,
+            _reading: &'a Reading,
+            _cx: &'a Context<'a>,
+        ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+            panic!("on purpose")
+        }
+    }
+
+    fn filled(mut router: Router) -> Router {
+        let skills = [
+            Document::new("pdf", "pdf-tables", "Extracts tables from PDF files."),
+            Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+        ];
+        router.update(skills.into(), &[]);
+        router
+    }
+
+    fn first_and_states(router: &Router, intent: &str) -> (String, Vec<LinkState>) {
+        let answer = router.discover(&Request { intent: intent.into(), ..Request::default() }).unwrap();
+        (answer.results[0].skill_id.to_string(), answer.links.into_iter().map(|l| l.state).collect())
+    }
+
+    #[test]
+    fn a_link_that_panics_is_reported_and_the_others_go_on() {
+        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        router.links.insert(0, Box::new(Broken));
+        let (first, states) = first_and_states(&router, "tables of a pdf");
+        assert_eq!(first, "pdf");
+        assert_eq!(states[0], LinkState::Failed("it panicked: on purpose".into()));
+        assert_eq!(states[3], LinkState::Ran);
+    }
+
+    #[test]
+    fn a_damaged_model_leaves_out_what_needs_it() {
+        let damaged = Embedding::parse(b"SKEMB".to_vec()).map(Arc::new);
+        let router = filled(Router::with_model(Weights::shipped().unwrap(), damaged));
+        let (first, states) = first_and_states(&router, "tables of a pdf");
+        assert_eq!(first, "pdf");
+        let reason = "the embedding cannot be used: it does not start with SKEMB01";
+        assert_eq!(states[3..], [LinkState::Failed(reason.into()), LinkState::Failed(reason.into())]);
+    }
+
+    #[test]
+    fn a_link_past_its_budget_is_left_out() {
+        let yaml = include_str!("../../assets/ranker/weights.yaml").replace("budget_ms: 20", "budget_ms: 0");
+        let router = filled(Router::new(Weights::parse(&yaml).unwrap()));
+        let (first, states) = first_and_states(&router, "tables of a pdf");
+        assert_eq!(first, "pdf");
+        assert_eq!(states[4], LinkState::Failed("it took longer than 0 ms".into()));
+    }
+
+    #[test]
+    fn an_unknown_link_cannot_be_switched_off() {
+        let error = Router::new(Weights::shipped().unwrap()).without_links(["lexicon"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no link `lexicon`; there are exact, typo, lexical, presence, semantic"
+        );
+    }
+
+    #[test]
+    fn a_restored_index_answers_alike_and_knows_what_is_current() {
+        let mut skill = Document::new("pdf", "pdf-tables", "Extracts tables from PDF files.");
+        skill.digest = Some(crate::skill::Digest::of(b"pdf"));
+        skill.text = Some(crate::skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() });
+        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        router.update(vec![skill.clone()], &[]);
+        let bytes = router.snapshot().unwrap();
+        let mut other = Router::new(Weights::shipped().unwrap());
+        other.restore(&bytes).unwrap();
+        let ask = |r: &Router| {
+            let request = Request { intent: "grids and tables in a mail".into(), ..Request::default() };
+            r.discover(&request).unwrap().results
+        };
+        assert_eq!(ask(&other), ask(&router));
+        skill.text = None;
+        assert!(other.is_current(&skill));
+        skill.description.push('!');
+        assert!(!other.is_current(&skill));
+        other.update(Vec::new(), &[SkillId::new("pdf")]);
+        assert_eq!(other.len(), 1);
+    }
+
+    #[test]
+    fn damaged_snapshots_are_refused_and_the_index_stays() {
+        let mut router = filled(Router::new(Weights::shipped().unwrap()));
+        let bytes = router.snapshot().unwrap();
+        for cut in [0, 5, 20, bytes.len() / 2, bytes.len() - 1] {
+            assert!(router.restore(&bytes[..cut]).is_err(), "{cut}");
+        }
+        let mut other = bytes.clone();
+        other[0] ^= 1;
+        assert_eq!(router.restore(&other), Err(SnapshotError::Version));
+        assert_eq!(router.len(), 2);
     }
 }

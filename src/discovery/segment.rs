@@ -125,8 +125,18 @@ impl Segment {
         self.slots.len() - self.dead
     }
 
+    /// Whether the tables fit together, for one that was read from a file.
+    pub fn holds_together(&self) -> bool {
+        let documents = self.slots.len();
+        self.starts.len() == self.keys.len() + 1
+            && self.starts.windows(2).all(|w| w[0] <= w[1])
+            && self.starts.last().is_some_and(|end| *end as usize == self.postings.len())
+            && self.keys.windows(2).all(|w| w[0] < w[1])
+            && self.postings.iter().all(|bits| ((bits >> 16) as usize) < documents)
+    }
+
     /// One segment out of several, without the dead. `lives` tells by slot.
-    pub fn merge(parts: &[Self], lives: impl Fn(u32, usize) -> bool) -> Self {
+    pub fn merge(parts: &[&Self], lives: impl Fn(u32, usize) -> bool) -> Self {
         let mut out = Self::default();
         let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());
         for (which, part) in parts.iter().enumerate() {
@@ -185,7 +195,7 @@ mod tests {
         );
         let two = Segment::build(vec![(Key(5), posting(0, 9)), (Key(9), posting(0, 2))], vec![12]);
         assert_eq!(one.postings(Key(5)).map(|p| p.local).collect::<Vec<_>>(), [0, 1]);
-        let merged = Segment::merge(&[one, two], |slot, _| slot != 10);
+        let merged = Segment::merge(&[&one, &two], |slot, _| slot != 10);
         assert_eq!(merged.slots, [11, 12]);
         assert_eq!(merged.postings(Key(5)).collect::<Vec<_>>(), [posting(0, 7), posting(1, 9)]);
         assert_eq!(merged.in_document(Key(9), 1), Some(Counts(2)));

@@ -1,0 +1,165 @@
+//! Time of a request, of a cold index, of a warm start and of one changed skill, over synthetic skills
+//! made from a seed, and over the public query sets where `SKILLS_TEST_DATA` is set.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use skill_workbench::discovery::{
+    Document, EvalOptions, Request, Router, Weights, eval, queries_jsonl, skills_jsonl,
+};
+use skill_workbench::skill::IndexText;
+
+/// Skills of the largest public collection that was counted.
+const LARGE: usize = 14_639;
+
+/// A small generator (xorshift), so that every run has the same texts.
+struct Seeded(u64);
+
+impl Seeded {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A word; frequent ones come up often, as in real text (Zipf: rank is exponential in a uniform draw).
+    fn word(&mut self) -> String {
+        const COMMON: [&str; 24] = [
+            "the", "a", "of", "to", "and", "use", "when", "file", "user", "for", "with", "code", "in",
+            "data", "create", "test", "from", "or", "table", "report", "project", "search", "deploy",
+            "review",
+        ];
+        let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let rank = (60_000_f64.powf(uniform) - 1.0) as usize;
+        match COMMON.get(rank) {
+            Some(word) => (*word).to_owned(),
+            None => {
+                let syllables = ["ba", "con", "de", "fi", "gra", "lo", "mer", "nu", "per", "ta", "ver", "zu"];
+                let mut n = rank;
+                let mut word = String::new();
+                while n > 0 {
+                    word.push_str(syllables[n % syllables.len()]);
+                    n /= syllables.len();
+                }
+                word
+            }
+        }
+    }
+
+    fn text(&mut self, words: usize) -> String {
+        (0..words).map(|_| self.word()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn document(&mut self, id: usize) -> Document {
+        let body = IndexText { headings: (0..12).map(|_| self.text(3)).collect(), body: self.text(850) };
+        let (name, description) = (self.text(2).replace(' ', "-"), self.text(38));
+        Document { text: Some(body), ..Document::new(format!("skill-{id}"), name, description) }
+    }
+
+    fn documents(&mut self, n: usize) -> Vec<Document> {
+        (0..n).map(|id| self.document(id)).collect()
+    }
+}
+
+fn router() -> Router {
+    Router::new(Weights::shipped().expect("the shipped weights"))
+}
+
+fn filled(documents: Vec<Document>) -> Router {
+    let mut router = router();
+    router.update(documents, &[]);
+    router
+}
+
+fn requests(n: usize) -> Vec<Request> {
+    let mut seeded = Seeded(7);
+    (0..n).map(|_| Request { intent: seeded.text(10), ..Request::default() }).collect()
+}
+
+fn percentiles(what: &str, router: &Router) {
+    let mut times: Vec<Duration> = requests(500)
+        .iter()
+        .map(|request| {
+            let started = Instant::now();
+            black_box(router.discover(request).expect("an answer"));
+            started.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    println!("{what}: p50 {:?}, p99 {:?}", times[250], times[495]);
+}
+
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?.trim().trim_end_matches(" kB").parse().ok()
+}
+
+fn query(c: &mut Criterion) {
+    let mut group = c.benchmark_group("query");
+    for n in [100, 1_000, 10_000, LARGE] {
+        let router = filled(Seeded(1).documents(n));
+        percentiles(&format!("query over {n} skills"), &router);
+        let requests = requests(64);
+        let mut at = 0;
+        group.bench_function(BenchmarkId::from_parameter(n), |b| {
+            b.iter(|| {
+                at = (at + 1) % requests.len();
+                router.discover(&requests[at]).expect("an answer")
+            });
+        });
+    }
+    group.finish();
+}
+
+fn index(c: &mut Criterion) {
+    let mut group = c.benchmark_group("index");
+    group.sample_size(10);
+    let documents = Seeded(1).documents(LARGE);
+    let before = resident();
+    let started = Instant::now();
+    let mut full = router();
+    for piece in documents.chunks(512) {
+        full.update(piece.to_vec(), &[]);
+    }
+    println!("cold index of {LARGE} skills in pieces of 512: {:?}", started.elapsed());
+    if let (Some(before), Some(after)) = (before, resident()) {
+        println!("resident: {} MB more than before it", (after.saturating_sub(before)) / 1024);
+    }
+    let bytes = full.snapshot().expect("a snapshot");
+    println!("snapshot: {} MB", bytes.len() / 1_048_576);
+    group.bench_function("warm start", |b| {
+        b.iter_batched(router, |mut r| r.restore(&bytes).map(|()| r), BatchSize::PerIteration);
+    });
+    let mut seeded = Seeded(3);
+    group.bench_function("one changed skill", |b| {
+        b.iter_batched(
+            || {
+                let id = seeded.next() as usize % LARGE;
+                seeded.document(id)
+            },
+            |document| full.update(vec![document], &[]),
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+fn real(_: &mut Criterion) {
+    let Some(dir) = std::env::var_os("SKILLS_TEST_DATA") else {
+        eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; the public query sets are not measured");
+        return;
+    };
+    for name in ["skilltrig", "metatool", "sealtools", "clinc150", "banking77"] {
+        let dir = std::path::Path::new(&dir).join("golden").join(name);
+        let read = |file| std::fs::read_to_string(dir.join(file)).expect("a file of the set");
+        let router = filled(skills_jsonl(&read("skills.jsonl")).expect("skills"));
+        let cases = queries_jsonl(&read("queries.jsonl")).expect("queries");
+        let report = eval(&router, &cases, EvalOptions::default()).expect("a report");
+        println!("{name}: P@1 {:.2} %, {:?} µs", report.p_at_1 * 100.0, report.latency_us);
+    }
+}
+
+criterion_group!(benches, query, index, real);
+criterion_main!(benches);

@@ -1,0 +1,263 @@
+//! How good the ranking is on a golden set, and whether it got worse.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::answer::Fit;
+use super::golden::{Case, Expect};
+use super::request::{Policy, Request};
+use super::router::{RequestError, Router};
+use crate::skill::SkillId;
+
+/// How to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvalOptions {
+    /// How rules meet text.
+    pub policy: Policy,
+    /// Whether headings and bodies count.
+    pub with_body: bool,
+}
+
+impl Default for EvalOptions {
+    fn default() -> Self {
+        Self { policy: Policy::Blended, with_body: true }
+    }
+}
+
+/// Percentiles of the time one request took, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LatencyUs {
+    /// Half of the requests took at most this.
+    pub p50: u64,
+    /// 99 of 100 took at most this.
+    pub p99: u64,
+}
+
+/// A request whose expected skill did not come first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The request.
+    pub query: String,
+    /// What should have come first.
+    pub expected: Vec<SkillId>,
+    /// Place of the best of them, from 1; none when it is not among the first ten.
+    pub rank: Option<usize>,
+    /// What came first instead.
+    pub won: Option<SkillId>,
+    /// How far ahead of the expected skill it is, where both have a score.
+    pub by: Option<f64>,
+}
+
+/// A request that fits nothing, or not this skill, and got a skill all the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FalseTrigger {
+    /// The request.
+    pub query: String,
+    /// What came first.
+    pub won: SkillId,
+    /// Whether just this skill must not win (a near miss); else none should.
+    pub near_miss: bool,
+}
+
+/// Result of an evaluation; fractions of 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvalReport {
+    /// Requests that have a skill.
+    pub queries: usize,
+    /// Share with an expected skill first.
+    pub p_at_1: f64,
+    /// Share with an expected skill among the first five.
+    pub hit_at_5: f64,
+    /// Mean of 1/place of the best expected skill, 0 past the tenth.
+    pub mrr_at_10: f64,
+    /// Of requests that fit nothing, the share that "no skill fits" was said to, and of near misses the
+    /// share that did not go to the forbidden skill; none when there are no such requests.
+    pub out_of_scope_rejected: Option<f64>,
+    /// Requests that fit nothing, near misses included.
+    pub out_of_scope: usize,
+    /// Requests that have a skill and were told that none fits.
+    pub wrongly_rejected: usize,
+    /// Time a request took.
+    pub latency_us: LatencyUs,
+    /// Requests that went elsewhere.
+    pub lost: Vec<Lost>,
+    /// Requests that should have gone nowhere, or not there.
+    pub false_triggers: Vec<FalseTrigger>,
+}
+
+/// Asks every case and counts.
+///
+/// # Errors
+/// When a case has an empty request.
+pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<EvalReport, RequestError> {
+    let mut lost = Vec::new();
+    let mut false_triggers = Vec::new();
+    let mut times = Vec::with_capacity(cases.len());
+    let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
+    let (mut out_of_scope, mut wrongly_rejected) = (0, 0);
+    for case in cases {
+        let request = Request {
+            intent: case.query.clone(),
+            policy: options.policy,
+            with_body: options.with_body,
+            ..Request::default()
+        };
+        let started = Instant::now();
+        let answer = router.discover(&request)?;
+        times.push(started.elapsed().as_micros() as u64);
+        let won = answer.results.first().map(|h| h.skill_id.clone());
+        match &case.expect {
+            Expect::AnyOf(expected) => {
+                queries += 1;
+                wrongly_rejected += usize::from(answer.fit == Fit::None);
+                let at = answer.results.iter().position(|h| expected.contains(&h.skill_id));
+                first += usize::from(at == Some(0));
+                five += usize::from(at.is_some_and(|at| at < 5));
+                reciprocal += at.map_or(0.0, |at| 1.0 / (at + 1) as f64);
+                if at != Some(0) {
+                    lost.push(Lost {
+                        query: case.query.clone(),
+                        expected: expected.clone(),
+                        rank: at.map(|at| at + 1),
+                        won,
+                        by: at.map(|at| answer.results[0].score - answer.results[at].score),
+                    });
+                }
+            }
+            Expect::Nothing | Expect::Not(_) => {
+                out_of_scope += 1;
+                let forbidden = |won: &SkillId| match &case.expect {
+                    Expect::Not(id) => won == id,
+                    _ => true,
+                };
+                if let Some(won) = won.filter(|w| answer.fit != Fit::None && forbidden(w)) {
+                    let near_miss = matches!(case.expect, Expect::Not(_));
+                    false_triggers.push(FalseTrigger { query: case.query.clone(), won, near_miss });
+                }
+            }
+        }
+    }
+    let share = |n: usize, of: usize| if of == 0 { 0.0 } else { n as f64 / of as f64 };
+    Ok(EvalReport {
+        queries,
+        p_at_1: share(first, queries),
+        hit_at_5: share(five, queries),
+        mrr_at_10: if queries == 0 { 0.0 } else { reciprocal / queries as f64 },
+        out_of_scope_rejected: (out_of_scope > 0)
+            .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
+        out_of_scope,
+        wrongly_rejected,
+        latency_us: latency(&mut times),
+        lost,
+        false_triggers,
+    })
+}
+
+fn latency(times: &mut [u64]) -> LatencyUs {
+    times.sort_unstable();
+    let at = |share: f64| {
+        let last = times.len().saturating_sub(1);
+        times.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+    };
+    LatencyUs { p50: at(0.5), p99: at(0.99) }
+}
+
+/// A figure that got worse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Regression {
+    /// `p_at_1`, `hit_at_5`, `mrr_at_10`, `out_of_scope_rejected`.
+    pub figure: String,
+    /// In the baseline.
+    pub was: f64,
+    /// Now.
+    pub now: f64,
+}
+
+/// The figures of a baseline, as an earlier report has them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// See [`EvalReport::p_at_1`].
+    pub p_at_1: f64,
+    /// See [`EvalReport::hit_at_5`].
+    pub hit_at_5: f64,
+    /// See [`EvalReport::mrr_at_10`].
+    pub mrr_at_10: f64,
+    /// See [`EvalReport::out_of_scope_rejected`].
+    #[serde(default)]
+    pub out_of_scope_rejected: Option<f64>,
+}
+
+/// The figures that fell by more than `tolerance` (a fraction of 1) against a baseline.
+#[must_use]
+pub fn regressions(now: &EvalReport, baseline: &Baseline, tolerance: f64) -> Vec<Regression> {
+    let figures = [
+        ("p_at_1", Some(baseline.p_at_1), Some(now.p_at_1)),
+        ("hit_at_5", Some(baseline.hit_at_5), Some(now.hit_at_5)),
+        ("mrr_at_10", Some(baseline.mrr_at_10), Some(now.mrr_at_10)),
+        ("out_of_scope_rejected", baseline.out_of_scope_rejected, now.out_of_scope_rejected),
+    ];
+    figures
+        .into_iter()
+        .filter_map(|(figure, was, now)| Some((figure, was?, now?)))
+        .filter(|(_, was, now)| was - now > tolerance + 1e-9)
+        .map(|(figure, was, now)| Regression { figure: figure.to_owned(), was, now })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::{Document, Weights};
+
+    fn router() -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap());
+        let skills = [
+            Document::new("pdf", "pdf-tables", "Extracts tables from PDF files into spreadsheets."),
+            Document::new("mail", "mail-writer", "Writes and sends short mails to colleagues."),
+        ];
+        router.update(skills.into(), &[]);
+        router
+    }
+
+    fn case(query: &str, expect: Expect) -> Case {
+        Case { query: query.to_owned(), expect }
+    }
+
+    #[test]
+    fn won_lost_and_false_triggers_are_counted() {
+        let id = SkillId::new;
+        let cases = [
+            case("extract the tables of a pdf", Expect::AnyOf(vec![id("pdf")])),
+            case("write a mail about pdf tables", Expect::AnyOf(vec![id("pdf"), id("mail")])),
+            case("send short mails", Expect::AnyOf(vec![id("pdf")])),
+            case("extract tables from pdf files", Expect::Not(id("pdf"))),
+            case("ωωω", Expect::Nothing),
+        ];
+        let report = eval(&router(), &cases, EvalOptions::default()).unwrap();
+        assert_eq!((report.queries, report.out_of_scope), (3, 2));
+        assert!((report.p_at_1 - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(report.out_of_scope_rejected, Some(0.5));
+        assert_eq!(report.lost.len(), 1);
+        assert_eq!(report.lost[0].won, Some(id("mail")));
+        assert_eq!(report.false_triggers[0].won, id("pdf"));
+        assert!(report.false_triggers[0].near_miss);
+    }
+
+    #[test]
+    fn only_what_fell_further_than_the_tolerance_is_a_regression() {
+        let mut now = eval(&router(), &[], EvalOptions::default()).unwrap();
+        (now.p_at_1, now.hit_at_5, now.mrr_at_10) = (0.70, 0.90, 0.80);
+        let was =
+            Baseline { p_at_1: 0.75, hit_at_5: 0.905, mrr_at_10: 0.7, out_of_scope_rejected: Some(0.9) };
+        let found: Vec<String> = regressions(&now, &was, 0.01).into_iter().map(|r| r.figure).collect();
+        assert_eq!(found, ["p_at_1"]);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_sorted_times() {
+        let mut times: Vec<u64> = (1..=101).rev().collect();
+        assert_eq!(latency(&mut times), LatencyUs { p50: 51, p99: 100 });
+        assert_eq!(latency(&mut []), LatencyUs::default());
+    }
+}

@@ -1,0 +1,236 @@
+//! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON lines,
+//! and from the evaluation files that skills bring along.
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Document;
+use crate::skill::{IndexText, SkillId};
+
+/// What should happen with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expect {
+    /// One of these should come first.
+    AnyOf(Vec<SkillId>),
+    /// No skill fits.
+    Nothing,
+    /// This one must not come first as fitting.
+    Not(SkillId),
+}
+
+/// A request with what should happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// The request.
+    pub query: String,
+    /// What should happen.
+    pub expect: Expect,
+}
+
+/// A golden set that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum GoldenError {
+    /// A line of JSON lines.
+    #[error("line {line} is no {what}: {error}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What it should be.
+        what: &'static str,
+        /// The reader's words.
+        error: serde_json::Error,
+    },
+    /// The YAML form.
+    #[error(
+        "the golden set cannot be read: {0}; each entry is `query: …` with `expect: [id, …]` or `expect: none`"
+    )]
+    Yaml(String),
+    /// An evaluation file.
+    #[error("the evaluation file cannot be read: {0}; it is a list of `{{\"query\", \"should_trigger\"}}`")]
+    Evals(serde_json::Error),
+    /// `expect` is a word other than `none`.
+    #[error("`{query}` expects `{word}`; write a list of ids, or `none`")]
+    Word {
+        /// The request of the entry.
+        query: String,
+        /// As given.
+        word: String,
+    },
+    /// No skill is expected, and `none` is not said.
+    #[error("`{query}` expects nothing; write `none` when no skill fits")]
+    Empty {
+        /// The request of the entry.
+        query: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct YamlCase {
+    query: String,
+    expect: YamlExpect,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum YamlExpect {
+    List(Vec<String>),
+    Word(String),
+}
+
+/// Reads a `golden.yaml`: a list of `query` and `expect`, a list of ids or `none`.
+///
+/// # Errors
+/// When it has not that form.
+pub fn golden_yaml(text: &str) -> Result<Vec<Case>, GoldenError> {
+    let cases: Vec<YamlCase> =
+        serde_saphyr::from_str(text).map_err(|error| GoldenError::Yaml(error.to_string()))?;
+    cases
+        .into_iter()
+        .map(|YamlCase { query, expect }| match expect {
+            YamlExpect::List(ids) if ids.is_empty() => Err(GoldenError::Empty { query }),
+            YamlExpect::List(ids) => {
+                Ok(Case { query, expect: Expect::AnyOf(ids.into_iter().map(SkillId::new).collect()) })
+            }
+            YamlExpect::Word(word) if word == "none" => Ok(Case { query, expect: Expect::Nothing }),
+            YamlExpect::Word(word) => Err(GoldenError::Word { query, word }),
+        })
+        .collect()
+}
+
+#[derive(Deserialize)]
+struct LineSkill {
+    id: String,
+    name: String,
+    description: String,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    headings: Option<Vec<String>>,
+    #[serde(default)]
+    body: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LineQuery {
+    query: String,
+    #[serde(default)]
+    relevant: Vec<String>,
+    #[serde(default)]
+    not_skill: Option<String>,
+}
+
+fn lines<T: serde::de::DeserializeOwned>(text: &str, what: &'static str) -> Result<Vec<T>, GoldenError> {
+    let of = |(at, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| GoldenError::Line { line: at + 1, what, error })
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(of).collect()
+}
+
+/// Reads skills from JSON lines: `id`, `name`, `description`, `tags`, and where there are `headings`, `body`.
+///
+/// # Errors
+/// When a line has not that form.
+pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
+    let documents = lines::<LineSkill>(text, "skill")?.into_iter().map(|line| {
+        let text = (line.headings.is_some() || line.body.is_some()).then(|| IndexText {
+            headings: line.headings.unwrap_or_default(),
+            body: line.body.unwrap_or_default(),
+        });
+        Document { tags: line.tags, text, ..Document::new(line.id, line.name, line.description) }
+    });
+    Ok(documents.collect())
+}
+
+/// Reads requests from JSON lines: `query` with `relevant` (ids), with `not_skill` (an id that must not
+/// win), or alone (no skill fits).
+///
+/// # Errors
+/// When a line has not that form.
+pub fn queries_jsonl(text: &str) -> Result<Vec<Case>, GoldenError> {
+    let cases = lines::<LineQuery>(text, "query")?.into_iter().map(|line| {
+        let expect = match (line.relevant.is_empty(), line.not_skill) {
+            (false, _) => Expect::AnyOf(line.relevant.into_iter().map(SkillId::new).collect()),
+            (true, Some(id)) => Expect::Not(SkillId::new(id)),
+            (true, None) => Expect::Nothing,
+        };
+        Case { query: line.query, expect }
+    });
+    Ok(cases.collect())
+}
+
+#[derive(Deserialize)]
+struct Eval {
+    query: String,
+    should_trigger: bool,
+}
+
+/// Reads the evaluation file of a skill: a JSON list of `query` and `should_trigger`.
+///
+/// # Errors
+/// When it has not that form.
+pub fn skill_evals(skill: &SkillId, json: &str) -> Result<Vec<Case>, GoldenError> {
+    let evals: Vec<Eval> = serde_json::from_str(json).map_err(GoldenError::Evals)?;
+    let cases = evals.into_iter().map(|eval| Case {
+        query: eval.query,
+        expect: if eval.should_trigger {
+            Expect::AnyOf(vec![skill.clone()])
+        } else {
+            Expect::Not(skill.clone())
+        },
+    });
+    Ok(cases.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any(id: &str) -> Expect {
+        Expect::AnyOf(vec![SkillId::new(id)])
+    }
+
+    #[test]
+    fn yaml_names_skills_or_none() {
+        let text =
+            "- query: a table from a pdf\n  expect: [pdf-tables]\n- query: what's the time\n  expect: none\n";
+        let cases = golden_yaml(text).unwrap();
+        assert_eq!(cases[0].expect, any("pdf-tables"));
+        assert_eq!(cases[1], Case { query: "what's the time".into(), expect: Expect::Nothing });
+        let message = |text: &str| golden_yaml(text).unwrap_err().to_string();
+        assert_eq!(
+            message("- query: q\n  expect: pdf\n"),
+            "`q` expects `pdf`; write a list of ids, or `none`"
+        );
+        assert!(message("- query: q\n  expect: []\n").contains("write `none`"));
+        assert!(message("- ask: q\n").starts_with("the golden set cannot be read"));
+    }
+
+    #[test]
+    fn json_lines_give_skills_and_requests() {
+        let skills = skills_jsonl(
+            "{\"id\":\"a\",\"name\":\"A\",\"description\":\"d\",\"tags\":[\"t\"],\"headings\":[\"H\"],\"body\":\"b\"}\n\n\
+             {\"id\":\"b\",\"name\":\"B\",\"description\":\"d\",\"tags\":[]}\n",
+        )
+        .unwrap();
+        assert_eq!(skills[0].text.as_ref().unwrap().headings, ["H"]);
+        assert_eq!(skills[1].text, None);
+        let cases = queries_jsonl(
+            "{\"query\":\"q\",\"relevant\":[\"a\"]}\n{\"query\":\"r\"}\n{\"query\":\"s\",\"not_skill\":\"b\"}\n",
+        )
+        .unwrap();
+        let expects: Vec<Expect> = cases.into_iter().map(|c| c.expect).collect();
+        assert_eq!(expects, [any("a"), Expect::Nothing, Expect::Not(SkillId::new("b"))]);
+        let error = queries_jsonl("{\"query\":\"q\"}\nnonsense\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 2 is no query"), "{error}");
+    }
+
+    #[test]
+    fn a_skills_own_evaluations_become_cases() {
+        let json = r#"[{"query":"q","should_trigger":true},{"query":"r","should_trigger":false}]"#;
+        let cases = skill_evals(&SkillId::new("a"), json).unwrap();
+        assert_eq!(cases[0].expect, any("a"));
+        assert_eq!(cases[1].expect, Expect::Not(SkillId::new("a")));
+        assert!(skill_evals(&SkillId::new("a"), "{}").is_err());
+    }
+}

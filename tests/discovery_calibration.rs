@@ -1,0 +1,85 @@
+//! The confidence constants of the weights file are those that the public query sets give.
+
+mod discovery {
+    pub mod sets;
+}
+
+use discovery::sets::{Set, set};
+use skill_workbench::discovery::{Case, Expect, Fitted, Request, Router, Weights, fit_confidence, keeps};
+
+/// What the first two results of some requests say.
+#[derive(Default)]
+struct Seen {
+    /// z of the first, and whether the request has a skill at all.
+    fits: Vec<(f64, bool)>,
+    /// Margin between the first two, and whether the first is right.
+    margins: Vec<(f64, bool)>,
+}
+
+impl Seen {
+    fn take(&mut self, router: &Router, cases: &[Case]) {
+        for case in cases {
+            let request = Request { intent: case.query.clone(), ..Request::default() };
+            let answer = router.discover(&request).unwrap();
+            let first = answer.results.first();
+            let z = first.map_or(0.0, |h| h.z);
+            let Expect::AnyOf(expected) = &case.expect else {
+                self.fits.push((z, false));
+                continue;
+            };
+            self.fits.push((z, true));
+            let margin = z - answer.results.get(1).map_or(0.0, |h| h.z);
+            self.margins.push((margin, first.is_some_and(|h| expected.contains(&h.skill_id))));
+        }
+    }
+
+    /// The constants: logistic regression for the curve; the z that keeps 94, 80 and 50 per cent of the
+    /// requests that have a skill; the margin at which the first is right in three of four.
+    fn fitted(&self) -> Fitted {
+        let (slope, offset) = fit_confidence(&self.fits).unwrap();
+        let z: Vec<f64> = self.fits.iter().filter(|(_, fits)| *fits).map(|(z, _)| *z).collect();
+        let (a, b) = fit_confidence(&self.margins).unwrap();
+        Fitted {
+            slope,
+            offset,
+            fits_from: keeps(&z, 0.94).unwrap(),
+            sure_from: keeps(&z, 0.80).unwrap(),
+            high_from: keeps(&z, 0.50).unwrap(),
+            lead: ((3_f64.ln() - b) / a).max(0.02),
+        }
+    }
+}
+
+fn compare(profile: &str, sets: &[Set], kept: &Fitted) {
+    let mut seen = Seen::default();
+    for set in sets {
+        let router = set.router();
+        seen.take(&router, &set.queries);
+        seen.take(&router, &set.out_of_scope);
+    }
+    let now = seen.fitted();
+    println!("{profile}: {now:.3?}");
+    let pairs = [
+        (now.slope, kept.slope, 0.1),
+        (now.offset, kept.offset, 0.1),
+        (now.fits_from, kept.fits_from, 0.02),
+        (now.sure_from, kept.sure_from, 0.02),
+        (now.high_from, kept.high_from, 0.02),
+        (now.lead, kept.lead, 0.02),
+    ];
+    for (now, kept, tolerance) in pairs {
+        assert!((now - kept).abs() <= tolerance, "{profile}: {now:.3} now, {kept:.3} in the weights file");
+    }
+}
+
+#[test]
+fn the_constants_for_bodies_hold() {
+    let Some(trigger) = set("skilltrig") else { return };
+    compare("bodies", &[trigger], &Weights::shipped().unwrap().profiles.bodies.confidence);
+}
+
+#[test]
+fn the_constants_for_short_texts_hold() {
+    let Some(clinc) = set("clinc150") else { return };
+    compare("short", &[clinc], &Weights::shipped().unwrap().profiles.short.confidence);
+}
