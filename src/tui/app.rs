@@ -85,7 +85,8 @@ pub struct App {
     kept_theme: String,
     glyphs: &'static Glyphs,
     connection: Connection,
-    skills: usize,
+    /// Skills there are; none before the core has told.
+    skills: Option<usize>,
     /// The client in whose eyes the catalogue is shown.
     client: Option<String>,
     full_screen: bool,
@@ -142,7 +143,7 @@ impl App {
             themes,
             glyphs: if settings.glyphs == crate::config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
             connection,
-            skills: 0,
+            skills: None,
             client: None,
             full_screen: false,
             splits: remembered.splits(),
@@ -329,13 +330,13 @@ impl App {
                 let was_busy = self.progress.busy();
                 self.progress.news(event);
                 if let Event::Catalogue(change) = event {
-                    self.skills = change.catalogue.entries.len();
+                    self.skills = Some(change.catalogue.entries.len());
                 }
                 if was_busy && !self.progress.busy() {
                     self.wants.push(Want::Refresh);
                 }
             }
-            Message::Catalogue(catalogue) => self.skills = catalogue.entries.len(),
+            Message::Catalogue(catalogue) => self.skills = Some(catalogue.entries.len()),
             _ => {}
         }
         let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();

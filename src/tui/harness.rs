@@ -31,6 +31,8 @@ pub struct Harness {
     buffer: Buffer,
     cursor: Option<Position>,
     outside: Vec<Want>,
+    /// How long one input may take to settle.
+    settling: Duration,
 }
 
 impl Harness {
@@ -61,9 +63,16 @@ impl Harness {
         });
         let size = Rect::new(0, 0, width, height);
         let (buffer, outside) = (Buffer::empty(size), Vec::new());
-        let mut harness = Self { app, calls, news, runtime, size, now, buffer, cursor: None, outside };
+        let mut harness =
+            Self { app, calls, news, runtime, size, now, buffer, cursor: None, outside, settling: PATIENCE };
         harness.settle();
         Ok(harness)
+    }
+
+    /// Goes on after this time although calls are still under way: for a core that holds answers back.
+    pub fn settle_within(&mut self, time: Duration) -> &mut Self {
+        self.settling = time;
+        self
     }
 
     /// Presses keys, one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. What follows has happened on return.
@@ -199,7 +208,7 @@ impl Harness {
 
     /// Carries out wants and takes answers until nothing is under way, then has drawn the last state.
     fn settle(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.settling;
         loop {
             self.carry_out();
             if self.app.dirty() {

@@ -117,9 +117,15 @@ impl Here<'_> {
             }
         }
         let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
+        // What this pane is for comes before what is everywhere; the keys for moving nobody looks up here.
+        let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
+            Some(row) if home(row.context) == Some(self.pane) => 0,
+            Some(row) if row.context != Context::Global => 1,
+            _ => 2,
+        };
         entries.sort_by_key(|entry| {
             let lately = recent.iter().position(|action| *action == entry.action).unwrap_or(usize::MAX);
-            (lately, moving(entry.action))
+            (lately, moving(entry.action), own(entry))
         });
         entries
     }
@@ -156,8 +162,7 @@ impl Here<'_> {
             match pair.and_then(|(one, two, name)| Some((other(*one)?, other(*two)?, *name))) {
                 Some((one, two, name)) if one.action == row.action => {
                     let keys = one.keys.iter().zip(&two.keys);
-                    let mut joined: Vec<String> =
-                        keys.map(|(a, b)| format!("{}{}", self.name_of(*a), self.name_of(*b))).collect();
+                    let mut joined: Vec<String> = keys.map(|(a, b)| self.both(*a, *b)).collect();
                     if usize::from(super::widgets::measure::cells(&joined.join(" "))) > 12 {
                         joined.truncate(1);
                     }
@@ -171,6 +176,13 @@ impl Here<'_> {
             }
         }
         Section { title: title(context).to_owned(), rows: shown }
+    }
+
+    /// Two keys as one word: arrows side by side, others with a space between.
+    fn both(&self, one: crokey::KeyCombination, other: crokey::KeyCombination) -> String {
+        let (one, other) = (self.name_of(one), self.name_of(other));
+        let arrows = one == "↑" && other == "↓";
+        if arrows { format!("{one}{other}") } else { format!("{one} {other}") }
     }
 
     fn blocked(&self, row: &Binding) -> Option<String> {
@@ -262,7 +274,7 @@ mod tests {
         let commands = [command(Action::Edit, Some("read only"))];
         let (left, right) = here(false, &commands, |here| here.help());
         assert_eq!(left.iter().map(|part| part.title.as_str()).collect::<Vec<_>>(), ["results", "lists"]);
-        assert!(left[1].rows.contains(&("↑↓ kj".into(), "move".into(), None)));
+        assert!(left[1].rows.contains(&("↑↓ k j".into(), "move".into(), None)));
         assert!(left[1].rows.iter().any(|(_, name, blocked)| name == "edit" && blocked.is_some()));
         assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "pick a theme"));
     }

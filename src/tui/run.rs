@@ -1,13 +1,15 @@
 //! The loop around the application: input is drained before a frame is drawn, frames are drawn only when
 //! something changed and at most sixty times a second, and at rest nothing runs at all.
 
+use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, EventStream};
-use futures::{FutureExt as _, StreamExt as _};
+use futures::StreamExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -148,7 +150,7 @@ impl Running {
         let mut hung_up = signal(SignalKind::hangup())?;
         let mut interrupted = signal(SignalKind::interrupt())?;
         loop {
-            self.drain();
+            self.drain().await;
             if self.carry_out().await? {
                 return Ok(());
             }
@@ -182,8 +184,14 @@ impl Running {
     }
 
     /// Takes all input and news that have come in, so that the next frame shows the last of it.
-    fn drain(&mut self) {
-        while let Some(Some(Some(Ok(event)))) = self.input.as_mut().map(|input| input.next().now_or_never()) {
+    async fn drain(&mut self) {
+        while let Some(input) = &mut self.input {
+            // Polled with this task's own waker: the stream keeps the first one it gets until it wakes it.
+            let ready = poll_fn(|cx| match input.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(event))) => Poll::Ready(Some(event)),
+                _ => Poll::Ready(None),
+            });
+            let Some(event) = ready.await else { break };
             self.take(event);
         }
         while let Ok(news) = self.news.try_recv() {

@@ -18,7 +18,7 @@ use crossterm::{execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Position;
+use ratatui::layout::{Position, Rect};
 
 /// Whether this process has the terminal in its hands now. The panic hook asks it.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -56,7 +56,7 @@ impl Screen {
     /// As [`Self::enter`].
     pub fn again(&mut self) -> io::Result<()> {
         take()?;
-        self.terminal.clear()
+        self.forget()
     }
 
     /// Forgets what the terminal shows; the next frame draws everything.
@@ -64,7 +64,9 @@ impl Screen {
     /// # Errors
     /// When the terminal is gone.
     pub fn forget(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `clear`: that asks where the cursor is, and the answer may never come.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
     /// Draws one frame; what did not change is not sent, and the terminal shows the rest at once.

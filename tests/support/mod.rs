@@ -3,4 +3,7 @@
 
 pub mod answers;
 pub mod catalogues;
+pub mod fake_client;
+pub mod note_pane;
+pub mod pty;
 pub mod screen;

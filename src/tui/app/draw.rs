@@ -64,9 +64,9 @@ impl App {
         });
         self.notices.draw(middle, &mut pen, &seen_key, now);
 
-        if let Some(mut overlay) = self.overlay.take() {
+        let hints = self.overlay.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
+        if let Some((mut overlay, hints)) = self.overlay.take().zip(hints) {
             self.hits.clear();
-            let hints = self.here(|here| here.hints(&overlay.hints()));
             let above = Rect { height: screen.height - 1, ..screen };
             if overlay.shades() {
                 shade(above, &mut pen);
@@ -106,12 +106,11 @@ impl App {
             Connection::Local => "local".to_owned(),
             Connection::Remote { address } => address.clone(),
         };
-        let count = if self.progress.busy() && self.skills == 0 {
-            "reading".to_owned()
-        } else if self.skills == 1 {
-            "1 skill".to_owned()
-        } else {
-            format!("{} skills", figures::count(self.skills))
+        let count = match self.skills {
+            None => "reading".to_owned(),
+            Some(0) if self.progress.busy() => "reading".to_owned(),
+            Some(1) => "1 skill".to_owned(),
+            Some(count) => format!("{} skills", figures::count(count)),
         };
         let client = self.client.as_ref().map(|name| format!("as {name}"));
         (ids, std::iter::once(count).chain(client).chain([place]).collect())

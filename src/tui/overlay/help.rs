@@ -55,7 +55,7 @@ impl Help {
         }
     }
 
-    fn found(&self, sections: &[Section]) -> Vec<RichLine> {
+    fn found(&self, sections: &[Section], dash: &str) -> Vec<RichLine> {
         let wanted = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
         let mut lines = Vec::new();
         for section in sections {
@@ -75,7 +75,7 @@ impl Help {
                 let mut segs =
                     vec![Seg::new(format!("{pad}{keys}"), key_role), Seg::new(format!("  {what}"), role)];
                 if let Some(why) = blocked {
-                    segs.push(Seg::new(format!("  –  {why}"), Role::Muted));
+                    segs.push(Seg::new(format!("  {dash}  {why}"), Role::Muted));
                 }
                 lines.push(RichLine::from_segs(segs));
             }
@@ -172,8 +172,9 @@ impl Overlay for Help {
     }
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
-        let mut left = self.found(&self.left);
-        let mut right = self.found(&self.right);
+        let dash = if pen.glyphs.ascii { "-" } else { "–" };
+        let mut left = self.found(&self.left, dash);
+        let mut right = self.found(&self.right, dash);
         if self.find.as_ref().is_none_or(Field::is_empty) {
             right.push(RichLine::default());
             right.extend(Self::signs(pen.glyphs));

@@ -12,7 +12,7 @@ use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::theme::Role;
 use crate::tui::widgets::fuzzy::Fuzzy;
-use crate::tui::widgets::measure::{cells, cut_end};
+use crate::tui::widgets::measure::cut_end;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::scroll::Scroll;
@@ -222,14 +222,13 @@ impl Overlay for Palette {
             pen.put(inside.x, top, "no command has these letters in its name", Role::Muted, inside.width);
         }
         if let Some(entry) = self.selected() {
-            let name = Seg::new(format!("{}  ", capital(&entry.name)), Role::Text);
-            let does = Seg::new(entry.does.as_str(), Role::Muted);
+            let name = Seg::new(capital(&entry.name), Role::Text);
+            let does = Seg::new(format!(" {} {}", pen.glyphs.dot, entry.does), Role::Muted);
             let lines = wrap_to(&[name, does], inside.width, 2, pen.glyphs.ellipsis);
             for (line, y) in lines.iter().zip(inside.bottom() - 2..) {
                 pen.line(inside.x, y, line, inside.width);
             }
         }
-        debug_assert!(cells(&count) > 0);
         cursor
     }
 }

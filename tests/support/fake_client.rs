@@ -1,0 +1,146 @@
+//! A core that answers what a test gave it, counts what it was asked, and can hold answers back.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use skill_workbench::discovery::{Answer, BodyLine, Request};
+use skill_workbench::gateway::{
+    Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, IndexProgress, LevelTokens,
+    ListFilter, SkillDetail, SkillList,
+};
+use skill_workbench::registry::{Catalogue, ScanProgress};
+use skill_workbench::skill::SkillId;
+use tokio::sync::{Semaphore, broadcast};
+
+/// What `discover` answers.
+type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
+
+pub struct FakeClient {
+    events: broadcast::Sender<Event>,
+    discover: Discover,
+    /// Intents that were ranked, in order.
+    pub asked: Mutex<Vec<String>>,
+    /// Intents whose answers wait for a permit.
+    pub held: Mutex<Vec<(String, Arc<Semaphore>)>>,
+    pub rescans: Mutex<usize>,
+    /// An operation that panics, by name.
+    pub broken: Option<&'static str>,
+}
+
+impl FakeClient {
+    pub fn answering(discover: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
+        Self {
+            events: broadcast::channel(64).0,
+            discover: Box::new(discover),
+            asked: Mutex::default(),
+            held: Mutex::default(),
+            rescans: Mutex::default(),
+            broken: None,
+        }
+    }
+
+    /// Tells everybody who listens.
+    pub fn tell(&self, event: Event) {
+        self.events.send(event).ok();
+    }
+
+    /// Holds back the answer to an intent until the semaphore gets a permit.
+    pub fn hold(&self, intent: &str) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        self.held.lock().unwrap().push((intent.to_owned(), Arc::clone(&gate)));
+        gate
+    }
+
+    fn missing<T>(&self, what: &str) -> Result<T, Error> {
+        assert!(self.broken != Some("describe"), "broken on purpose");
+        Err(Error::new(Code::NotFound, format!("there is no {what} here")))
+    }
+}
+
+#[async_trait]
+impl Client for FakeClient {
+    fn connection(&self) -> Connection {
+        Connection::Local
+    }
+
+    fn events(&self) -> broadcast::Receiver<Event> {
+        self.events.subscribe()
+    }
+
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        Ok(Arc::default())
+    }
+
+    async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        self.asked.lock().unwrap().push(request.intent.clone());
+        let gate = self
+            .held
+            .lock()
+            .unwrap()
+            .iter()
+            .find(|(held, _)| *held == request.intent)
+            .map(|(_, gate)| Arc::clone(gate));
+        if let Some(gate) = gate {
+            gate.acquire().await.unwrap().forget();
+        }
+        Ok((self.discover)(&request))
+    }
+
+    async fn list(&self, _filter: ListFilter) -> Result<SkillList, Error> {
+        Ok(SkillList { skills: Vec::new(), refused: Vec::new() })
+    }
+
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
+        self.missing(skill)
+    }
+
+    async fn read_file(&self, _skill: &str, path: &str) -> Result<FileContent, Error> {
+        self.missing(path)
+    }
+
+    async fn levels(&self, _skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn body_lines(&self, _skill: &str, _intent: &str, _limit: usize) -> Result<Vec<BodyLine>, Error> {
+        Ok(Vec::new())
+    }
+
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
+        Ok(ClientView {
+            client: client.to_owned(),
+            name: "Codex".to_owned(),
+            source: String::new(),
+            entries: Vec::new(),
+        })
+    }
+
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(vec![
+            ("claude-code".to_owned(), "Claude Code".to_owned()),
+            ("codex".to_owned(), "Codex".to_owned()),
+            ("goose".to_owned(), "Goose".to_owned()),
+        ])
+    }
+
+    async fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        Ok(Diagnostics {
+            version: "0".to_owned(),
+            roots: Vec::new(),
+            skills: 0,
+            shadowed: 0,
+            refused: 0,
+            scan: ScanProgress { done: true, ..ScanProgress::default() },
+            index: IndexProgress { done: true, ..IndexProgress::default() },
+            operations: std::collections::BTreeMap::new(),
+            link_failures: std::collections::BTreeMap::new(),
+            cache: (std::path::PathBuf::new(), "off".to_owned()),
+            resident_bytes: None,
+        })
+    }
+
+    async fn rescan(&self) -> Result<(), Error> {
+        *self.rescans.lock().unwrap() += 1;
+        Ok(())
+    }
+}

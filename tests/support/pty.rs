@@ -1,0 +1,154 @@
+//! A program in a pseudo-terminal, seen through a terminal emulator.
+
+use std::io::{Read as _, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// How long a condition may take before it counts as never.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Pty {
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
+    pub child: Box<dyn Child + Send + Sync>,
+    bytes: Receiver<Vec<u8>>,
+    parser: vt100::Parser,
+    /// Everything the program wrote.
+    pub raw: Vec<u8>,
+}
+
+impl Pty {
+    pub fn spawn(command: CommandBuilder, width: u16, height: u16) -> Self {
+        let size = PtySize { rows: height, cols: width, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (sender, bytes) = channel();
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut chunk) {
+                if sender.send(chunk[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let writer = pair.master.take_writer().unwrap();
+        let parser = vt100::Parser::new(cells(height), cells(width), 0);
+        Self { master: pair.master, writer, child, bytes, parser, raw: Vec::new() }
+    }
+
+    pub fn send(&mut self, text: &str) -> &mut Self {
+        self.writer.write_all(text.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+        self
+    }
+
+    pub fn resize(&mut self, width: u16, height: u16) -> &mut Self {
+        self.parser.screen_mut().set_size(cells(height), cells(width));
+        self.master.resize(PtySize { rows: height, cols: width, pixel_width: 0, pixel_height: 0 }).unwrap();
+        self
+    }
+
+    pub fn screen(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    pub fn terminal(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    pub fn wait_for(&mut self, text: &str) -> &mut Self {
+        self.wait_until(text, |pty| pty.screen().contains(text))
+    }
+
+    pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> &mut Self {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds(self) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.bytes.recv_timeout(left) {
+                Ok(bytes) => self.take(&bytes),
+                Err(why) => {
+                    let raw = String::from_utf8_lossy(&self.raw);
+                    panic!("waited in vain for {what} ({why})\n{}\n--- raw\n{raw:?}", self.screen());
+                }
+            }
+        }
+        self
+    }
+
+    /// Lets the program come to rest: nothing written for that long.
+    pub fn rest(&mut self, quiet: Duration) -> &mut Self {
+        while let Ok(bytes) = self.bytes.recv_timeout(quiet) {
+            self.take(&bytes);
+        }
+        self
+    }
+
+    /// Bytes written within a stretch of time.
+    pub fn written_within(&mut self, time: Duration) -> usize {
+        let until = Instant::now() + time;
+        let mut count = 0;
+        loop {
+            match self.bytes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => {
+                    count += bytes.len();
+                    self.take(&bytes);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return count,
+            }
+        }
+    }
+
+    /// Reads on until the program has ended; answers its exit code.
+    pub fn wait_for_end(&mut self) -> u32 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(20)) {
+                self.take(&bytes);
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(200)) {
+                    self.take(&bytes);
+                }
+                return status.exit_code();
+            }
+            assert!(Instant::now() < deadline, "the program does not end\n{}", self.screen());
+        }
+    }
+
+    /// Whether the terminal is as a shell wants it: lines, echo, main screen, a cursor, no reports.
+    pub fn restored(&self) -> bool {
+        let termios = self.master.get_termios().unwrap();
+        let modes = format!("{:?}", termios.local_flags);
+        let screen = self.parser.screen();
+        modes.contains("ICANON")
+            && modes.contains("ECHO")
+            && !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.raw.extend_from_slice(bytes);
+        self.parser.process(bytes);
+    }
+}
+
+fn cells(count: u16) -> std::num::NonZeroU16 {
+    std::num::NonZeroU16::new(count).unwrap()
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+    }
+}

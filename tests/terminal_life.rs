@@ -1,0 +1,215 @@
+//! The workbench in a real pseudo-terminal: first frame, sizes, rest, and giving the terminal back.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use portable_pty::CommandBuilder;
+use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::panes::discover::{Discover, History};
+use skill_workbench::tui::{Settings, run_panes};
+use support::answers::fits;
+use support::fake_client::FakeClient;
+use support::note_pane::NotePane;
+use support::pty::Pty;
+
+const CHILD: &str = "SKILLS_TEST_CHILD";
+
+/// Not a test: the program that the tests below start in a terminal, this very binary.
+#[test]
+fn child_workbench() {
+    let Ok(kind) = std::env::var(CHILD) else { return };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut notes = NotePane::of(&["pdf-tables", "日本語のメモ と 👩‍💻 emoji │", "ascii ascii ascii  emoji │"]);
+    notes.panics = kind == "panics";
+    let settings = Settings { editor: std::env::var("SKILLS_TEST_EDITOR").ok(), ..Settings::default() };
+    let client = Arc::new(FakeClient::answering(|_| fits()));
+    let panes =
+        |_: &_| -> Vec<Box<dyn Pane>> { vec![Box::new(notes), Box::new(Discover::new(History::default()))] };
+    if let Err(error) = runtime.block_on(run_panes(client, panes, settings)) {
+        panic!("{error}");
+    }
+    println!("left in peace");
+}
+
+fn command(kind: &str) -> CommandBuilder {
+    let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+    command.args(["child_workbench", "--exact", "--nocapture"]);
+    surroundings(&mut command, kind);
+    command
+}
+
+fn surroundings(command: &mut CommandBuilder, kind: &str) {
+    command.env(CHILD, kind);
+    command.env("TERM", "xterm-256color");
+    command.env("COLORTERM", "truecolor");
+    for name in ["NO_COLOR", "COLORFGBG", "DISPLAY", "WAYLAND_DISPLAY", "SKILLS_TEST_EDITOR"] {
+        command.env_remove(name);
+    }
+}
+
+fn started() -> Pty {
+    let mut pty = Pty::spawn(command("plain"), 80, 24);
+    pty.wait_for("pdf-tables").wait_for(": commands");
+    pty
+}
+
+#[test]
+fn the_first_frame_shows_and_leaving_restores_everything() {
+    let mut pty = started();
+    assert!(pty.terminal().alternate_screen() && !pty.restored());
+    pty.send("q");
+    assert_eq!(pty.wait_for_end(), 0);
+    assert!(pty.restored());
+    assert!(pty.screen().contains("left in peace"));
+}
+
+#[test]
+fn at_rest_not_one_byte_is_written_and_no_time_is_used() {
+    let mut pty = started();
+    pty.rest(Duration::from_millis(400));
+    let before = used(pty.pid());
+    assert_eq!(pty.written_within(Duration::from_secs(2)), 0);
+    if let (Some(before), Some(after)) = (before, used(pty.pid())) {
+        assert!(after - before <= 1, "{} hundredths of a second", after - before);
+    }
+}
+
+/// Hundredths of a second a process has used, where `/proc` tells.
+fn used(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+}
+
+#[test]
+fn resizing_draws_again_and_a_tiny_window_recovers() {
+    let mut pty = started();
+    pty.resize(120, 30).wait_until("the wider frame", |pty| {
+        let last = pty.terminal().rows(0, 120).nth(29).unwrap_or_default();
+        last.trim_end().ends_with("? help") && last.trim_end().len() > 100
+    });
+    pty.resize(20, 5).wait_for("terminal too small");
+    pty.resize(3, 1).rest(Duration::from_millis(100));
+    pty.resize(80, 24).wait_for(": commands");
+}
+
+#[test]
+fn wide_characters_keep_columns_straight() {
+    let mut pty = started();
+    let bar =
+        |row: u16| (0..80).find(|x| pty.terminal().cell(row, *x).is_some_and(|cell| cell.contents() == "│"));
+    assert!(bar(3).is_some());
+    assert_eq!(bar(3), bar(4));
+    pty.send("\x03");
+    pty.wait_for_end();
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let mut pty = Pty::spawn(command("panics"), 80, 24);
+    pty.wait_for(": commands").send(" ");
+    assert_ne!(pty.wait_for_end(), 0);
+    assert!(pty.restored());
+    let raw = String::from_utf8_lossy(&pty.raw).into_owned();
+    let (left, told) = (raw.rfind("\x1b[?1049l").unwrap(), raw.find("panics on purpose").unwrap());
+    assert!(left < told, "the message comes on the main screen");
+}
+
+#[test]
+fn the_system_may_end_it() {
+    for signal in ["TERM", "HUP"] {
+        let mut pty = started();
+        let pid = pty.pid().to_string();
+        std::process::Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+        assert_eq!(pty.wait_for_end(), 0, "{signal}");
+        assert!(pty.restored(), "{signal}");
+    }
+}
+
+#[test]
+fn suspending_gives_the_shell_its_terminal_and_fg_comes_back() {
+    let mut shell = CommandBuilder::new("bash");
+    shell.args(["--norc", "--noprofile", "-i"]);
+    surroundings(&mut shell, "plain");
+    shell.env("PS1", "shell> ");
+    shell.env("CHILD", std::env::current_exe().unwrap());
+    let mut pty = Pty::spawn(shell, 80, 24);
+    pty.wait_for("shell>").send("\"$CHILD\" child_workbench --exact --nocapture\r").wait_for(": commands");
+    pty.send("\x1a").wait_until("the shell", |pty| {
+        !pty.terminal().alternate_screen() && pty.screen().contains("Stopped")
+    });
+    pty.send("echo still here\r")
+        .wait_until("the shell's answer", |pty| pty.screen().matches("still here").count() > 1);
+    pty.send("fg\r").wait_until("the workbench", |pty| {
+        pty.terminal().alternate_screen() && pty.screen().contains(": commands")
+    });
+    pty.send("q").wait_for("left in peace").send("exit\r");
+    pty.wait_for_end();
+}
+
+#[test]
+fn the_editor_gets_the_terminal_and_the_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let editor = dir.path().join("vi");
+    std::fs::write(&editor, "#!/bin/sh\necho \"editing $*\"\nread answer\necho \"$answer\" > \"$0.out\"\n")
+        .unwrap();
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = command("plain");
+    command.env("SKILLS_TEST_EDITOR", &editor);
+    let mut pty = Pty::spawn(command, 80, 24);
+    pty.wait_for(": commands").send("o").wait_for("editing +3 /skills/SKILL.md");
+    assert!(pty.restored());
+    pty.send("q q 2\r").wait_until("the workbench", |pty| {
+        pty.terminal().alternate_screen() && pty.screen().contains(": commands")
+    });
+    assert_eq!(std::fs::read_to_string(dir.path().join("vi.out")).unwrap(), "q q 2\n");
+    pty.send("q");
+    assert_eq!(pty.wait_for_end(), 0);
+}
+
+#[test]
+fn a_light_terminal_gets_the_light_theme_and_a_late_answer_types_nothing() {
+    let answer = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
+    let asked = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
+    let mut pty = Pty::spawn(command("plain"), 80, 24);
+    pty.wait_until("the question", asked).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
+    pty.wait_for(": commands");
+    assert_eq!(pty.terminal().cell(10, 40).unwrap().bgcolor(), vt100::Color::Rgb(0xfb, 0xf8, 0xf1));
+
+    let mut pty = started();
+    pty.send(answer).send("2").wait_for("Intent");
+    assert_eq!(pty.terminal().cell(10, 40).unwrap().bgcolor(), vt100::Color::Rgb(0x13, 0x15, 0x1a));
+    assert!(!pty.screen().contains("ffff"), "{}", pty.screen());
+}
+
+#[test]
+fn a_terminal_with_wide_signs_gets_ascii() {
+    let mut pty = Pty::spawn(command("plain"), 80, 24);
+    let asked = |pty: &Pty| pty.raw.windows(4).any(|bytes| bytes == b"\x1b[6n");
+    pty.wait_until("the question", asked).send("\x1b[1;3R\x1b[?62;22c").wait_for(": commands");
+    assert!(pty.screen().contains("##=- skills"), "{}", pty.screen());
+}
+
+#[test]
+fn copying_goes_through_the_terminal_where_there_is_no_desktop() {
+    let mut pty = started();
+    pty.send("y").wait_for("copied the note through the terminal");
+    let raw = String::from_utf8_lossy(&pty.raw).into_owned();
+    assert!(raw.contains("\x1b]52;c;cGRmLXRhYmxlcw=="), "pdf-tables in base64");
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do_instead() {
+    let began = Instant::now();
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["child_workbench", "--exact", "--nocapture"])
+        .env(CHILD, "plain")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("the workbench needs a terminal"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
