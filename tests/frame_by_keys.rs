@@ -3,16 +3,17 @@
 mod support;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ratatui::style::Color;
 use skill_workbench::config::GlyphSet;
 use skill_workbench::gateway::{Event, IndexProgress};
+use skill_workbench::telemetry::{Level, Ring};
+use skill_workbench::tui::Settings;
 use skill_workbench::tui::app::{News, Want};
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::pane::{Message, Pane, PaneId};
 use skill_workbench::tui::panes::discover::{Discover, History};
-use skill_workbench::tui::{LogLine, Settings};
 use support::answers::{INTENT, fits, none_fits};
 use support::fake_client::FakeClient;
 use support::note_pane::NotePane;
@@ -250,15 +251,12 @@ fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
 
 #[test]
 fn the_log_shows_newest_last_and_unsafe_text_is_made_visible() {
-    let line = |text: &str| LogLine {
-        time: "12:00:01".to_owned(),
-        level: tracing::Level::WARN,
-        place: "registry".to_owned(),
-        text: text.to_owned(),
-    };
-    let lines: Vec<LogLine> =
-        (0..100).map(|at| line(&format!("line {at}"))).chain([line("a\x1b[31mb")]).collect();
-    let settings = Settings { log: Arc::new(move || lines.clone()), ..Settings::default() };
+    let log = Ring::new();
+    let push =
+        |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skill_workbench::registry", text);
+    (0..100).for_each(|at| push(format!("line {at} ")));
+    push("a\x1b[31mb".to_owned());
+    let settings = Settings { log: log.clone(), ..Settings::default() };
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let mut harness = workbench_with(client, notes(), &settings, 80, 24);
     harness.press("L");

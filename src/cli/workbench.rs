@@ -7,6 +7,7 @@ use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::config::Config;
 use crate::gateway::{Code, Error, Local, SharedClient};
+use crate::telemetry;
 use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Depth, Themes};
 use crate::tui::{self, RunError, Settings};
@@ -24,7 +25,10 @@ pub fn open(cx: &Context) -> Result<Done, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
-    let settings = Settings::of(&config);
+    let filter = std::env::var("SKILLS_LOG").ok();
+    let log = telemetry::init(&config.dirs.log_file(), filter.as_deref(), telemetry::Stderr::Never)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let settings = Settings { log, ..Settings::of(&config) };
     let client: SharedClient = Arc::new(Local::open(config)?);
     let ended = runtime.block_on(tui::run(client, settings));
     // A scan or a count that still goes on must not hold the exit.

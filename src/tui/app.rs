@@ -7,7 +7,6 @@ mod remembered;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
@@ -22,9 +21,10 @@ use super::offers::Here;
 use super::overlay::{Outcome, Overlay};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
-use super::settings::{LogSource, Settings};
+use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
 use crate::gateway::{Connection, Error, Event};
+use crate::telemetry::Ring;
 pub use remembered::Remembered;
 
 /// Spinners turn ten times a second.
@@ -93,7 +93,7 @@ pub struct App {
     splits: HashMap<PaneId, i16>,
     newest: HashMap<PaneId, u64>,
     recent: Vec<Action>,
-    log: LogSource,
+    log: Ring,
     config_file: String,
     /// Where a click does what, by the last frame.
     hits: Vec<(Rect, Action)>,
@@ -149,7 +149,7 @@ impl App {
             splits: remembered.splits(),
             newest: HashMap::new(),
             recent: Vec::new(),
-            log: Arc::clone(&settings.log),
+            log: settings.log.clone(),
             config_file: settings.config_file.clone(),
             hits: Vec::new(),
             pane_area: Rect::ZERO,

@@ -28,4 +28,4 @@ pub mod theme;
 pub mod widgets;
 
 pub use run::{RunError, run, run_panes};
-pub use settings::{LogLine, LogSource, Settings};
+pub use settings::Settings;

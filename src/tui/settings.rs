@@ -1,27 +1,11 @@
 //! What the workbench is told at its start: wishes of the configuration, folders, the log to show.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::keymap::Remap;
 use super::theme::Depth;
 use crate::config::{Config, GlyphSet};
-
-/// One line of the log, as the log view shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogLine {
-    /// Time of day, as shown.
-    pub time: String,
-    /// How much it weighs.
-    pub level: tracing::Level,
-    /// Where in the program it comes from.
-    pub place: String,
-    /// What happened.
-    pub text: String,
-}
-
-/// Answers the log as it stands now, oldest line first.
-pub type LogSource = Arc<dyn Fn() -> Vec<LogLine> + Send + Sync>;
+use crate::telemetry::Ring;
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
 #[derive(Clone)]
@@ -42,8 +26,8 @@ pub struct Settings {
     pub state_file: Option<PathBuf>,
     /// The configuration file, as help names it.
     pub config_file: String,
-    /// The log.
-    pub log: LogSource,
+    /// The log that the log view shows.
+    pub log: Ring,
 }
 
 impl Default for Settings {
@@ -57,13 +41,13 @@ impl Default for Settings {
             theme_dir: None,
             state_file: None,
             config_file: "config.yaml".to_owned(),
-            log: Arc::new(Vec::new),
+            log: Ring::new(),
         }
     }
 }
 
 impl Settings {
-    /// The wishes of a configuration. The log stays empty until somebody sets [`Settings::log`].
+    /// The wishes of a configuration. Its log is an empty one: set [`Settings::log`].
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let wishes = config

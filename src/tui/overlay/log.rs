@@ -7,8 +7,8 @@ use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centred, frame};
 use crate::skill::safe_text;
+use crate::telemetry::{Record, Ring};
 use crate::tui::action::Action;
-use crate::tui::settings::{LogLine, LogSource};
 use crate::tui::theme::Role;
 use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::pen::Pen;
@@ -18,7 +18,7 @@ use crate::tui::widgets::wrap::wrap;
 
 /// The log view.
 pub struct LogView {
-    source: LogSource,
+    source: Ring,
     scroll: Scroll,
     rows: usize,
     follows: bool,
@@ -28,7 +28,7 @@ pub struct LogView {
 impl LogView {
     /// A view of the log at its end.
     #[must_use]
-    pub fn new(source: LogSource) -> Self {
+    pub fn new(source: Ring) -> Self {
         Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
     }
 
@@ -83,7 +83,7 @@ impl Overlay for LogView {
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
         self.area = centred(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
-        let lines = (self.source)();
+        let lines = self.source.records();
         let inside = frame(self.area, pen, "Log", &format!("{} lines", lines.len()), false);
         let rows: Vec<RichLine> = lines.iter().flat_map(|line| as_rows(line, inside.width)).collect();
         self.rows = rows.len();
@@ -101,7 +101,7 @@ impl Overlay for LogView {
     }
 }
 
-fn as_rows(line: &LogLine, width: u16) -> Vec<RichLine> {
+fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
     let (word, role) = match line.level {
         tracing::Level::ERROR => ("error", Role::Danger),
         tracing::Level::WARN => ("warn ", Role::Warning),
@@ -110,14 +110,15 @@ fn as_rows(line: &LogLine, width: u16) -> Vec<RichLine> {
         tracing::Level::TRACE => ("trace", Role::Faint),
     };
     let head = vec![
-        Seg::new(format!("{}  ", line.time), Role::Muted),
+        Seg::new(format!("{}  ", clock(line.time)), Role::Muted),
         Seg::new(word, role),
         Seg::new("  ", Role::Text),
     ];
     let indent = head.iter().map(|seg| cells(&seg.text)).sum::<u16>();
-    let mut body = vec![Seg::new(safe_text::line(&line.text).into_owned(), Role::Text)];
-    if !line.place.is_empty() {
-        body.push(Seg::new(format!("  {}", line.place), Role::Muted));
+    let mut body = vec![Seg::new(safe_text::line(&line.message).into_owned(), Role::Text)];
+    if !line.target.is_empty() {
+        let place = line.target.strip_prefix("skill_workbench::").unwrap_or(&line.target);
+        body.push(Seg::new(format!("  {place}"), Role::Muted));
     }
     let wrapped = wrap(&body, width.saturating_sub(indent).max(10));
     let first = std::iter::once(head)
@@ -126,4 +127,12 @@ fn as_rows(line: &LogLine, width: u16) -> Vec<RichLine> {
         .zip(wrapped)
         .map(|(head, rest)| RichLine::from_segs(head.into_iter().chain(rest).collect()))
         .collect()
+}
+
+/// The time of day here.
+fn clock(time: std::time::SystemTime) -> String {
+    jiff::Timestamp::try_from(time).map_or_else(
+        |_| "--:--:--".to_owned(),
+        |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string(),
+    )
 }
