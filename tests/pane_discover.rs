@@ -1,5 +1,7 @@
 //! What a person sees and does in Discover.
 
+#![allow(clippy::unwrap_used, reason = "a test says where it failed")]
+
 mod support;
 
 use std::sync::Arc;

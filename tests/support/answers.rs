@@ -254,7 +254,7 @@ pub fn none_fits() -> Answer {
             breakdown(&[("rain", Some(2), [0.0, 0.0, 0.05, 0.0, 0.0])], &RULES),
         ),
     ];
-    results[0].reason = "“rain” only in its body".to_owned();
+    "“rain” only in its body".clone_into(&mut results[0].reason);
     let mut words = words(NO_FIT_INTENT, &["will", "it", "in"], &["oslo"]);
     words[5].correction = Some(Correction::Typo("tomorrow".into()));
     Answer {

@@ -1,5 +1,6 @@
 //! Values and screens that several tests share.
 #![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(clippy::unwrap_used, clippy::struct_field_names, reason = "values and screens of tests")]
 
 pub mod answers;
 pub mod catalogues;

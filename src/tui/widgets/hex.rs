@@ -14,7 +14,7 @@ pub fn hex(bytes: &[u8], width: u16) -> Vec<RichLine> {
                 digits.push(' ');
             }
             match chunk.get(column) {
-                Some(byte) => digits.push_str(&format!("{byte:02x} ")),
+                Some(byte) => digits.extend([digit(byte >> 4), digit(byte & 15), ' ']),
                 None => digits.push_str("   "),
             }
         }
@@ -27,6 +27,10 @@ pub fn hex(bytes: &[u8], width: u16) -> Vec<RichLine> {
         ])
     };
     bytes.chunks(per_row).enumerate().map(row).collect()
+}
+
+fn digit(nibble: u8) -> char {
+    char::from_digit(u32::from(nibble), 16).unwrap_or('?')
 }
 
 #[cfg(test)]

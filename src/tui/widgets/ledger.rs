@@ -38,8 +38,8 @@ pub fn rows(breakdown: &Breakdown, max: usize, pen: &Pen<'_>) -> Vec<Row> {
         .filter(|(_, row)| row.by_signal.iter().any(|v| v.abs() >= 0.0005))
         .map(|(index, row)| {
             let ruled = row.by_signal[..4].iter().all(|v| v.abs() < 0.0005);
-            let rules = ruled.then(|| rule_text(breakdown, index, pen));
-            Row { label: shown(&row.label), rules, by_signal: row.by_signal, sum: row.sum }
+            let applied = ruled.then(|| rule_text(breakdown, index, pen));
+            Row { label: shown(&row.label), rules: applied, by_signal: row.by_signal, sum: row.sum }
         })
         .collect();
     if all.len() <= max || max < 2 {

@@ -1,5 +1,5 @@
 //! Markdown as it is read: headings, lists, quotes, tables, links and highlighted code, wrapped to a
-//! width (CommonMark 0.31 with tables, task lists, strikethrough and footnotes).
+//! width (`CommonMark` 0.31 with tables, task lists, strikethrough and footnotes).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::Modifier;
@@ -84,7 +84,7 @@ impl<'t> Writer<'t> {
     /// The source line of a byte offset; offsets mostly ascend, so counting goes on from the last one.
     fn source(&mut self, offset: usize) -> u32 {
         let (from, line) = if offset >= self.counted.0 { self.counted } else { (0, 1) };
-        let more = self.text.as_bytes()[from..offset].iter().filter(|b| **b == b'\n').count();
+        let more = self.text[from..offset].matches('\n').count();
         self.counted = (offset, line + more as u32);
         self.counted.1
     }

@@ -21,16 +21,16 @@ pub struct TreeRow {
 
 /// Rows in the order of the paths (sorted, as the bundle lists them), folded folders without content.
 #[must_use]
-pub fn rows(paths: &[&str], folded: &HashSet<String>) -> Vec<TreeRow> {
+pub fn rows<S: std::hash::BuildHasher>(paths: &[&str], folded: &HashSet<String, S>) -> Vec<TreeRow> {
     let mut out: Vec<TreeRow> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     for (index, path) in paths.iter().enumerate() {
-        let (folder, name) = path.rsplit_once('/').map_or(("", *path), |(f, n)| (f, n));
-        let parts: Vec<&str> = folder.split('/').filter(|p| !p.is_empty()).collect();
-        let shared = open.iter().zip(&parts).take_while(|(a, b)| a.as_str() == **b).count();
-        open.truncate(shared);
+        let (parent, name) = path.rsplit_once('/').map_or(("", *path), |(f, n)| (f, n));
+        let parts: Vec<&str> = parent.split('/').filter(|p| !p.is_empty()).collect();
+        let common = open.iter().zip(&parts).take_while(|(a, b)| a.as_str() == **b).count();
+        open.truncate(common);
         let mut hidden = hidden_below(&open, folded);
-        for part in &parts[shared..] {
+        for part in &parts[common..] {
             open.push((*part).to_owned());
             let path = open.join("/");
             let is_folded = folded.contains(&path);
@@ -56,7 +56,7 @@ pub fn rows(paths: &[&str], folded: &HashSet<String>) -> Vec<TreeRow> {
     out
 }
 
-fn hidden_below(open: &[String], folded: &HashSet<String>) -> bool {
+fn hidden_below<S: std::hash::BuildHasher>(open: &[String], folded: &HashSet<String, S>) -> bool {
     (1..=open.len()).any(|n| folded.contains(&open[..n].join("/")))
 }
 

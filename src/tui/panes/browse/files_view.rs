@@ -46,18 +46,15 @@ impl Browse {
             }
             let indent = 6 + 2 * row.depth as u16;
             let end = line.right().saturating_sub(1);
-            let (size, role) = match row.file.and_then(|i| skill.files.get(i)) {
-                Some(file) => {
-                    if file.executable {
-                        pen.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
-                    }
-                    (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
+            let (size, role) = if let Some(file) = row.file.and_then(|i| skill.files.get(i)) {
+                if file.executable {
+                    pen.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
                 }
-                None => {
-                    let sign = if row.folded { pen.glyphs.closed } else { pen.glyphs.open };
-                    pen.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
-                    (counted(row.files, "file"), Role::Strong)
-                }
+                (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
+            } else {
+                let sign = if row.folded { pen.glyphs.closed } else { pen.glyphs.open };
+                pen.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
+                (counted(row.files, "file"), Role::Strong)
             };
             let start = pen.right(end, line.y, &size, Role::Muted);
             let x = line.x + indent;

@@ -133,11 +133,11 @@ pub fn rows(
     }
     let count = matched.len();
     let mut groups: Vec<Group> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for (_, index) in matched {
-        let spec = group_of(&entries[index], catalogue, wishes);
-        let place = *places.entry(spec.key.clone()).or_insert_with(|| {
-            groups.push(spec);
+        let key = key_of(&entries[index], wishes);
+        let place = *places.entry(key).or_insert_with(|| {
+            groups.push(group_of(key, catalogue, wishes));
             groups.len() - 1
         });
         groups[place].members.push(index);
@@ -168,44 +168,59 @@ struct Group {
     members: Vec<usize>,
 }
 
-fn group_of(entry: &Entry, catalogue: &Catalogue, wishes: &Wishes<'_>) -> Group {
-    let apart = |key: &str, label: String, order: u8, begins_folded: bool| Group {
-        key: key.to_owned(),
-        label,
-        order: (order, 0, String::new()),
-        live: false,
-        begins_folded,
-        members: Vec::new(),
-    };
-    if let Some((name, unseen)) = wishes.client
-        && unseen.contains_key(&entry.id)
-    {
-        return apart("unseen", format!("not seen by {}", shown(name)), 1, false);
+/// What tells groups apart, without a text of its own: there are thousands of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Root(usize),
+    Domain(Option<&'a str>),
+    Role(Role),
+    All,
+    Unseen,
+    Shadowed,
+    Refused,
+}
+
+fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
+    if wishes.client.is_some_and(|(_, unseen)| unseen.contains_key(&entry.id)) {
+        return Key::Unseen;
     }
-    match entry.standing {
-        Standing::Shadowed(_) => return apart("shadowed", "shadowed".to_owned(), 2, true),
-        Standing::Refused(_) => return apart("refused", "refused".to_owned(), 3, false),
-        Standing::Skill => {}
+    match (entry.standing, wishes.group) {
+        (Standing::Shadowed(_), _) => Key::Shadowed,
+        (Standing::Refused(_), _) => Key::Refused,
+        (Standing::Skill, GroupBy::Root) => Key::Root(entry.root),
+        (Standing::Skill, GroupBy::Domain) => Key::Domain(entry.domain.as_deref()),
+        (Standing::Skill, GroupBy::Role) => Key::Role(entry.role),
+        (Standing::Skill, GroupBy::None) => Key::All,
     }
-    let (key, label, place, live) = match wishes.group {
-        GroupBy::Root => {
-            let root = catalogue.roots.get(entry.root);
+}
+
+fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &Wishes<'_>) -> Group {
+    let mut live = false;
+    let (name, label, kind, place) = match key {
+        Key::Root(index) => {
+            let root = catalogue.roots.get(index);
+            live = root.is_some_and(|r| r.live);
             let label = root.map_or_else(|| "elsewhere".to_owned(), |r| shown(&r.label));
-            (format!("root {}", entry.root), label, entry.root, root.is_some_and(|r| r.live))
+            (format!("root {index}"), label, 0, index)
         }
-        GroupBy::Domain => match &entry.domain {
-            Some(domain) => (format!("domain {domain}"), domain.clone(), 0, false),
-            None => ("no domain".to_owned(), "no domain".to_owned(), 1, false),
-        },
-        GroupBy::Role => {
-            let (label, place) = match entry.role {
+        Key::Domain(Some(domain)) => (format!("domain {domain}"), domain.to_owned(), 0, 0),
+        Key::Domain(None) => ("no domain".to_owned(), "no domain".to_owned(), 0, 1),
+        Key::Role(role) => {
+            let (label, place) = match role {
                 Role::Procedure => ("procedures", 0),
                 Role::Utility => ("utilities", 1),
                 Role::Sidecar => ("sidecars", 2),
             };
-            (label.to_owned(), label.to_owned(), place, false)
+            (label.to_owned(), label.to_owned(), 0, place)
         }
-        GroupBy::None => ("all".to_owned(), String::new(), 0, false),
+        Key::All => ("all".to_owned(), String::new(), 0, 0),
+        Key::Unseen => {
+            let client = wishes.client.map_or("", |(name, _)| name);
+            ("unseen".to_owned(), format!("not seen by {}", shown(client)), 1, 0)
+        }
+        Key::Shadowed => ("shadowed".to_owned(), "shadowed".to_owned(), 2, 0),
+        Key::Refused => ("refused".to_owned(), "refused".to_owned(), 3, 0),
     };
-    Group { order: (0, place, label.clone()), key, label, live, begins_folded: false, members: Vec::new() }
+    let begins_folded = key == Key::Shadowed;
+    Group { key: name, order: (kind, place, label.clone()), label, live, begins_folded, members: Vec::new() }
 }

@@ -70,7 +70,7 @@ impl Browse {
             group => format!("by {group}"),
         };
         if let Some(client) = &self.client {
-            note.push_str(&format!(" {} as {}", cx.glyphs.dot, shown(&client.name)));
+            note = format!("{note} {} as {}", cx.glyphs.dot, shown(&client.name));
         }
         Title::of("Skills", focused).note(note)
     }
@@ -253,8 +253,8 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     let end = area.right().saturating_sub(1);
     let room = area.width.saturating_sub(6 + cells(&number));
     let with_live = live && cells(label) + 9 <= room;
-    let label = cut_middle(label, room, pen.glyphs.ellipsis);
-    let x = pen.put(area.x + 3, area.y, &label, Role::Strong, room);
+    let shortened = cut_middle(label, room, pen.glyphs.ellipsis);
+    let x = pen.put(area.x + 3, area.y, &shortened, Role::Strong, room);
     pen.put(x + 1, area.y, &number, Role::Muted, 8);
     if with_live {
         let line = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);

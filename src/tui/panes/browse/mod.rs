@@ -49,8 +49,6 @@ struct Drawn {
     tabs: Vec<(Rect, Tab)>,
     tree: Rect,
     findings: Vec<(Rect, usize)>,
-    /// Whether the parts share one column.
-    folded: bool,
 }
 
 /// Pane 1.

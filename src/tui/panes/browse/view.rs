@@ -13,7 +13,7 @@ const FOLD: u16 = 80;
 
 impl Browse {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        self.drawn = Drawn::default();
         if self.entries.is_empty() {
             self.draw_empty(area, buf, cx);
             return;

@@ -52,10 +52,10 @@ impl Options {
             line.push_str(" --policy strict");
         }
         if let Some(role) = self.role {
-            line.push_str(&format!(" --role {role}"));
+            line = format!("{line} --role {role}");
         }
         if let Some(domain) = &self.domain {
-            line.push_str(&format!(" --domain {}", quoted(domain)));
+            line = format!("{line} --domain {}", quoted(domain));
         }
         if !self.with_body {
             line.push_str(" --no-body");

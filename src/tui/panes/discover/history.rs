@@ -51,13 +51,12 @@ impl History {
 
     /// The intent before, if any; `present` is what stands in the field and comes back at the end.
     pub fn earlier(&mut self, present: &str) -> Option<&str> {
-        let at = match self.at {
-            Some(at) => at.checked_sub(1)?,
-            None => {
-                present.clone_into(&mut self.draft);
-                let last = self.asked.len().checked_sub(1)?;
-                if self.asked[last] == present.trim() { last.checked_sub(1)? } else { last }
-            }
+        let at = if let Some(at) = self.at {
+            at.checked_sub(1)?
+        } else {
+            present.clone_into(&mut self.draft);
+            let last = self.asked.len().checked_sub(1)?;
+            if self.asked[last] == present.trim() { last.checked_sub(1)? } else { last }
         };
         self.at = Some(at);
         self.asked.get(at).map(String::as_str)

@@ -112,10 +112,6 @@ impl Discover {
 
     fn act_in_intent(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::Leave | Action::Submit | Action::Back => {
-                self.leave_intent();
-                Some(Vec::new())
-            }
             Action::Clear => Some(if self.field.kill_to_start() { self.ask() } else { Vec::new() }),
             Action::HistoryEarlier => {
                 let earlier = self.history.earlier(self.field.text()).map(str::to_owned);
@@ -126,7 +122,7 @@ impl Discover {
                 Some(self.recall(later))
             }
             Action::Down if self.history.walking() => self.act_in_intent(Action::HistoryLater),
-            Action::Down => {
+            Action::Leave | Action::Submit | Action::Back | Action::Down => {
                 self.leave_intent();
                 Some(Vec::new())
             }
