@@ -91,7 +91,8 @@ pub(super) struct Tree {
 
 /// What scanning threads report.
 pub(super) enum News {
-    Found,
+    /// So many bundles more, not read yet.
+    Found(usize),
     Read(usize, Record),
     Seen(usize, Seen),
 }
@@ -119,7 +120,7 @@ impl Tree {
     /// Takes one piece of news in.
     pub fn take(&mut self, news: News) {
         match news {
-            News::Found | News::Seen(_, Seen::Bundle(..)) => {}
+            News::Found(_) | News::Seen(_, Seen::Bundle(..)) => {}
             News::Read(root, record) => {
                 self.records.insert((root, record.location.clone()), Arc::new(record));
             }
@@ -163,7 +164,7 @@ impl Tree {
                     // Dropped here, the channel closes.
                     drop(send);
                 });
-                for news in receive {
+                for news in receive.into_iter().flatten() {
                     let into_skipped = match &news {
                         News::Seen(_, Seen::Link(path, to)) => self.skips(to).then(|| path.clone()),
                         _ => None,
@@ -248,25 +249,28 @@ pub(super) fn ground(spec: RootSpec) -> Ground {
     Ground { spec, state, real }
 }
 
-fn report(root: usize, seen: Seen, scan: &Scan<'_>, send: &mpsc::Sender<News>) {
-    let news = match seen {
+/// Reads the bundles of a batch, and sends all of it on in one piece.
+fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::Sender<Vec<News>>) {
+    let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
+    // A closed channel means nobody wants to know any more.
+    let _ = send.send(vec![News::Found(found)]);
+    let news = batch.into_iter().filter_map(|seen| match seen {
         Seen::Bundle(location, real) => {
-            // A closed channel means nobody wants to know any more.
-            let _ = send.send(News::Found);
-            let Some(stamp) = Stamp::of(&location) else { return };
-            let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
-            let record = if let Some((_, outcome)) = known {
-                Record { location, real, stamp, outcome: outcome.clone(), loser: OnceLock::new() }
-            } else {
-                scan.parsed.fetch_add(1, Ordering::Relaxed);
-                let Some(record) = read(location, real, Some(stamp)) else { return };
-                record
-            };
-            News::Read(root, record)
+            known_or_read(location, real, scan).map(|record| News::Read(root, record))
         }
-        other => News::Seen(root, other),
-    };
-    let _ = send.send(news);
+        other => Some(News::Seen(root, other)),
+    });
+    let _ = send.send(news.collect());
+}
+
+fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Record> {
+    let stamp = Stamp::of(&location)?;
+    let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
+    if let Some((_, outcome)) = known {
+        return Some(Record { location, real, stamp, outcome: outcome.clone(), loser: OnceLock::new() });
+    }
+    scan.parsed.fetch_add(1, Ordering::Relaxed);
+    read(location, real, Some(stamp))
 }
 
 /// Reads a bundle. Nothing when the file is gone by now.

@@ -27,15 +27,19 @@ pub(super) enum Seen {
     Leaves(PathBuf, PathBuf),
 }
 
-/// Walks `start` in parallel and hands over what it sees, from several threads. `real` is `start`
-/// without links; `fences` are the real paths of all roots. Raising `stop` ends it early.
+/// How much a thread gathers before it hands over: waking the reader for each file costs more than
+/// reading it.
+const BATCH: usize = 64;
+
+/// Walks `start` in parallel and hands over what it sees, in batches from several threads. `real` is
+/// `start` without links; `fences` are the real paths of all roots. Raising `stop` ends it early.
 pub(super) fn walk(
     start: &Path,
     real: &Path,
     fences: &[PathBuf],
     threads: usize,
     stop: &AtomicBool,
-    see: &(dyn Fn(Seen) + Sync),
+    see: &(dyn Fn(Vec<Seen>) + Sync),
 ) {
     let mut builder = WalkBuilder::new(start);
     builder.standard_filters(false).follow_links(false).threads(threads).filter_entry(|entry| {
@@ -43,17 +47,18 @@ pub(super) fn walk(
         entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
     });
     builder.build_parallel().run(|| {
-        Box::new(|entry| {
+        let mut batch = Batch { seen: Vec::new(), see };
+        Box::new(move |entry| {
             if stop.load(Ordering::Relaxed) {
                 return WalkState::Quit;
             }
             match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
-                    see(Seen::Folder(entry.into_path()));
+                    batch.add(Seen::Folder(entry.into_path()));
                 }
                 Ok(entry) if entry.path_is_symlink() => {
                     if let Some(seen) = link(entry.path(), fences) {
-                        see(seen);
+                        batch.add(seen);
                     }
                 }
                 Ok(entry) => {
@@ -62,7 +67,7 @@ pub(super) fn walk(
                         let path = entry.into_path();
                         let real =
                             path.strip_prefix(start).map_or_else(|_| path.clone(), |rest| real.join(rest));
-                        see(Seen::Bundle(path, real));
+                        batch.add(Seen::Bundle(path, real));
                     }
                 }
                 Err(error) => tracing::warn!("a folder below {} is left out: {error}", start.display()),
@@ -70,6 +75,27 @@ pub(super) fn walk(
             WalkState::Continue
         })
     });
+}
+
+/// What one thread has seen and not handed over yet; the rest goes when the thread is through.
+struct Batch<'a> {
+    seen: Vec<Seen>,
+    see: &'a (dyn Fn(Vec<Seen>) + Sync),
+}
+
+impl Batch<'_> {
+    fn add(&mut self, seen: Seen) {
+        self.seen.push(seen);
+        if self.seen.len() >= BATCH {
+            (self.see)(std::mem::take(&mut self.seen));
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        (self.see)(std::mem::take(&mut self.seen));
+    }
 }
 
 /// What a link is to us; nothing when it is broken or leads to some other file.
@@ -125,13 +151,13 @@ mod tests {
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
         walk(root, &real, std::slice::from_ref(&real), 2, &AtomicBool::new(false), &|seen| {
-            let line = match seen {
-                Seen::Folder(_) => return,
-                Seen::Bundle(path, _) => format!("bundle {}", name(&path)),
-                Seen::Link(path, to) => format!("link {} {}", name(&path), name(&to)),
-                Seen::Leaves(path, _) => format!("leaves {}", name(&path)),
-            };
-            out.lock().unwrap().push(line);
+            let lines = seen.into_iter().filter_map(|seen| match seen {
+                Seen::Folder(_) => None,
+                Seen::Bundle(path, _) => Some(format!("bundle {}", name(&path))),
+                Seen::Link(path, to) => Some(format!("link {} {}", name(&path), name(&to))),
+                Seen::Leaves(path, _) => Some(format!("leaves {}", name(&path))),
+            });
+            out.lock().unwrap().extend(lines);
         });
         let mut out = out.into_inner().unwrap();
         out.sort();

@@ -173,7 +173,7 @@ impl Worker {
         let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
-                News::Found => progress.found += 1,
+                News::Found(more) => progress.found += more,
                 News::Read(..) => progress.parsed += 1,
                 News::Seen(..) => {}
             }
