@@ -65,15 +65,16 @@ impl Worker {
     /// Lives until it is told to stop.
     pub fn run(mut self) {
         self.first_scan();
+        self.save();
         if self.settings.watch {
             self.watch_folders();
         } else {
             self.watch.live = vec![false; self.tree.grounds.len()];
         }
         self.publish();
-        self.save();
         let mut polled = Instant::now();
-        loop {
+        // A scan that was broken off leaves half a tree: nobody may see or keep it.
+        while !self.stopped() {
             match self.next(polled) {
                 Ok(Command::Changed(paths)) => self.changed(paths),
                 Ok(Command::Rescan) => self.rescan(),
@@ -81,10 +82,16 @@ impl Worker {
                     self.rescan();
                     polled = Instant::now();
                 }
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.save();
+                    return;
+                }
             }
         }
-        self.save();
+    }
+
+    fn stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
     }
 
     fn next(&self, polled: Instant) -> Result<Command, RecvTimeoutError> {
@@ -113,7 +120,10 @@ impl Worker {
             tree.grounds[last] = super::tree::ground(shipped);
             self.scan_root(&mut tree, last, &known, true);
         }
-        self.unsaved = self.shared.parsed.load(Ordering::Relaxed) > 0 || known.len() != tree.records.len();
+        if !self.stopped() {
+            self.unsaved =
+                self.shared.parsed.load(Ordering::Relaxed) > 0 || known.len() != tree.records.len();
+        }
         self.tree = tree;
         self.publish();
         self.shared.progress.send_modify(|progress| progress.done = true);
@@ -240,7 +250,7 @@ impl Worker {
                     && self.tree.folders.contains(&(*root, path.clone()))
             });
             let tops: Vec<_> = tops.cloned().collect();
-            if tops.is_empty() || self.shared.stop.load(Ordering::Relaxed) {
+            if tops.is_empty() || self.stopped() {
                 return;
             }
             for (root, path) in tops {
@@ -256,7 +266,7 @@ impl Worker {
         let specs = self.tree.grounds.iter().map(|ground| ground.spec.clone()).collect();
         let mut tree = Tree::new(specs);
         self.scan_all(&mut tree, &known, false);
-        if self.shared.stop.load(Ordering::Relaxed) {
+        if self.stopped() {
             return;
         }
         self.tree = tree;
@@ -266,6 +276,9 @@ impl Worker {
     }
 
     fn publish(&self) {
+        if self.stopped() {
+            return;
+        }
         publish(&self.shared, &self.tree, &self.watch.live);
     }
 }
