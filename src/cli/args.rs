@@ -73,6 +73,8 @@ pub enum Command {
     Describe(DescribeArgs),
     /// Check skills against the specification and good practice.
     Lint(LintArgs),
+    /// Measure the ranking against queries with known answers.
+    Eval(EvalArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
     /// Say what this program finds here: roots, configuration, cache, terminal.
@@ -184,6 +186,34 @@ pub struct LintArgs {
     /// Fail on these too.
     #[arg(long, value_enum)]
     pub deny: Option<Deny>,
+}
+
+/// `skills eval`
+#[derive(Debug, Args)]
+#[command(after_help = "Without --skills and --queries, the golden.yaml files of the roots are measured.\n\
+    Exits with 1 when a measure is worse than the baseline's by more than the tolerance.")]
+pub struct EvalArgs {
+    /// Skills, one JSON object a line: id, name, description, tags, headings, body.
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub skills: Option<PathBuf>,
+    /// Queries, one JSON object a line: query, relevant (ids).
+    #[arg(long, value_name = "FILE")]
+    pub queries: Option<PathBuf>,
+    /// Queries that no skill fits, one JSON object a line: query.
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub out_of_scope: Option<PathBuf>,
+    /// How rules meet the text score.
+    #[arg(long, value_parser = words::<Policy>(&POLICIES))]
+    pub policy: Option<Policy>,
+    /// Leave headings and bodies out.
+    #[arg(long)]
+    pub no_body: bool,
+    /// Compare with an earlier `--json` answer.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// How much worse a measure may be, as a fraction of 1.
+    #[arg(long, value_name = "X", default_value_t = 0.005, requires = "baseline")]
+    pub tolerance: f64,
 }
 
 /// `skills schema`

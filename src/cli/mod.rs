@@ -8,6 +8,7 @@ mod context;
 mod describe;
 mod discover;
 mod doctor;
+mod eval;
 mod failure;
 mod finding;
 mod ledger;
@@ -29,8 +30,9 @@ use self::args::{Cli, Command};
 use self::context::Context;
 use self::failure::{Done, Failure};
 use self::output::Out;
-use crate::config::Env;
+use crate::config::{Dirs, Env};
 use crate::gateway::{Code, Error};
+use crate::telemetry::{self, Ring, Stderr};
 
 /// Parses the process's arguments and runs the command; without one, the workbench.
 #[must_use]
@@ -77,14 +79,26 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     if let Some(file) = &cli.global.config {
         env.vars.insert("SKILLS_CONFIG".to_owned(), cwd.join(file).to_string_lossy().into_owned());
     }
+    let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
     let mut cx = Context { out, global: cli.global, env, cwd };
     let done = match cli.command {
-        None => workbench::open(&cx)?,
+        None => workbench::open(&cx, log)?,
         Some(command) => dispatch(&mut cx, command)?,
     };
     cx.out.flush()?;
     Ok(done)
+}
+
+/// Sets up the log. The workbench draws on the terminal: nothing else may write there.
+fn log(cli: &Cli, env: &Env) -> Result<Ring, Failure> {
+    let stderr = match (&cli.command, cli.global.verbose) {
+        (None, _) | (_, 0) => Stderr::Never,
+        (_, 1) => Stderr::Warnings,
+        (_, _) => Stderr::All,
+    };
+    let file = Dirs::new(env).log_file();
+    telemetry::init(&file, env.get("SKILLS_LOG"), stderr).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
@@ -98,6 +112,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::List(args) => runtime.block_on(list::run(cx, &args)),
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
+        Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Doctor => runtime.block_on(doctor::run(cx)),
         Command::Completions(args) => completions::run(cx, &args),

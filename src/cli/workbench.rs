@@ -7,13 +7,13 @@ use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::config::Config;
 use crate::gateway::{Code, Error, Local, SharedClient};
-use crate::telemetry;
+use crate::telemetry::Ring;
 use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Depth, Themes};
 use crate::tui::{self, RunError, Settings};
 
 /// Opens the workbench and comes back when the person leaves it.
-pub fn open(cx: &Context) -> Result<Done, Failure> {
+pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
     let config = cx.config()?;
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage(
@@ -25,9 +25,6 @@ pub fn open(cx: &Context) -> Result<Done, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
-    let filter = std::env::var("SKILLS_LOG").ok();
-    let log = telemetry::init(&config.dirs.log_file(), filter.as_deref(), telemetry::Stderr::Never)
-        .map_err(|error| Failure::usage(error.to_string()))?;
     let settings = Settings { log, ..Settings::of(&config) };
     let client: SharedClient = Arc::new(Local::open(config)?);
     let ended = runtime.block_on(tui::run(client, settings));

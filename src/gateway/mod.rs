@@ -5,6 +5,7 @@ mod client;
 mod client_view;
 mod detail;
 mod error;
+mod eval;
 mod lint;
 mod listing;
 mod local;
@@ -17,8 +18,9 @@ mod types;
 pub use checkup::{Check, Health};
 pub use client::{Client, SharedClient};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
+pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
-pub use local::{Local, Needs, lint};
+pub use local::{Local, Needs, eval, lint};
 pub use schema::{schema, schema_drift};
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, Diagnostics, Event, FileContent, FileEntry,

@@ -12,7 +12,7 @@ use crate::skill::Digest;
 pub struct CacheFile {
     path: PathBuf,
     kind: &'static str,
-    version: u32,
+    build: String,
 }
 
 /// What became of a cache at start.
@@ -27,9 +27,9 @@ pub enum Found {
 }
 
 impl CacheFile {
-    /// A cache of a kind and version at a path.
-    pub fn new(path: PathBuf, kind: &'static str, version: u32) -> Self {
-        Self { path, kind, version }
+    /// A cache of a kind at a path, as good as the build that wrote it: another build may derive other content.
+    pub fn new(path: PathBuf, kind: &'static str, build: impl Into<String>) -> Self {
+        Self { path, kind, build: build.into() }
     }
 
     /// Where it lies.
@@ -38,8 +38,7 @@ impl CacheFile {
     }
 
     fn head(&self) -> Vec<u8> {
-        // The program's version is part of it: what is derived may differ between two releases.
-        format!("skill-workbench {} {} {}\n", self.kind, self.version, env!("CARGO_PKG_VERSION")).into_bytes()
+        format!("skill-workbench {} {}\n", self.kind, self.build.replace('\n', " ")).into_bytes()
     }
 
     /// Reads it whole.
@@ -50,7 +49,7 @@ impl CacheFile {
             Err(error) => return Found::Unusable(error.to_string()),
         };
         let Some(rest) = bytes.strip_prefix(self.head().as_slice()) else {
-            return Found::Unusable("another version wrote it".to_owned());
+            return Found::Unusable("another build of this program wrote it".to_owned());
         };
         let Some((sum, content)) = rest.split_at_checked(64) else {
             return Found::Unusable("it is cut off".to_owned());
@@ -78,24 +77,27 @@ impl CacheFile {
 mod tests {
     use super::*;
 
-    fn cache(dir: &tempfile::TempDir, version: u32) -> CacheFile {
-        CacheFile::new(dir.path().join("deep/x.bin"), "x", version)
+    fn cache(dir: &tempfile::TempDir, build: &str) -> CacheFile {
+        CacheFile::new(dir.path().join("deep/x.bin"), "x", build)
     }
 
     #[test]
     fn what_was_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(cache(&dir, 1).read(), Found::Nothing);
-        cache(&dir, 1).write(b"content").unwrap();
-        assert_eq!(cache(&dir, 1).read(), Found::Content(b"content".to_vec()));
+        assert_eq!(cache(&dir, "a").read(), Found::Nothing);
+        cache(&dir, "a").write(b"content").unwrap();
+        assert_eq!(cache(&dir, "a").read(), Found::Content(b"content".to_vec()));
     }
 
     #[test]
-    fn another_version_a_cut_and_a_flipped_bit_are_dropped() {
+    fn another_build_a_cut_and_a_flipped_bit_are_dropped() {
         let dir = tempfile::tempdir().unwrap();
-        let file = cache(&dir, 1);
+        let file = cache(&dir, "a");
         file.write(b"content").unwrap();
-        assert_eq!(cache(&dir, 2).read(), Found::Unusable("another version wrote it".to_owned()));
+        assert_eq!(
+            cache(&dir, "b").read(),
+            Found::Unusable("another build of this program wrote it".to_owned())
+        );
         let whole = fs::read(file.path()).unwrap();
         fs::write(file.path(), &whole[..whole.len() - 1]).unwrap();
         assert_eq!(file.read(), Found::Unusable("it is damaged".to_owned()));

@@ -3,13 +3,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
+use super::index_cache::IndexCache;
 use crate::discovery::{Document, Router};
 use crate::gateway::{Event, IndexProgress};
 use crate::registry::{Catalogue, RegistryEvent};
@@ -32,6 +33,8 @@ pub struct Shared {
     pub events: broadcast::Sender<Event>,
     /// How far the index is.
     pub progress: watch::Sender<IndexProgress>,
+    /// What became of the index's warm-start cache.
+    pub cache: Mutex<String>,
 }
 
 impl Shared {
@@ -41,6 +44,7 @@ impl Shared {
             router: RwLock::new(router),
             events: broadcast::channel(256).0,
             progress: watch::channel(IndexProgress::default()).0,
+            cache: Mutex::new("not looked at".to_owned()),
         }
     }
 
@@ -88,11 +92,14 @@ pub struct Indexer {
     pending: HashSet<SkillId>,
     told: Option<Instant>,
     home: PathBuf,
+    cache: IndexCache,
+    /// Ids that the cache brought and no scan has confirmed yet.
+    restored: HashSet<SkillId>,
 }
 
 impl Indexer {
-    /// With nothing in it.
-    pub fn new(shared: Arc<Shared>, home: PathBuf) -> Self {
+    /// With nothing in it but what the cache brings.
+    pub fn new(shared: Arc<Shared>, home: PathBuf, cache: IndexCache) -> Self {
         Self {
             shared,
             have: HashMap::new(),
@@ -100,21 +107,57 @@ impl Indexer {
             pending: HashSet::new(),
             told: None,
             home,
+            cache,
+            restored: HashSet::new(),
         }
     }
 
-    /// Follows the registry's news until it is gone.
+    /// Fills the empty index from the cache; how that went is kept for `doctor`.
+    fn restore(&mut self) {
+        let mut router = self.shared.router.write().unwrap_or_else(PoisonError::into_inner);
+        let said = self.cache.restore(&mut router);
+        self.restored = router.ids().cloned().collect();
+        drop(router);
+        *self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
+
+    /// Takes out what the cache brought and the scan did not find.
+    fn prune(&mut self) {
+        let gone: Vec<SkillId> = self.restored.drain().filter(|id| !self.have.contains_key(id)).collect();
+        if !gone.is_empty() {
+            self.shared.update(Vec::new(), &gone);
+            self.cache.changed();
+        }
+    }
+
+    fn save(&mut self, at_once: bool) {
+        if self.behind.is_empty() && self.restored.is_empty() && self.cache.due(Instant::now(), at_once) {
+            let snapshot = {
+                let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                self.cache.snapshot(&router)
+            };
+            // Written without the lock.
+            self.cache.write(snapshot, Instant::now());
+        }
+    }
+
+    /// Follows the registry's news until it is gone. `latest` answers the present snapshot and whether the
+    /// first scan is through.
     pub fn follow(
         mut self,
         mut news: broadcast::Receiver<RegistryEvent>,
-        latest: impl Fn() -> Option<Arc<Catalogue>>,
+        latest: impl Fn() -> Option<(Arc<Catalogue>, bool)>,
     ) {
+        self.restore();
+        // A scan may have been through before anybody listened.
+        self.catch_up(latest());
         loop {
+            self.save(false);
             let next = if self.behind.is_empty() {
                 match news.blocking_recv() {
                     Ok(event) => Some(event),
                     Err(RecvError::Lagged(_)) => None,
-                    Err(RecvError::Closed) => return,
+                    Err(RecvError::Closed) => return self.save(true),
                 }
             } else {
                 match news.try_recv() {
@@ -128,27 +171,40 @@ impl Indexer {
                 }
             };
             match next {
-                Some(RegistryEvent::Progress(progress)) => self.shared.tell(Event::Scan(progress)),
+                Some(RegistryEvent::Progress(progress)) => {
+                    if progress.done {
+                        self.prune();
+                    }
+                    self.shared.tell(Event::Scan(progress));
+                }
                 Some(RegistryEvent::Change(change)) => {
                     self.shared.tell(Event::Catalogue(Arc::clone(&change)));
                     self.take(&change.catalogue);
                 }
                 // Some news were missed: what stands now is what counts.
-                None => {
-                    if let Some(catalogue) = latest() {
-                        self.take(&catalogue);
-                    }
-                }
+                None => self.catch_up(latest()),
+            }
+        }
+    }
+
+    fn catch_up(&mut self, latest: Option<(Arc<Catalogue>, bool)>) {
+        if let Some((catalogue, scanned)) = latest {
+            self.take(&catalogue);
+            if scanned {
+                self.prune();
             }
         }
     }
 
     /// Takes a snapshot and indexes it whole before it comes back.
     pub fn level(&mut self, catalogue: &Catalogue) {
+        self.restore();
         self.take(catalogue);
+        self.prune();
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
         }
+        self.save(true);
     }
 
     /// Puts names and descriptions of what is new into the index, takes out what is gone, and notes
@@ -166,6 +222,7 @@ impl Indexer {
             self.behind.retain(|id| ids.contains(id));
             self.pending.retain(|id| ids.contains(id));
             self.shared.update(Vec::new(), &removed);
+            self.cache.changed();
         }
         for id in &removed {
             self.have.remove(id);
@@ -218,6 +275,7 @@ impl Indexer {
         // Files are read and split before the lock is taken.
         let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
         self.shared.update(documents, &[]);
+        self.cache.changed();
         self.tell_progress(self.behind.is_empty());
     }
 

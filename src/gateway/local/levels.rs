@@ -184,7 +184,7 @@ mod tests {
     fn counts_are_remembered_on_disk_and_a_changed_file_is_counted_anew() {
         let (dir, mut skill) = bundle();
         let cache = tempfile::tempdir().unwrap();
-        let file = CacheFile::new(cache.path().join("tokens.bin"), "tokens", 1);
+        let file = CacheFile::new(cache.path().join("tokens.bin"), "tokens", "o200k");
         let first = Levels::new(Some(file.clone())).of(&skill);
         let again = Levels::new(Some(file));
         let known = again.known().counts.len();

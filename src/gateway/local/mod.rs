@@ -1,6 +1,7 @@
 //! The core in this process: registry, router, caches, counts.
 
 mod cache_file;
+mod index_cache;
 mod indexer;
 mod levels;
 mod once;
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use self::cache_file::CacheFile;
+use self::index_cache::IndexCache;
 use self::indexer::{Indexer, Shared};
 use self::levels::Levels;
 use self::operations::Operations;
@@ -27,7 +29,7 @@ use crate::discovery::{Answer, BodyLine, LinkState, Policy, Request, Router, Wei
 use crate::registry::{Catalogue, Registry, Settings};
 use crate::skill::{self, Skill, SkillId, client};
 
-pub use self::once::{Needs, lint};
+pub use self::once::{Needs, eval, lint};
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
 /// it over to another one and back.
@@ -50,11 +52,16 @@ impl Local {
     /// `internal_error` when the system gives no thread or a data file of this program is damaged.
     pub fn open(config: Config) -> Result<Self, Error> {
         let local = Self::new(config)?;
-        let indexer = Indexer::new(Arc::clone(&local.shared), local.config.dirs.home.clone());
+        let indexer = local.indexer();
         let news = local.registry.events();
         // Weak: the thread must not keep the registry alive whose end it waits for.
         let registry = Arc::downgrade(&local.registry);
-        let latest = move || registry.upgrade().map(|registry| registry.snapshot());
+        let latest = move || {
+            let registry = registry.upgrade()?;
+            // Asked in this order: a scan that ends in between is heard of as news.
+            let scanned = registry.progress().done;
+            Some((registry.snapshot(), scanned))
+        };
         let follow = move || indexer.follow(news, latest);
         std::thread::Builder::new()
             .name("indexer".to_owned())
@@ -65,13 +72,10 @@ impl Local {
 
     fn new(config: Config) -> Result<Self, Error> {
         let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let weights = Weights::shipped().map_err(|e| internal("the ranker's weights", e.to_string()))?;
-        let router = Router::new(weights)
-            .without_links(config.links.off())
-            .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))?;
+        let router = router(&config)?;
         let settings = Settings::new(&config);
         let tokens =
-            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", 1));
+            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k"));
         let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
         Ok(Self {
             registry: Arc::new(registry),
@@ -81,6 +85,16 @@ impl Local {
             link_failures: Mutex::default(),
             config: Arc::new(config),
         })
+    }
+
+    fn indexer(&self) -> Indexer {
+        let settings = Settings::new(&self.config);
+        let cache = if self.config.demo {
+            IndexCache::off()
+        } else {
+            IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
+        };
+        Indexer::new(Arc::clone(&self.shared), self.config.dirs.home.clone(), cache)
     }
 
     /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
@@ -128,6 +142,8 @@ impl Local {
             checks.extend(checkup::links(&answer.links));
         }
         checks.extend(checkup::core(&self.diagnostics().await?));
+        let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        checks.push(Check::good("index cache", index));
         Ok(checks)
     }
 
@@ -140,6 +156,15 @@ impl Local {
             }
         }
     }
+}
+
+/// An empty router with the weights of this program and the links that the settings leave on.
+fn router(config: &Config) -> Result<Router, Error> {
+    let weights = Weights::shipped()
+        .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
+    Router::new(weights)
+        .without_links(config.links.off())
+        .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 
 /// Runs what reads disks or takes long away from the tasks that must not wait.

@@ -2,11 +2,12 @@
 //! the command needs is made.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use super::indexer::Indexer;
-use super::{Local, SCAN_PATIENCE, apart};
+use super::{Local, SCAN_PATIENCE, apart, router};
 use crate::config::Config;
+use crate::discovery::Router;
+use crate::gateway::eval::{self, EvalJob, Evaluation};
 use crate::gateway::lint::{self, LintReport};
 use crate::gateway::{Code, Error};
 
@@ -33,7 +34,7 @@ impl Local {
             local.registry.snapshot()
         });
         if needs == Needs::Index {
-            let mut indexer = Indexer::new(Arc::clone(&local.shared), local.config.dirs.home.clone());
+            let mut indexer = local.indexer();
             apart(move || {
                 indexer.level(&catalogue);
                 Ok(())
@@ -84,6 +85,43 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
     }
     report.fixed = fixed;
     Ok(report)
+}
+
+/// Measures the ranking on golden queries: of files given by name, else of the roots.
+///
+/// # Errors
+/// `not_found` when there is no golden set, `invalid_configuration` for files that cannot be read.
+pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
+    let router = match &job.skills {
+        Some(skills) => {
+            let (empty, skills) = (router(&config)?, skills.clone());
+            Asked::Files(apart(move || eval::router_of(empty, &skills)).await?)
+        }
+        None => Asked::Roots(Local::open_once(config, Needs::Index).await?),
+    };
+    apart(move || {
+        let golden = match (&job.queries, &router) {
+            (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
+            (None, Asked::Roots(local)) => eval::golden_of(&local.registry.snapshot())?,
+            (None, Asked::Files(_)) => {
+                return Err(Error::new(Code::InvalidRequest, "--skills needs --queries beside it"));
+            }
+        };
+        match &router {
+            Asked::Files(router) => eval::measure(router, golden, &job),
+            Asked::Roots(local) => {
+                let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                eval::measure(&router, golden, &job)
+            }
+        }
+    })
+    .await
+}
+
+/// Over which skills a golden set is asked.
+enum Asked {
+    Files(Router),
+    Roots(Local),
 }
 
 async fn catalogue(config: Config) -> Result<Arc<crate::registry::Catalogue>, Error> {

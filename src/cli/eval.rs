@@ -1,0 +1,128 @@
+//! `skills eval`: how good the ranking is on queries with known answers, what was lost to what, and
+//! whether it got worse.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::EvalArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut, took};
+use crate::config::RankPolicy;
+use crate::discovery::Policy;
+use crate::gateway::{self, EvalJob, Evaluation};
+use crate::skill::safe_text;
+
+/// How many lost queries are named.
+const NAMED: usize = 30;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    let usual = if config.policy == RankPolicy::Strict { Policy::Strict } else { Policy::Blended };
+    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| cx.cwd.join(path));
+    let job = EvalJob {
+        skills: path(&args.skills),
+        queries: path(&args.queries),
+        out_of_scope: path(&args.out_of_scope),
+        policy: args.policy.unwrap_or(usual),
+        with_body: config.with_body && !args.no_body,
+        baseline: path(&args.baseline).map(|file| (file, args.tolerance)),
+    };
+    let evaluation = gateway::eval(config, job).await?;
+    if cx.out.json {
+        cx.out.value(&evaluation)?;
+    } else {
+        let text = render(&evaluation, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    let worse = evaluation.regressions.as_ref().is_some_and(|worse| !worse.is_empty());
+    Ok(if worse { Done::Findings } else { Done::Fine })
+}
+
+/// The evaluation as text.
+fn render(evaluation: &Evaluation, look: Look) -> String {
+    let report = &evaluation.report;
+    let mut out = String::new();
+    let skills = counted(evaluation.skills, "skill", "skills");
+    let _ = writeln!(out, "{} over {skills}", counted(report.queries, "query", "queries"));
+    let first = report.queries - report.lost.len();
+    let figure = |name: &str, value: f64, note: &str| {
+        let value = Ink::Strong.paint(&format!("{value:.3}"), look.colour);
+        format!("  {name:<10} {value}  {}\n", Ink::Muted.paint(note, look.colour)).replace("  \n", "\n")
+    };
+    out += &figure("P@1", report.p_at_1, &format!("{first} of {} first", report.queries));
+    out += &figure("hit@5", report.hit_at_5, "");
+    out += &figure("MRR@10", report.mrr_at_10, "");
+    if let Some(rejected) = report.out_of_scope_rejected {
+        out += &figure("rejected", rejected, &format!("of {} that fit none", report.out_of_scope));
+    }
+    if report.wrongly_rejected > 0 {
+        let _ = writeln!(out, "  {} told that none fits, though one does", report.wrongly_rejected);
+    }
+    let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
+    let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
+    lost(&mut out, evaluation, look);
+    if !evaluation.missing.is_empty() {
+        let ids: Vec<String> =
+            evaluation.missing.iter().map(|id| safe_text::line(id.as_str()).into_owned()).collect();
+        let _ = writeln!(out, "\nexpected, but not there: {}", ids.join(", "));
+    }
+    match &evaluation.regressions {
+        None => {}
+        Some(worse) if worse.is_empty() => {
+            let _ = writeln!(out, "\n{}", Ink::Good.paint("no worse than the baseline", look.colour));
+        }
+        Some(worse) => {
+            let _ = writeln!(out, "\n{}", Ink::Bad.paint("worse than the baseline", look.colour));
+            for figure in worse {
+                let _ = writeln!(
+                    out,
+                    "  {}: {:.3}, was {:.3} ({:+.3})",
+                    figure.figure,
+                    figure.now,
+                    figure.was,
+                    figure.now - figure.was
+                );
+            }
+        }
+    }
+    out
+}
+
+fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
+    let report = &evaluation.report;
+    let title = |out: &mut String, text: &str, n: usize| {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&format!("{text} ({n})"), look.colour));
+    };
+    let room = look.width.min(110);
+    let more = |out: &mut String, n: usize| {
+        if n > NAMED {
+            let text = format!("and {} more (--json names them)", n - NAMED);
+            let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+        }
+    };
+    if !report.lost.is_empty() {
+        title(out, "lost", report.lost.len());
+    }
+    for lost in report.lost.iter().take(NAMED) {
+        let expected: Vec<&str> = lost.expected.iter().map(|id| id.as_str()).collect();
+        let won = lost.won.as_ref().map_or("nothing", |id| id.as_str());
+        let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
+        let by = lost.by.map(|by| format!(" by {by:.2}")).unwrap_or_default();
+        let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), room - 2, look.unicode));
+        let what = cut(&safe_text::line(&what), room - 4, look.unicode);
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&what, look.colour));
+    }
+    more(out, report.lost.len());
+    if !report.false_triggers.is_empty() {
+        title(out, "false triggers", report.false_triggers.len());
+    }
+    for trigger in report.false_triggers.iter().take(NAMED) {
+        let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), room - 2, look.unicode));
+        let why = if trigger.near_miss { "won, and must not" } else { "won, though nothing fits" };
+        let what = format!("{} {why}", safe_text::line(trigger.won.as_str()));
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&cut(&what, room - 4, look.unicode), look.colour));
+    }
+    more(out, report.false_triggers.len());
+}
