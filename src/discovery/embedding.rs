@@ -217,7 +217,9 @@ impl Embedding {
 pub(crate) fn normalise(v: &mut [f64; DIM]) {
     let length = dot(v, v).sqrt();
     if length > 0.0 {
-        v.iter_mut().for_each(|x| *x /= length);
+        for x in v {
+            *x /= length;
+        }
     }
 }
 
@@ -274,7 +276,7 @@ mod tests {
                 check(&std::fs::read_to_string(path).unwrap());
             }
             None => {
-                eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; test vectors of the embedding not checked")
+                eprintln!("SKIPPED: SKILLS_TEST_DATA is not set; test vectors of the embedding not checked");
             }
         }
     }

@@ -9,6 +9,7 @@ use super::embedding::DIM;
 use super::field::{self, Counts};
 use super::labels::Labels;
 use super::segment::{CAPACITY, Key, Posting, Segment};
+use super::sums::Sums;
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 use crate::skill::SkillId;
@@ -39,22 +40,8 @@ pub(crate) struct Entry {
     pub home: (u32, u16),
 }
 
-/// Sums over all documents; whole numbers, so that taking one away again is exact.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Sums {
-    documents: usize,
-    bodies: usize,
-    read: usize,
-    lengths: [u64; field::COUNT],
-    filled: [u64; field::COUNT],
-    pair_lengths: [u64; field::COUNT],
-    pair_filled: [u64; field::COUNT],
-    vectors: [i64; DIM],
-    with_vector: usize,
-}
-
 /// Documents, postings, averages.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     pub vocabulary: Vocabulary,
     /// Ids, names and tags by their plain form.
@@ -82,34 +69,6 @@ pub(crate) struct Derived {
     pub mean: Vec<f64>,
     /// 1 / |d − share·mean|; 0 for a document without a vector.
     pub centred: Vec<f32>,
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        let sums = Sums {
-            documents: 0,
-            bodies: 0,
-            read: 0,
-            lengths: [0; field::COUNT],
-            filled: [0; field::COUNT],
-            pair_lengths: [0; field::COUNT],
-            pair_filled: [0; field::COUNT],
-            vectors: [0; DIM],
-            with_vector: 0,
-        };
-        Self {
-            vocabulary: Vocabulary::default(),
-            labels: Labels::default(),
-            segments: Vec::new(),
-            next_segment: 0,
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_id: HashMap::new(),
-            vectors: Vec::new(),
-            sums,
-            derived: Derived::default(),
-        }
-    }
 }
 
 impl Index {
@@ -412,27 +371,6 @@ impl Index {
             centred: centred.collect(),
             mean: mean.to_vec(),
         };
-    }
-}
-
-impl Sums {
-    fn apply(&mut self, entry: &Entry, vector: &[i16; DIM], add: bool) {
-        let sign = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
-        let count =
-            |sum: &mut usize, n: bool| *sum = if add { *sum + usize::from(n) } else { *sum - usize::from(n) };
-        count(&mut self.documents, true);
-        count(&mut self.bodies, entry.has_body);
-        count(&mut self.read, entry.read);
-        count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
-        for f in 0..field::COUNT {
-            sign(&mut self.lengths[f], u64::from(entry.lengths[f]));
-            sign(&mut self.filled[f], u64::from(entry.lengths[f] > 0));
-            sign(&mut self.pair_lengths[f], u64::from(entry.pair_lengths[f]));
-            sign(&mut self.pair_filled[f], u64::from(entry.pair_lengths[f] > 0));
-        }
-        for (sum, v) in self.vectors.iter_mut().zip(vector) {
-            *sum += if add { i64::from(*v) } else { -i64::from(*v) };
-        }
     }
 }
 

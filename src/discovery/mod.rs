@@ -29,6 +29,7 @@ mod rules;
 mod segment;
 mod snapshot;
 mod sorting;
+mod sums;
 mod vocabulary;
 mod weights;
 mod words;

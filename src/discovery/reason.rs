@@ -9,6 +9,7 @@ use super::reading::Reading;
 const NAMED: usize = 3;
 
 /// Where a word of the request stands in a skill.
+#[allow(clippy::struct_excessive_bools, reason = "four places, each there or not")]
 #[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Places {
     name: bool,
@@ -31,6 +32,10 @@ impl Places {
         })
     }
 }
+
+/// What words with the same places gave in all, whether name, description or tags are among the places,
+/// and what each of the words gave.
+type Group = (f64, bool, Vec<(f64, usize)>);
 
 /// The sentence, without a final stop.
 pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
@@ -56,7 +61,7 @@ pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
             _ => at.body = true,
         }
     }
-    let mut groups: BTreeMap<&str, (f64, bool, Vec<(f64, usize)>)> = BTreeMap::new();
+    let mut groups: BTreeMap<&str, Group> = BTreeMap::new();
     for (word, (at, sum)) in &places {
         if let Some((subject, short)) = at.subject() {
             let group = groups.entry(subject).or_insert((0.0, short, Vec::new()));

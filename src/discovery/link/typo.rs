@@ -133,7 +133,7 @@ fn correct(read: &mut ReadWord, cx: &Context<'_>, deadline: Instant) -> Result<b
     }
     let Some((_, _, id)) = best else { return Ok(false) };
     read.correction = Some(Correction::Typo(vocabulary.written(id).to_owned()));
-    read.word.text = vocabulary.written(id).to_owned();
-    read.word.stem = vocabulary.stem(id).to_owned();
+    vocabulary.written(id).clone_into(&mut read.word.text);
+    vocabulary.stem(id).clone_into(&mut read.word.stem);
     Ok(true)
 }

@@ -1,0 +1,57 @@
+//! Sums over all documents, from which averages follow.
+
+use super::embedding::DIM;
+use super::field;
+use super::index::Entry;
+
+/// Sums over all documents; whole numbers, so that taking one away again is exact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub documents: usize,
+    pub bodies: usize,
+    pub read: usize,
+    pub lengths: [u64; field::COUNT],
+    pub filled: [u64; field::COUNT],
+    pub pair_lengths: [u64; field::COUNT],
+    pub pair_filled: [u64; field::COUNT],
+    pub vectors: [i64; DIM],
+    pub with_vector: usize,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self {
+            documents: 0,
+            bodies: 0,
+            read: 0,
+            lengths: [0; field::COUNT],
+            filled: [0; field::COUNT],
+            pair_lengths: [0; field::COUNT],
+            pair_filled: [0; field::COUNT],
+            vectors: [0; DIM],
+            with_vector: 0,
+        }
+    }
+}
+
+impl Sums {
+    /// Adds a document, or takes it away.
+    pub fn apply(&mut self, entry: &Entry, vector: &[i16; DIM], add: bool) {
+        let sign = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
+        let count =
+            |sum: &mut usize, n: bool| *sum = if add { *sum + usize::from(n) } else { *sum - usize::from(n) };
+        count(&mut self.documents, true);
+        count(&mut self.bodies, entry.has_body);
+        count(&mut self.read, entry.read);
+        count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
+        for f in 0..field::COUNT {
+            sign(&mut self.lengths[f], u64::from(entry.lengths[f]));
+            sign(&mut self.filled[f], u64::from(entry.lengths[f] > 0));
+            sign(&mut self.pair_lengths[f], u64::from(entry.pair_lengths[f]));
+            sign(&mut self.pair_filled[f], u64::from(entry.pair_lengths[f] > 0));
+        }
+        for (sum, v) in self.vectors.iter_mut().zip(vector) {
+            *sum += if add { i64::from(*v) } else { -i64::from(*v) };
+        }
+    }
+}
