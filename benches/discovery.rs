@@ -1,6 +1,12 @@
 //! Time of a request, of a cold index, of a warm start and of one changed skill, over synthetic skills
 //! made from a seed, and over the public query sets where `SKILLS_TEST_DATA` is set.
 
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "a bench that cannot be set up has to stop; its harness writes undocumented items"
+)]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
