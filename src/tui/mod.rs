@@ -23,6 +23,7 @@ pub mod probe;
 pub mod progress;
 mod run;
 pub mod settings;
+pub mod svg;
 pub mod terminal;
 pub mod theme;
 pub mod widgets;

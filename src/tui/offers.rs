@@ -66,13 +66,15 @@ impl Here<'_> {
         let items = self.commands.iter().filter(|command| command.footer && command.blocked.is_none());
         let items = items
             .filter_map(|command| {
-                let both = command.action == Action::Up && !offered(Action::Down);
                 let key = self.key(command.action)?;
-                let key = if both && self.key(Action::Down).is_some() {
-                    self.glyphs.up_down.to_owned()
-                } else {
-                    key
+                // Up and Down are one item, unless one of them means something else here.
+                let other = match command.action {
+                    Action::Up => Some(Action::Down),
+                    Action::Down => Some(Action::Up),
+                    _ => None,
                 };
+                let both = other.is_some_and(|other| !offered(other) && self.key(other).is_some());
+                let key = if both { self.glyphs.up_down.to_owned() } else { key };
                 Some(Item { key, label: command.label.clone(), action: command.action })
             })
             .collect();

@@ -33,17 +33,18 @@ impl Progress {
 
     /// Draws the line.
     pub fn draw(&self, row: Rect, pen: &mut Pen<'_>, spinner: &str) {
-        let (verb, done, total) = match (self.scan, self.index) {
-            (Some(scan), _) => ("read", scan.parsed, scan.found),
-            (None, Some(index)) => ("indexed", index.indexed, index.total),
+        // How many files there are is known only when the walk is through: no bar for reading.
+        let (verb, done, rest, total) = match (self.scan, self.index) {
+            (Some(scan), _) => ("read", scan.parsed, " skills so far".to_owned(), 0),
+            (None, Some(index)) => {
+                ("indexed", index.indexed, format!(" of {}", figures::count(index.total)), index.total)
+            }
             (None, None) => return,
         };
         let mut x = pen.put(row.x + 2, row.y, spinner, Role::Info, 1) + 1;
-        for (text, role) in [
-            (format!("{verb} "), Role::Text),
-            (figures::count(done), Role::Strong),
-            (format!(" of {}", figures::count(total)), Role::Muted),
-        ] {
+        for (text, role) in
+            [(format!("{verb} "), Role::Text), (figures::count(done), Role::Strong), (rest, Role::Muted)]
+        {
             x = pen.put(x, row.y, &text, role, row.right().saturating_sub(x));
         }
         let x = x.max(row.x + 28) + 3;

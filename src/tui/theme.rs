@@ -1,6 +1,8 @@
 //! Themes: a style for each role of the screen, read from YAML files. Code names roles, never colours.
 
 mod depth;
+#[cfg(test)]
+mod legible;
 mod load;
 mod style_words;
 

@@ -8,3 +8,4 @@ pub mod fake_client;
 pub mod note_pane;
 pub mod pty;
 pub mod screen;
+pub mod steady_client;

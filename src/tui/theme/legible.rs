@@ -1,0 +1,159 @@
+//! Checks that the shipped themes can be read: contrast by WCAG 2.2, and signals that eyes which do not
+//! tell red from green still tell apart.
+
+use ratatui::style::Color;
+
+use super::style_words::{contrast, linear};
+use super::{Depth, Role, Theme};
+
+fn theme(name: &str) -> Theme {
+    Theme::shipped(name, Depth::True).unwrap()
+}
+
+/// Contrast of a role's text on another role's ground; the page is the ground where it has none.
+fn on(theme: &Theme, role: Role, ground: Role) -> f64 {
+    let fg = theme.style(role).fg.unwrap();
+    let bg = theme.style(ground).bg.or(theme.style(Role::Base).bg).unwrap();
+    contrast(fg, bg).unwrap()
+}
+
+const FILLS: [Role; 5] =
+    [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic, Role::SignalRule];
+const MARKS: [Role; 4] = [Role::MarkName, Role::MarkDescription, Role::MarkBody, Role::MarkSemantic];
+
+/// Least contrast by role and ground.
+type Floor = (Role, Role, f64);
+
+fn holds(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) {
+    let theme = theme(name);
+    for (role, ground, least) in floors {
+        let found = on(&theme, *role, *ground);
+        assert!(found + 0.051 >= *least, "{name}: {role} on {ground} has {found:.2}, not {least}");
+    }
+    for role in FILLS {
+        let (page, selected) = (on(&theme, role, Role::Base), on(&theme, role, Role::Selection));
+        assert!(
+            page + 0.051 >= fills.0 && selected + 0.051 >= fills.1,
+            "{name}: {role} {page:.2} {selected:.2}"
+        );
+    }
+    for role in MARKS {
+        let found = on(&theme, role, role);
+        assert!(found + 0.051 >= marks, "{name}: {role} has {found:.2}");
+    }
+}
+
+#[test]
+fn dark_can_be_read() {
+    use Role::{
+        Base, Danger, DangerBand, Info, Level1, Level2, Level3, Muted, Selection, Success, Text, Waiting,
+        WaitingBand, Warning,
+    };
+    let floors = [
+        (Text, Base, 12.6),
+        (Text, Selection, 9.8),
+        (Muted, Base, 6.1),
+        (Muted, Selection, 4.8),
+        (Success, Base, 8.7),
+        (Warning, Base, 10.8),
+        (Danger, Base, 6.5),
+        (Waiting, Base, 9.0),
+        (Info, Base, 9.2),
+        (Level1, Base, 6.0),
+        (Level2, Base, 10.2),
+        (Level3, Base, 15.8),
+        (Waiting, WaitingBand, 7.8),
+        (Danger, DangerBand, 5.8),
+    ];
+    holds("dark", &floors, (4.7, 3.7), 7.9);
+    holds("colour-safe", &floors, (4.7, 3.7), 7.4);
+}
+
+#[test]
+fn light_can_be_read() {
+    use Role::{
+        Base, Danger, DangerBand, Info, Level1, Level2, Level3, Muted, Selection, Success, Text, Waiting,
+        WaitingBand, Warning,
+    };
+    let floors = [
+        (Text, Base, 13.0),
+        (Text, Selection, 10.7),
+        (Muted, Base, 6.0),
+        (Muted, Selection, 4.9),
+        (Success, Base, 5.7),
+        (Warning, Base, 5.8),
+        (Danger, Base, 6.2),
+        (Waiting, Base, 5.6),
+        (Info, Base, 5.8),
+        (Level1, Base, 4.7),
+        (Level2, Base, 6.1),
+        (Level3, Base, 12.6),
+        (Waiting, WaitingBand, 5.1),
+        (Danger, DangerBand, 5.4),
+    ];
+    holds("light", &floors, (3.8, 3.1), 7.4);
+}
+
+#[test]
+fn high_contrast_gives_every_text_seven_to_one() {
+    use Role::{Base, Danger, Info, Level1, Muted, Selection, Strong, Success, Tab, Text, Waiting, Warning};
+    let theme = theme("high-contrast");
+    for role in [Text, Strong, Muted, Success, Warning, Danger, Waiting, Info, Level1, Tab] {
+        let found = on(&theme, role, Base);
+        assert!(found >= 7.0, "{role}: {found:.2}");
+    }
+    for role in [Text, Strong, Muted] {
+        let found = on(&theme, role, Selection);
+        assert!(found >= 7.0, "{role} on the selection: {found:.2}");
+    }
+}
+
+/// A linear colour as CIELAB (CIE 1976, under daylight).
+fn lab(rgb: [f64; 3]) -> [f64; 3] {
+    let [red, green, blue] = rgb.map(|channel| channel.clamp(0.0, 1.0));
+    let x = (0.412_456 * red + 0.357_576 * green + 0.180_438 * blue) / 0.950_47;
+    let y = 0.212_673 * red + 0.715_152 * green + 0.072_175 * blue;
+    let z = (0.019_334 * red + 0.119_192 * green + 0.950_304 * blue) / 1.088_83;
+    let f = |t: f64| if t > 216.0 / 24389.0 { t.cbrt() } else { (24389.0 / 27.0 * t + 16.0) / 116.0 };
+    [116.0 * f(y) - 16.0, 500.0 * (f(x) - f(y)), 200.0 * (f(y) - f(z))]
+}
+
+/// Full deuteranopia and protanopia as matrices on linear RGB: Machado, Oliveira and Fernandes, "A
+/// Physiologically-based Model for Simulation of Color Vision Deficiency", 2009.
+const SEEN: [[[f64; 3]; 3]; 2] = [
+    [
+        [0.367_322, 0.860_646, -0.227_968],
+        [0.280_085, 0.672_501, 0.047_413],
+        [-0.011_820, 0.042_940, 0.968_881],
+    ],
+    [
+        [0.152_286, 1.052_583, -0.204_868],
+        [0.114_503, 0.786_281, 0.099_216],
+        [-0.003_882, -0.048_116, 1.051_998],
+    ],
+];
+
+fn apart(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
+    let as_seen = |colour| {
+        let Color::Rgb(red, green, blue) = colour else { panic!("{colour} is no RGB") };
+        let rgb = [red, green, blue].map(linear);
+        lab(seen.map(|row| row.iter().zip(rgb).map(|(weight, channel)| weight * channel).sum()))
+    };
+    as_seen(one).iter().zip(as_seen(other)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn colour_safe_keeps_signals_and_states_apart_without_red_and_green() {
+    let theme = theme("colour-safe");
+    let colour = |role| theme.style(role).fg.unwrap();
+    for seen in SEEN {
+        for (at, one) in FILLS.iter().enumerate() {
+            for other in &FILLS[at + 1..] {
+                let found = apart(colour(*one), colour(*other), seen);
+                assert!(found >= 25.0, "{one} and {other} are {found:.0} apart");
+            }
+        }
+        assert!(apart(colour(Role::Success), colour(Role::Danger), seen) >= 50.0);
+        assert!(apart(colour(Role::Waiting), colour(Role::Danger), seen) >= 15.0);
+    }
+}

@@ -1,0 +1,68 @@
+//! The pictures of the README are screens of this program over its own skills: drawn anew and compared.
+//! `INSTA_UPDATE=always` writes them, as it writes snapshots.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use skill_workbench::config::{Arguments, Config, Env};
+use skill_workbench::gateway::Local;
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::panes::discover::{Discover, History};
+use skill_workbench::tui::svg::svg;
+use skill_workbench::tui::theme::{Depth, Theme};
+use support::steady_client::SteadyClient;
+
+/// The workbench over the shipped skills, read and indexed.
+fn shipped(home: &Path) -> Harness {
+    let arguments = Arguments { demo: true, watch: Some(false), ..Arguments::default() };
+    let config = Config::load(home, &Env::at(home), &arguments).unwrap();
+    let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
+    let panes: Vec<Box<dyn Pane>> =
+        vec![Box::new(Browse::new()), Box::new(Discover::new(History::default()))];
+    let mut harness = Harness::new(client, panes, &Settings::default(), 120, 32).unwrap();
+    harness.wait_until("all skills read and indexed", |screen| {
+        screen.contains("16 skills") && !screen.contains("indexed") && !screen.contains("so far")
+    });
+    harness
+}
+
+fn compare(harness: &Harness, name: &str, title: &str) {
+    let theme = Theme::shipped("dark", Depth::True).unwrap();
+    let drawn = svg(harness.buffer(), &theme, harness.cursor(), title);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    if kept == drawn {
+        return;
+    }
+    if std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always") {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, drawn).unwrap();
+    } else {
+        panic!(
+            "{name} is not what is drawn now; look at it, then write it with INSTA_UPDATE=always\n{}",
+            harness.screen()
+        );
+    }
+}
+
+#[test]
+fn the_pictures_are_the_screens() {
+    let home = tempfile::tempdir().unwrap();
+    let mut harness = shipped(home.path());
+    harness
+        .press("j j")
+        .wait_until("token counts", |screen| screen.contains("L2 body") && !screen.contains("counting"));
+    compare(
+        &harness,
+        "browse.svg",
+        "Browse: skills on the left, the chosen one with its instructions on the right",
+    );
+    harness.press("2").type_text("which columns of this csv have missing values").press("esc");
+    harness.wait_for("fits");
+    compare(&harness, "discover.svg", "Discover: a request, its ranking, and the ledger of the first result");
+}

@@ -1,0 +1,73 @@
+//! The real core with a clock that stands still: every answer took as long as every other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use skill_workbench::discovery::{Answer, BodyLine, Request};
+use skill_workbench::gateway::{
+    Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, Local,
+    SkillDetail, SkillList,
+};
+use skill_workbench::registry::Catalogue;
+use skill_workbench::skill::SkillId;
+use tokio::sync::broadcast;
+
+pub struct SteadyClient(pub Local);
+
+#[async_trait]
+impl Client for SteadyClient {
+    fn connection(&self) -> Connection {
+        self.0.connection()
+    }
+
+    fn events(&self) -> broadcast::Receiver<Event> {
+        self.0.events()
+    }
+
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        self.0.catalogue().await
+    }
+
+    async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        let mut answer = self.0.discover(request).await?;
+        answer.took_us = 600;
+        answer.links.iter_mut().for_each(|link| link.took_us = 100);
+        Ok(answer)
+    }
+
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
+        self.0.list(filter).await
+    }
+
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
+        self.0.describe(skill).await
+    }
+
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
+        self.0.read_file(skill, path).await
+    }
+
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
+        self.0.levels(skills).await
+    }
+
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
+        self.0.body_lines(skill, intent, limit).await
+    }
+
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
+        self.0.client_view(client).await
+    }
+
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
+        self.0.client_profiles().await
+    }
+
+    async fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.0.diagnostics().await
+    }
+
+    async fn rescan(&self) -> Result<(), Error> {
+        self.0.rescan().await
+    }
+}
