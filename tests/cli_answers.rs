@@ -1,5 +1,7 @@
 //! What scripts rely on: the shapes of `--json`, exit codes, and plain text into a pipe.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod binary;
 
 use binary::{Answer, Home, keys};

@@ -1,5 +1,7 @@
 //! What the program says about itself: manual, completions, schema, settings, help.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod binary;
 
 use binary::Home;

@@ -1,5 +1,7 @@
 //! What goes wrong, and what is said then: text or JSON on standard error, and the exit code.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 mod binary;
 
 use binary::Home;

@@ -1,6 +1,8 @@
 //! The core in this process keeps up: what changes on disk is found by the next request, and a second
 //! start takes the index from its cache.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

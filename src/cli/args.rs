@@ -38,6 +38,7 @@ pub struct Cli {
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
+#[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Global {
     /// Read skills from this folder (may be given several times; the first wins a name).
     #[arg(long = "root", value_name = "DIR", global = true, action = ArgAction::Append)]

@@ -76,20 +76,15 @@ async fn explained(
         return Ok(ledger::render(place + 1, &answer.results[place], look));
     }
     let all = client.discover(Request { limit: answer.skills.max(1), ..request.clone() }).await?;
-    match all.results.iter().position(|hit| hit.skill_id == id) {
-        Some(place) => Ok(ledger::render(place + 1, &all.results[place], look)),
-        None => {
-            let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
-                || "it does not match the request at all".to_owned(),
-                |left| format!("it is left out: {}", left.why),
-            );
-            Err(Error::new(
-                Code::NotFound,
-                format!("{} has no score for this request: {why}", safe_text::line(id.as_str())),
-            )
-            .into())
-        }
+    if let Some(place) = all.results.iter().position(|hit| hit.skill_id == id) {
+        return Ok(ledger::render(place + 1, &all.results[place], look));
     }
+    let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
+        || "it does not match the request at all".to_owned(),
+        |left| format!("it is left out: {}", left.why),
+    );
+    let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
+    Err(Error::new(Code::NotFound, message).into())
 }
 
 /// The answer as text.

@@ -105,8 +105,8 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
         title(out, "lost", report.lost.len());
     }
     for lost in report.lost.iter().take(NAMED) {
-        let expected: Vec<&str> = lost.expected.iter().map(|id| id.as_str()).collect();
-        let won = lost.won.as_ref().map_or("nothing", |id| id.as_str());
+        let expected: Vec<&str> = lost.expected.iter().map(crate::skill::SkillId::as_str).collect();
+        let won = lost.won.as_ref().map_or("nothing", crate::skill::SkillId::as_str);
         let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
         let by = lost.by.map(|by| format!(" by {by:.2}")).unwrap_or_default();
         let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));

@@ -1,6 +1,7 @@
 //! How a command fails: what standard error says, and the exit code.
 
-use std::io::{self, Write};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::output::{Ink, Look};
@@ -97,13 +98,12 @@ fn as_text(error: &Error, colour: bool) -> String {
     let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
     match near.as_slice() {
         [] => {}
-        [one] => out += &format!("{} did you mean {one}?\n", Ink::Strong.paint("help:", colour)),
+        [one] => {
+            let _ = writeln!(out, "{} did you mean {one}?", Ink::Strong.paint("help:", colour));
+        }
         several => {
-            out += &format!(
-                "{} did you mean one of {}?\n",
-                Ink::Strong.paint("help:", colour),
-                several.join(", ")
-            );
+            let names = several.join(", ");
+            let _ = writeln!(out, "{} did you mean one of {names}?", Ink::Strong.paint("help:", colour));
         }
     }
     out

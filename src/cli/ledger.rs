@@ -15,7 +15,7 @@ pub fn render(place: usize, hit: &Hit, look: Look) -> String {
     let id = safe_text::line(hit.skill_id.as_str());
     let _ = writeln!(out, "\n{}", Ink::Strong.paint(&format!("Why {id} is #{place}"), look.colour));
     let heads = ["name", "description", "body", "semantic", "rule"];
-    let width = (look.width.min(110).max(74) - 2 - 5 * 9 - 9).min(40);
+    let width = (look.width.clamp(74, 110) - 2 - 5 * 9 - 9).min(40);
     let mut head = format!("  {}", fit("", width, look.unicode));
     for (i, name) in heads.iter().enumerate() {
         let name = if *name == "description" { "descr." } else { name };

@@ -1,5 +1,6 @@
 //! `skills lint`: findings like a compiler's, for GitHub, or as JSON; and their repair.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::Context;
@@ -74,7 +75,7 @@ fn summary(report: &LintReport, fixing: bool) -> String {
     );
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();
     if fixable > 0 && !fixing {
-        out += &format!("; {} can be repaired by --fix", counted(fixable, "finding", "findings"));
+        let _ = write!(out, "; {} can be repaired by --fix", counted(fixable, "finding", "findings"));
     }
     out
 }

@@ -90,7 +90,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
     }
     for skill in shadowed {
         let id = fit(&safe_text::line(skill.skill_id.as_str()), id_width, look.unicode);
-        let winner = skill.shadowed_by.as_deref().map(|path| path_text(path)).unwrap_or_default();
+        let winner = skill.shadowed_by.as_deref().map(path_text).unwrap_or_default();
         let by = format!("by {winner}");
         let _ = writeln!(out, "{id}  {}", middle(&by, look.width.saturating_sub(id_width + 2), look));
     }

@@ -1,5 +1,6 @@
 //! `skills man`: the manual pages, from the same definition as the arguments.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use clap::CommandFactory as _;
@@ -67,7 +68,7 @@ fn exit_status() -> String {
     let mut out = ".SH \"EXIT STATUS\"\n".to_owned();
     for line in EXIT_CODES.lines().skip(1) {
         if let Some((code, meaning)) = line.trim().split_once(' ') {
-            out += &format!(".TP\n{code}\n{}\n", meaning.trim());
+            let _ = write!(out, ".TP\n{code}\n{}\n", meaning.trim());
         }
     }
     out

@@ -208,7 +208,9 @@ mod tests {
         let (_dir, path) = file(
             "---\r\nname: notes\r\ndescription: Writes notes: short ones, when somebody asks for notes.\r\n---\r\nbody\r\n",
         );
-        let fixable = || files(&[path.clone()]).findings.iter().filter(|found| found.finding.fixable).count();
+        let fixable = || {
+            files(std::slice::from_ref(&path)).findings.iter().filter(|found| found.finding.fixable).count()
+        };
         assert!(fixable() > 0);
         let fixed = repair([path.as_path()].into_iter()).unwrap();
         assert_eq!((fixed.len(), fixable()), (1, 0), "{fixed:?}");

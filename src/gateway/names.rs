@@ -1,6 +1,7 @@
 //! From what a person wrote to one skill: its id, else an unambiguous name, else its location.
 //! The one place where names are resolved and near names are found.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
     let more = ids.len().saturating_sub(OFFERED);
     let mut named = ids[..ids.len() - more].join(", ");
     if more > 0 {
-        named += &format!(" and {more} more");
+        let _ = write!(named, " and {more} more");
     }
     let message = format!("{} skills are called {wanted}: {named}; name one by its id", ids.len());
     Error {

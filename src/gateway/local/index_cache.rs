@@ -65,7 +65,7 @@ impl IndexCache {
     }
 
     /// What is to be written; none when the index is not worth it.
-    pub fn snapshot(&self, router: &Router) -> Option<Vec<u8>> {
+    pub fn snapshot(router: &Router) -> Option<Vec<u8>> {
         if router.len() < WORTH_KEEPING { None } else { router.snapshot() }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(cache("a").restore(&mut empty), "rebuilt: there was none");
         let full = router(WORTH_KEEPING);
         let mut writing = cache("a");
-        let snapshot = writing.snapshot(&full);
+        let snapshot = IndexCache::snapshot(&full);
         writing.write(snapshot, Instant::now());
         assert_eq!((cache("a").restore(&mut empty).as_str(), empty.len()), ("used", WORTH_KEEPING));
         let mut other = router(0);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_small_index_is_not_kept() {
-        assert_eq!(IndexCache::off().snapshot(&router(3)), None);
+        assert_eq!(IndexCache::snapshot(&router(3)), None);
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Indexer {
         if self.behind.is_empty() && self.restored.is_empty() && self.cache.due(Instant::now(), at_once) {
             let snapshot = {
                 let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                self.cache.snapshot(&router)
+                IndexCache::snapshot(&router)
             };
             // Written without the lock.
             self.cache.write(snapshot, Instant::now());

@@ -314,7 +314,7 @@ impl Client for Local {
     }
 }
 
-/// Resident memory of this process (`/proc/self/status`, proc_pid_status(5)); none on other systems.
+/// Resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); none on other systems.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -95,7 +95,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
     let router = match &job.skills {
         Some(skills) => {
             let (empty, skills) = (router(&config)?, skills.clone());
-            Asked::Files(apart(move || eval::router_of(empty, &skills)).await?)
+            Asked::Files(Box::new(apart(move || eval::router_of(empty, &skills)).await?))
         }
         None => Asked::Roots(Local::open_once(config, Needs::Index).await?),
     };
@@ -120,7 +120,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 
 /// Over which skills a golden set is asked.
 enum Asked {
-    Files(Router),
+    Files(Box<Router>),
     Roots(Local),
 }
 
