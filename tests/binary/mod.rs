@@ -75,7 +75,7 @@ impl Home {
 
     /// Writes a skill with these lines of frontmatter beside its name.
     pub fn skill(&self, id: &str, frontmatter: &str, body: &str) {
-        self.file(&format!("{id}/SKILL.md"), &format!("---\nname: {id}\n{frontmatter}\n---\n\n{body}"));
+        self.file(&format!("{id}/SKILL.md"), format!("---\nname: {id}\n{frontmatter}\n---\n\n{body}"));
     }
 
     /// Writes a file below the folder of skills.
