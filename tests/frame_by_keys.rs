@@ -1,4 +1,5 @@
 //! The frame of the workbench, driven as a person drives it: keys, clicks and sizes in, a screen out.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod support;
 

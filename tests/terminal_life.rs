@@ -1,4 +1,5 @@
 //! The workbench in a real pseudo-terminal: first frame, sizes, rest, and giving the terminal back.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 mod support;
 

@@ -172,7 +172,9 @@ impl App {
             News::Input(input) => self.input(input, now),
             News::Answer(pane, message) => self.answer(pane, &message, now),
             News::All(message) => self.news(&message, now),
-            News::Profiles(pane, current, Ok(profiles)) => self.choose_client(pane, current, profiles),
+            News::Profiles(pane, current, Ok(profiles)) => {
+                self.choose_client(pane, current.as_deref(), profiles);
+            }
             News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
             News::Done(note) => self.notices.note(note, now),
             News::Failed(what, place) => self.notices.error(what, place),

@@ -40,7 +40,7 @@ impl Keymap {
     #[must_use]
     pub fn action(&self, key: KeyEvent, contexts: &[Context], in_text: bool) -> Option<Action> {
         let key = combination(key);
-        let outer = contexts.contains(&Context::Global).then_some(&[][..]).unwrap_or(&[Context::Global]);
+        let outer = if contexts.contains(&Context::Global) { &[][..] } else { &[Context::Global] };
         contexts.iter().chain(outer).find_map(|context| {
             let kept = !in_text || !owned_by_text(key, *context);
             kept.then(|| self.index.get(&(*context, key)).copied()).flatten()

@@ -10,7 +10,7 @@ use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
 
 /// How long a note stands in full, and how long it then stays faint.
-const FULL: Duration = Duration::from_millis(3000);
+const FULL: Duration = Duration::from_secs(3);
 const FAINT: Duration = Duration::from_millis(700);
 /// Notes on screen at once; older ones go.
 const MOST: usize = 3;

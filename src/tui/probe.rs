@@ -81,7 +81,7 @@ fn read(bytes: &[u8]) -> Answers {
     answers
 }
 
-/// `RRRR/GGGG/BBBB`, each of one to four hex digits (XParseColor), as light or dark.
+/// `RRRR/GGGG/BBBB`, each of one to four hex digits (`XParseColor`), as light or dark.
 fn is_light(colour: &str) -> Option<bool> {
     let mut channels = colour.splitn(3, '/').map(|channel| {
         let hex: String = channel.chars().take_while(char::is_ascii_hexdigit).take(4).collect();

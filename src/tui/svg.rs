@@ -11,9 +11,9 @@ use super::picture::{drawn_cells, palette_index};
 use super::theme::{Role, Theme};
 
 /// A cell, in pixels.
-const CELL: (f64, f64) = (8.5, 18.0);
+const CELL: (f64, f64) = (9.0, 18.0);
 /// Size of the type, and its base line below the top of the cell.
-const TYPE: f64 = 14.0;
+const TYPE: f64 = 15.0;
 const BASE_LINE: f64 = 13.5;
 /// Air around the screen.
 const MARGIN: f64 = 10.0;
@@ -259,25 +259,25 @@ mod tests {
     fn words_keep_their_columns_and_markup_is_escaped() {
         let picture = drawn("  a<b", Style::new().add_modifier(Modifier::BOLD));
         assert!(picture.contains("<title>a &lt;screen&gt;</title>"));
-        assert!(picture.contains("<text x=\"27\" y=\"23.5\" textLength=\"25.5\" fill=\"#d3d7de\" font-weight=\"700\">a&lt;b</text>"), "{picture}");
+        assert!(picture.contains("<text x=\"28\" y=\"23.5\" textLength=\"27\" fill=\"#d3d7de\" font-weight=\"700\">a&lt;b</text>"), "{picture}");
     }
 
     #[test]
     fn a_wide_character_takes_two_cells() {
         let picture = drawn("日x", Style::new());
-        assert!(picture.contains("textLength=\"17\" fill=\"#d3d7de\">日<"), "{picture}");
-        assert!(picture.contains("<text x=\"27\""), "{picture}");
+        assert!(picture.contains("textLength=\"18\" fill=\"#d3d7de\">日<"), "{picture}");
+        assert!(picture.contains("<text x=\"28\""), "{picture}");
     }
 
     #[test]
     fn bars_are_exact_to_an_eighth() {
         let picture = drawn("██▍", Style::new().fg(Color::Rgb(1, 2, 3)));
         assert!(
-            picture.contains("<rect x=\"10\" y=\"10\" width=\"17\" height=\"18\" fill=\"#010203\"/>"),
+            picture.contains("<rect x=\"10\" y=\"10\" width=\"18\" height=\"18\" fill=\"#010203\"/>"),
             "{picture}"
         );
         assert!(
-            picture.contains("<rect x=\"27\" y=\"10\" width=\"3.19\" height=\"18\" fill=\"#010203\"/>"),
+            picture.contains("<rect x=\"28\" y=\"10\" width=\"3.38\" height=\"18\" fill=\"#010203\"/>"),
             "{picture}"
         );
     }

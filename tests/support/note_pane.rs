@@ -1,4 +1,5 @@
 //! A small pane for tests of the frame: rows with a cursor, a text field, and commands of every sort.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;

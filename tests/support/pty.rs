@@ -1,4 +1,5 @@
 //! A program in a pseudo-terminal, seen through a terminal emulator.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
 
 use std::io::{Read as _, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -61,7 +61,6 @@ impl App {
 
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
-            Outcome::Stay => {}
             Outcome::Close => {
                 self.overlay = None;
                 self.wear(&self.kept_theme.clone());
@@ -75,7 +74,7 @@ impl App {
                 self.perform(action, now);
             }
             Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
-            Outcome::Hovered(..) => {}
+            Outcome::Stay | Outcome::Hovered(..) => {}
             Outcome::Chosen(Purpose::Theme, name) => {
                 self.overlay = None;
                 self.wear(&name);
@@ -119,12 +118,12 @@ impl App {
     pub(super) fn choose_client(
         &mut self,
         pane: PaneId,
-        current: Option<String>,
+        current: Option<&str>,
         profiles: Vec<(String, String)>,
     ) {
         let mut choices = vec![(String::new(), "none".to_owned(), "this workbench's own view".to_owned())];
         choices.extend(profiles.into_iter().map(|(id, name)| (id.clone(), name, id)));
-        let at = choices.iter().position(|(id, ..)| *id == current.clone().unwrap_or_default());
+        let at = choices.iter().position(|(id, ..)| id == current.unwrap_or_default());
         let purpose = Purpose::Pane(pane, PickerKind::Client);
         self.overlay = Some(Box::new(Chooser::new(purpose, "Look as a client", choices, at)));
     }
@@ -159,6 +158,10 @@ impl App {
         entries
     }
 
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method's path has one lifetime too few"
+    )]
     fn open_help(&mut self) {
         let (left, right) = self.here(|here| here.help());
         let name = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
