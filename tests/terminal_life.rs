@@ -214,3 +214,28 @@ fn without_a_terminal_it_says_what_to_do_instead() {
     assert!(!output.status.success() && said.contains("the workbench needs a terminal"), "{said}");
     assert!(began.elapsed() < Duration::from_secs(20));
 }
+
+#[test]
+fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
+    command.args(["--demo"]);
+    surroundings(&mut command, "");
+    command.env("HOME", home.path());
+    for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+        command.env_remove(name);
+    }
+    command.cwd(home.path());
+    let mut pty = Pty::spawn(command, 120, 36);
+    pty.wait_for("16 skills").wait_for("csv-profile");
+    pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
+    pty.wait_until("the index", |pty| !pty.screen().contains("indexed"));
+    pty.rest(Duration::from_millis(500));
+    assert_eq!(pty.written_within(Duration::from_secs(2)), 0);
+    pty.send("\x1b").wait_for("? help").send(">q");
+    assert_eq!(pty.wait_for_end(), 0);
+    assert!(pty.restored());
+    let state = home.path().join(".local/state/skill-workbench/workbench.yaml");
+    let kept = std::fs::read_to_string(state).unwrap();
+    assert!(kept.contains("discover: 2"), "{kept}");
+}
