@@ -48,6 +48,10 @@ pub struct Router {
     pub(super) index: Index,
 }
 
+/// Skills whose words are counted and that are not in the index yet.
+#[derive(Debug)]
+pub struct Counted(Vec<Analysis>);
+
 impl Router {
     /// An empty router with the embedding of this program. A model that cannot be used leaves out what
     /// needs it, visibly in every answer.
@@ -111,16 +115,26 @@ impl Router {
         entry.is_some_and(|e| e.read && e.document.same_facts(document))
     }
 
-    /// Puts skills in (one that is there is replaced) and takes others out. Texts are counted on all cores;
-    /// the index is changed on this thread. Large changes are best handed over in pieces of a few hundred,
-    /// so that progress can be shown and questions answered in between.
+    /// Puts skills in (one that is there is replaced) and takes others out.
     pub fn update(&mut self, upserts: Vec<Document>, removed: &[SkillId]) {
-        let analyses: Vec<Analysis> = if upserts.len() < 4 {
-            upserts.into_iter().map(|d| self.analyse(d)).collect()
+        let counted = self.count(upserts);
+        self.put(counted, removed);
+    }
+
+    /// Counts the words of skills, on all cores: the long half of an update, which changes nothing, so that
+    /// questions are answered meanwhile. Large changes are best handed over in pieces of a few hundred.
+    #[must_use]
+    pub fn count(&self, documents: Vec<Document>) -> Counted {
+        Counted(if documents.len() < 4 {
+            documents.into_iter().map(|d| self.analyse(d)).collect()
         } else {
-            upserts.into_par_iter().map(|d| self.analyse(d)).collect()
-        };
-        self.index.change(analyses, removed, &self.weights);
+            documents.into_par_iter().map(|d| self.analyse(d)).collect()
+        })
+    }
+
+    /// Puts counted skills into the index and takes others out: the short half of an update.
+    pub fn put(&mut self, counted: Counted, removed: &[SkillId]) {
+        self.index.change(counted.0, removed, &self.weights);
     }
 
     fn analyse(&self, document: Document) -> Analysis {
