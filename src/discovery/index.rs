@@ -77,6 +77,11 @@ impl Index {
         self.sums.documents
     }
 
+    /// How many of them can be an answer: all but the shadowed copies.
+    pub fn ranked(&self) -> usize {
+        self.sums.documents - self.sums.shadowed
+    }
+
     /// How many of them have a body with any text.
     pub fn bodies(&self) -> usize {
         self.sums.bodies

@@ -118,8 +118,22 @@ pub(crate) fn exclusion(
     })
 }
 
+/// Parts a text at its stops. A dot inside a word (`.xlsx`, `1.2`) is none.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(['.', ';', '\n', '!', '?', '。', '；'])
-        .scan(0, |_, s| Some(s))
-        .filter(|s| !s.trim().is_empty())
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().find_map(|(at, c)| {
+            let next = at + c.len_utf8();
+            let ends = match c {
+                '.' | '!' | '?' => rest[next..].chars().next().is_none_or(char::is_whitespace),
+                ';' | '\n' | '。' | '；' => true,
+                _ => false,
+            };
+            ends.then_some(next)
+        });
+        let (sentence, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = tail;
+        (!sentence.is_empty()).then_some(sentence)
+    })
+    .filter(|s| !s.trim().is_empty())
 }

@@ -74,7 +74,7 @@ pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
     let direction = hit::direction(&reading, &cx);
     let asked = Asked { router, request, reading: &reading, cx: &cx, read_only, direction: &direction };
     let sorted = sort(&asked, candidates(&asked, &running));
-    let mut ranked = Vec::with_capacity(request.limit + SLACK);
+    let mut ranked = Vec::new();
     for candidate in sorted.results.iter().take(request.limit.saturating_add(SLACK)) {
         let addends = explain(&running, &mut reports, candidate.slot);
         let z = addends.iter().map(|a| a.value).sum();
@@ -101,7 +101,7 @@ pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
         words: reading.shown(known),
         links: reports,
         profile: profile_name.to_owned(),
-        skills: index.len(),
+        skills: index.ranked(),
         bodies_missing: index.unread(),
         took_us: started.elapsed().as_micros() as u64,
     }

@@ -8,6 +8,7 @@ use super::index::Entry;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub documents: usize,
+    pub shadowed: usize,
     pub bodies: usize,
     pub read: usize,
     pub lengths: [u64; field::COUNT],
@@ -22,6 +23,7 @@ impl Default for Sums {
     fn default() -> Self {
         Self {
             documents: 0,
+            shadowed: 0,
             bodies: 0,
             read: 0,
             lengths: [0; field::COUNT],
@@ -41,6 +43,7 @@ impl Sums {
         let count =
             |sum: &mut usize, n: bool| *sum = if add { *sum + usize::from(n) } else { *sum - usize::from(n) };
         count(&mut self.documents, true);
+        count(&mut self.shadowed, entry.document.shadowed_by.is_some());
         count(&mut self.bodies, entry.has_body);
         count(&mut self.read, entry.read);
         count(&mut self.with_vector, vector.iter().any(|v| *v != 0));

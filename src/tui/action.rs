@@ -50,7 +50,6 @@ pub enum Action {
     GroupBy,
     PickClient,
     DiscoverThis,
-    OpenFolder,
     // discover
     FocusIntent,
     TogglePolicy,

@@ -71,7 +71,7 @@ impl Pane for NotePane {
             }
             Action::PickClient => return Some(vec![Effect::PickClient(None)]),
             Action::Open => return Some(vec![Effect::Describe(SkillId::new("gone"))]),
-            Action::OpenFolder => return Some(vec![Effect::Edit("/skills/SKILL.md".into(), 3)]),
+            Action::DiscoverThis => return Some(vec![Effect::Edit("/skills/SKILL.md".into(), 3)]),
             Action::Fold if self.panics => panic!("the pane panics on purpose"),
             Action::Sort => {
                 let choice = |name: &str| (name.to_owned(), name.to_owned(), String::new());
