@@ -92,3 +92,37 @@ fn the_constants_for_short_texts_hold() {
     sets.extend(["banking77", "metatool", "sealtools"].into_iter().filter_map(set));
     compare("short", &sets, &strangers, &Weights::shipped().unwrap().profiles.short.confidence);
 }
+
+/// z of the best answers in collections of `n` skills cut out of a set: of requests that have a skill, and of
+/// strangers.
+fn small(set: &Set, strangers: &[Case], n: usize) -> (Vec<f64>, Vec<f64>) {
+    let best = |router: &Router, case: &Case| {
+        let request = Request { intent: case.query.clone(), ..Request::default() };
+        router.discover(&request).unwrap().results.first().map_or(0.0, |hit| hit.z)
+    };
+    let (mut fitting, mut strange) = (Vec::new(), Vec::new());
+    for (at, documents) in set.skills.chunks_exact(n).enumerate() {
+        let mut router = Router::new(Weights::shipped().unwrap());
+        router.update(documents.to_vec(), &[]);
+        let here = |case: &&Case| match &case.expect {
+            Expect::AnyOf(expected) => documents.iter().any(|d| expected.contains(&d.id)),
+            Expect::Nothing | Expect::Not(_) => false,
+        };
+        fitting.extend(set.queries.iter().filter(here).map(|case| best(&router, case)));
+        let some = strangers.iter().skip(at % 7).step_by(7);
+        strange.extend(some.map(|case| best(&router, case)));
+    }
+    (fitting, strange)
+}
+
+#[test]
+fn explore() {
+    let (Some(trigger), Some(clinc)) = (set("skilltrig"), set("clinc150")) else { return };
+    for n in [8, 16, 32, 64, 100, 207] {
+        let (fitting, strange) = small(&trigger, &clinc.out_of_scope, n);
+        let t = keeps(&fitting, 0.94).unwrap();
+        let (s, h) = (keeps(&fitting, 0.80).unwrap(), keeps(&fitting, 0.50).unwrap());
+        let turned = strange.iter().filter(|z| **z < t).count() as f64 / strange.len() as f64;
+        println!("{n:4} {:4} fits_from {t:.3} sure {s:.3} high {h:.3} strangers turned down {turned:.3}", fitting.len());
+    }
+}

@@ -2,7 +2,7 @@
 //! and bodies behind them in small batches, so that questions are answered in between.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -216,7 +216,7 @@ impl Indexer {
         let losers = catalogue
             .shadowed
             .iter()
-            .map(|loser| Wanted { skill: Arc::clone(&loser.skill), winner: Some(self.place(&loser.winner)) });
+            .map(|loser| Wanted { skill: Arc::clone(&loser.skill), winner: Some(place(catalogue, &loser.winner, &self.home)) });
         let wanted: Vec<Wanted> = winners.chain(losers).collect();
         let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
         let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
@@ -293,9 +293,17 @@ impl Indexer {
         }
     }
 
-    fn place(&self, location: &std::path::Path) -> String {
-        // The bundle's folder says more than its SKILL.md, and home is `~`.
-        let folder = location.parent().unwrap_or(location);
-        crate::config::shown(folder, std::path::Path::new("/"), &self.home)
+}
+
+/// A bundle's place as a person reads it: inside the only root, behind its root's label among several, else
+/// the whole path. The folder says more than its SKILL.md.
+fn place(catalogue: &Catalogue, location: &Path, home: &Path) -> String {
+    let folder = location.parent().unwrap_or(location);
+    let inside = catalogue.roots.iter().find_map(|root| Some((root, folder.strip_prefix(&root.path).ok()?)));
+    match inside {
+        Some((root, below)) if below.as_os_str().is_empty() => root.label.clone(),
+        Some((_, below)) if catalogue.roots.len() == 1 => below.display().to_string(),
+        Some((root, below)) => format!("{}/{}", root.label, below.display()),
+        None => crate::config::shown(folder, Path::new("/"), home),
     }
 }

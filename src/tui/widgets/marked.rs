@@ -1,6 +1,7 @@
 //! Texts with the stretches that counted for a score: tinted by signal, in brackets where only ASCII is drawn.
 
 use ratatui::style::Modifier;
+use unicode_width::UnicodeWidthStr;
 
 use super::rich::Seg;
 use crate::discovery::{Mark, Signal};
@@ -49,6 +50,38 @@ pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     }
     push(&mut segs, raw.get(at..).unwrap_or_default(), role, &mut pending_space);
     segs
+}
+
+/// Where to begin so that the first mark shows within `room` cells: at the text's beginning where that is
+/// enough, else at a word some way before the mark. A byte offset into `raw`.
+#[must_use]
+pub fn excerpt_from(raw: &str, marks: &[Mark], room: u16) -> usize {
+    let Some(first) = marks.first() else { return 0 };
+    let (start, end) = (first.start as usize, first.end as usize);
+    let Some(before) = raw.get(..end.min(raw.len())) else { return 0 };
+    if UnicodeWidthStr::width(before) < usize::from(room) {
+        return 0;
+    }
+    let lead = usize::from(room) / 4;
+    let words = raw.get(..start).unwrap_or_default().char_indices().rev();
+    let mut from = start;
+    for (at, c) in words {
+        if start - at > lead {
+            break;
+        }
+        if c.is_whitespace() {
+            from = at + c.len_utf8();
+        }
+    }
+    from
+}
+
+/// Marks of a text as marks of its rest from `from` on.
+#[must_use]
+pub fn marks_from(marks: &[Mark], from: usize) -> Vec<Mark> {
+    let from = u32::try_from(from).unwrap_or(u32::MAX);
+    let rest = marks.iter().filter(|mark| mark.start >= from);
+    rest.map(|mark| Mark { start: mark.start - from, end: mark.end - from, signal: mark.signal }).collect()
 }
 
 /// Appends text with single spaces; a space at its end waits for what comes next.

@@ -164,7 +164,7 @@ impl Discover {
 fn lead_word(lead: Lead) -> &'static str {
     match lead {
         Lead::Clear => "clear",
-        Lead::Ambiguous => "see also the next",
+        Lead::Ambiguous => "close",
     }
 }
 

@@ -13,7 +13,7 @@ use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars::{Place, stacked};
 use crate::tui::widgets::figures::{count, counted, plain_score, score};
-use crate::tui::widgets::marked::marked;
+use crate::tui::widgets::marked::{excerpt_from, marked, marks_from};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -237,7 +237,13 @@ impl Discover {
         }
         let role = if self.drawn.folded { Role::Text } else { Role::Muted };
         let lines = if self.drawn.folded { 2 } else { layout.density.description() };
-        let segs = marked(&hit.description, &hit.description_marks, role, pen.glyphs.ascii);
+        // A long description begins where it first counts, so that its words show without opening it.
+        let from = excerpt_from(&hit.description, &hit.description_marks, width * lines as u16);
+        let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&hit.description_marks, from));
+        let mut segs = marked(rest, &marks, role, pen.glyphs.ascii);
+        if from > 0 {
+            segs.insert(0, Seg::new(format!("{} ", pen.glyphs.ellipsis), role));
+        }
         let wrapped = wrap_to(&segs, width, lines, pen.glyphs.ellipsis);
         if let Some(line) = wrapped.get(part - 1) {
             pen.line(area.x + 4, area.y, line, width);
