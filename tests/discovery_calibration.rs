@@ -46,6 +46,8 @@ impl Seen {
             sure_from: keeps(&z, 0.80).unwrap(),
             high_from: keeps(&z, 0.50).unwrap(),
             lead: ((3_f64.ln() - b) / a).max(0.02),
+            full_at: 0,
+            shrink: 0.0,
         }
     }
 }
@@ -115,14 +117,26 @@ fn small(set: &Set, strangers: &[Case], n: usize) -> (Vec<f64>, Vec<f64>) {
     (fitting, strange)
 }
 
+/// The shares of requests kept, and of strangers turned down, in small collections.
+fn shares(set: &Set, strangers: &[Case], fitted: &Fitted, n: usize) -> (f64, f64) {
+    let (fitting, strange) = small(set, strangers, n);
+    let bar = fitted.at(n).fits_from;
+    let share = |z: &[f64], holds: &dyn Fn(f64) -> bool| {
+        z.iter().filter(|z| holds(**z)).count() as f64 / z.len() as f64
+    };
+    (share(&fitting, &|z| z >= bar), share(&strange, &|z| z < bar))
+}
+
 #[test]
-fn explore() {
+fn small_collections_keep_their_requests_and_turn_strangers_down() {
     let (Some(trigger), Some(clinc)) = (set("skilltrig"), set("clinc150")) else { return };
-    for n in [8, 16, 32, 64, 100, 207] {
-        let (fitting, strange) = small(&trigger, &clinc.out_of_scope, n);
-        let t = keeps(&fitting, 0.94).unwrap();
-        let (s, h) = (keeps(&fitting, 0.80).unwrap(), keeps(&fitting, 0.50).unwrap());
-        let turned = strange.iter().filter(|z| **z < t).count() as f64 / strange.len() as f64;
-        println!("{n:4} {:4} fits_from {t:.3} sure {s:.3} high {h:.3} strangers turned down {turned:.3}", fitting.len());
+    let profiles = Weights::shipped().unwrap().profiles;
+    for n in [16, 64] {
+        let (kept, turned) = shares(&trigger, &clinc.out_of_scope, &profiles.bodies.confidence, n);
+        println!("bodies, {n} skills: {kept:.3} kept, {turned:.3} turned down");
+        assert!(kept > 0.92 && turned > 0.85, "bodies, {n} skills: {kept:.3} {turned:.3}");
+        let (kept, turned) = shares(&clinc, &clinc.out_of_scope, &profiles.short.confidence, n);
+        println!("short, {n} skills: {kept:.3} kept, {turned:.3} turned down");
+        assert!(kept > 0.94 && turned > 0.60, "short, {n} skills: {kept:.3} {turned:.3}");
     }
 }

@@ -72,8 +72,25 @@ pub fn keeps(values: &[f64], share: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const FITTED: Fitted =
-        Fitted { slope: 4.0, offset: -6.0, fits_from: 1.2, sure_from: 1.6, high_from: 2.0, lead: 0.3 };
+    const FITTED: Fitted = Fitted {
+        slope: 4.0,
+        offset: -6.0,
+        fits_from: 1.2,
+        sure_from: 1.6,
+        high_from: 2.0,
+        lead: 0.3,
+        full_at: 200,
+        shrink: 0.125,
+    };
+
+    #[test]
+    fn few_skills_lower_the_bar_and_many_do_not_raise_it() {
+        assert_eq!(FITTED.at(200), FITTED);
+        assert_eq!(FITTED.at(14_000), FITTED);
+        let few = FITTED.at(27); // two e-folds fewer
+        assert!((few.fits_from - 0.9).abs() < 0.01 && (few.slope - 5.33).abs() < 0.05, "{few:?}");
+        assert!(FITTED.at(0).fits_from >= 0.4 * FITTED.fits_from);
+    }
 
     #[test]
     fn each_threshold_changes_the_word() {

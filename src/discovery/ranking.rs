@@ -15,7 +15,7 @@ use super::router::Router;
 use super::rules;
 use super::segment::Key;
 use super::sorting::{Ranked, sort};
-use super::weights::Profile;
+use super::weights::{Fitted, Profile};
 
 /// Candidates that are scored exactly beyond the limit: the columns are single precision.
 const SLACK: usize = 2;
@@ -85,7 +85,7 @@ pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
         candidate.score = addends.iter().map(|a| a.value).sum();
     }
     ranked.sort_by(|(a, _), (b, _)| a.compare(b, index));
-    let confidence = fit(profile, ranked.iter().map(|(r, _)| r.z));
+    let confidence = fit(&profile.confidence.at(index.ranked()), ranked.iter().map(|(r, _)| r.z));
     ranked.truncate(request.limit);
     let known = |at: usize| known(&asked, at);
     Answer {
@@ -207,12 +207,12 @@ fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> 
     out
 }
 
-fn fit(profile: &Profile, z: impl Iterator<Item = f64>) -> Option<Confidence> {
+fn fit(fitted: &Fitted, z: impl Iterator<Item = f64>) -> Option<Confidence> {
     let mut all: Vec<f64> = z.collect();
     all.sort_by(|a, b| b.total_cmp(a));
     let first = *all.first()?;
     let margin = all.get(1).map_or(f64::INFINITY, |second| first - second);
-    Some(confidence(&profile.confidence, first, margin))
+    Some(confidence(fitted, first, margin))
 }
 
 /// Whether index or embedding knows a word of the request.

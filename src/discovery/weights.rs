@@ -76,6 +76,27 @@ pub struct Fitted {
     pub high_from: f64,
     /// From this margin between first and second on, the first is clear.
     pub lead: f64,
+    /// Number of skills from which the constants hold as they are.
+    pub full_at: u32,
+    /// How much smaller they are per e-fold fewer skills: rarity, and with it z, grows with their number.
+    pub shrink: f64,
+}
+
+impl Fitted {
+    /// The constants for a collection of so many skills.
+    #[must_use]
+    pub fn at(&self, skills: usize) -> Self {
+        let fewer = (f64::from(self.full_at) / skills.max(1) as f64).ln().max(0.0);
+        let factor = (1.0 - self.shrink * fewer).max(0.4);
+        Self {
+            slope: self.slope / factor,
+            fits_from: self.fits_from * factor,
+            sure_from: self.sure_from * factor,
+            high_from: self.high_from * factor,
+            lead: self.lead * factor,
+            ..*self
+        }
+    }
 }
 
 /// Weights of the terms of z.

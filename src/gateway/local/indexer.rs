@@ -213,10 +213,10 @@ impl Indexer {
     /// which bodies are to be read. A skill that is there already is asked with its old body until then.
     fn take(&mut self, catalogue: &Catalogue) {
         let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
-        let losers = catalogue
-            .shadowed
-            .iter()
-            .map(|loser| Wanted { skill: Arc::clone(&loser.skill), winner: Some(place(catalogue, &loser.winner, &self.home)) });
+        let losers = catalogue.shadowed.iter().map(|loser| Wanted {
+            skill: Arc::clone(&loser.skill),
+            winner: Some(place(catalogue, &loser.winner, &self.home)),
+        });
         let wanted: Vec<Wanted> = winners.chain(losers).collect();
         let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
         let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
@@ -292,7 +292,6 @@ impl Indexer {
             self.shared.tell(Event::Index(progress));
         }
     }
-
 }
 
 /// A bundle's place as a person reads it: inside the only root, behind its root's label among several, else

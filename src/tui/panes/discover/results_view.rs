@@ -239,7 +239,8 @@ impl Discover {
         let lines = if self.drawn.folded { 2 } else { layout.density.description() };
         // A long description begins where it first counts, so that its words show without opening it.
         let from = excerpt_from(&hit.description, &hit.description_marks, width * lines as u16);
-        let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&hit.description_marks, from));
+        let (rest, marks) =
+            (hit.description.get(from..).unwrap_or_default(), marks_from(&hit.description_marks, from));
         let mut segs = marked(rest, &marks, role, pen.glyphs.ascii);
         if from > 0 {
             segs.insert(0, Seg::new(format!("{} ", pen.glyphs.ellipsis), role));
