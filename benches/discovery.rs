@@ -39,19 +39,17 @@ impl Seeded {
         ];
         let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         let rank = (60_000_f64.powf(uniform) - 1.0) as usize;
-        match COMMON.get(rank) {
-            Some(word) => (*word).to_owned(),
-            None => {
-                let syllables = ["ba", "con", "de", "fi", "gra", "lo", "mer", "nu", "per", "ta", "ver", "zu"];
-                let mut n = rank;
-                let mut word = String::new();
-                while n > 0 {
-                    word.push_str(syllables[n % syllables.len()]);
-                    n /= syllables.len();
-                }
-                word
-            }
+        if let Some(word) = COMMON.get(rank) {
+            return (*word).to_owned();
         }
+        let syllables = ["ba", "con", "de", "fi", "gra", "lo", "mer", "nu", "per", "ta", "ver", "zu"];
+        let mut n = rank;
+        let mut word = String::new();
+        while n > 0 {
+            word.push_str(syllables[n % syllables.len()]);
+            n /= syllables.len();
+        }
+        word
     }
 
     fn text(&mut self, words: usize) -> String {

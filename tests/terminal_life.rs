@@ -161,7 +161,7 @@ fn the_editor_gets_the_terminal_and_the_line() {
     let mut command = command("plain");
     command.env("SKILLS_TEST_EDITOR", &editor);
     let mut pty = Pty::spawn(command, 80, 24);
-    pty.wait_for(": commands").send("o").wait_for("editing +3 /skills/SKILL.md");
+    pty.wait_for(": commands").send("d").wait_for("editing +3 /skills/SKILL.md");
     assert!(pty.restored());
     pty.send("q q 2\r").wait_until("the workbench", |pty| {
         pty.terminal().alternate_screen() && pty.screen().contains(": commands")

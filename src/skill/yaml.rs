@@ -275,10 +275,11 @@ mod tests {
 
     #[test]
     fn a_document_that_unfolds_without_end_is_refused() {
+        use std::fmt::Write as _;
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n");
         for level in 1..12 {
             let previous = format!("*a{},", level - 1).repeat(10);
-            bomb += &format!("a{level}: &a{level} [{previous}]\n");
+            writeln!(bomb, "a{level}: &a{level} [{previous}]").unwrap();
         }
         assert!(parse(&bomb).is_err());
     }

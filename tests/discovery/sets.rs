@@ -1,4 +1,5 @@
 //! The public query sets, where `SKILLS_TEST_DATA` says that they are.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::PathBuf;
 

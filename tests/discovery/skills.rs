@@ -1,4 +1,5 @@
 //! A handful of skills with every role and state, and short ways to ask.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use skill_workbench::discovery::{Answer, Document, Request, Router, Weights};
 use skill_workbench::skill::{AttachTarget, EffectMode, IndexText, Invocation, Role, SkillId, Status};

@@ -257,8 +257,8 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     let x = pen.put(area.x + 3, area.y, &shortened, Role::Strong, room);
     pen.put(x + 1, area.y, &number, Role::Muted, 8);
     if with_live {
-        let line = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);
-        pen.line_right(end, area.y, &line);
+        let note = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);
+        pen.line_right(end, area.y, &note);
     }
 }
 
