@@ -105,7 +105,7 @@ fn small(set: &Set, strangers: &[Case], n: usize) -> (Vec<f64>, Vec<f64>) {
     };
     let (mut fitting, mut strange) = (Vec::new(), Vec::new());
     for (at, documents) in set.skills.chunks_exact(n).enumerate() {
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
         router.update(documents.to_vec(), &[]);
         let here = |case: &&Case| match &case.expect {
             Expect::AnyOf(expected) => documents.iter().any(|d| expected.contains(&d.id)),

@@ -60,7 +60,7 @@ prop_compose! {
 }
 
 fn router() -> Router {
-    Router::new(Weights::shipped().unwrap())
+    Router::new(Weights::shipped().unwrap().patient())
 }
 
 fn ask(router: &Router, intent: &str, with_body: bool) -> Option<Answer> {

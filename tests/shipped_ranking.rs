@@ -19,7 +19,7 @@ fn router() -> Router {
             documents.push(Document::from_skill(&skill, Some(text)));
         }
     }
-    let mut router = Router::new(Weights::shipped().unwrap());
+    let mut router = Router::new(Weights::shipped().unwrap().patient());
     router.update(documents, &[]);
     router
 }

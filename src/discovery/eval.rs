@@ -211,7 +211,7 @@ mod tests {
     use crate::discovery::{Document, Weights};
 
     fn router() -> Router {
-        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
         let skills = [
             Document::new("pdf", "pdf-tables", "Extracts tables from PDF files into spreadsheets."),
             Document::new("mail", "mail-writer", "Writes and sends short mails to colleagues."),

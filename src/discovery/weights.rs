@@ -270,6 +270,15 @@ fn word_set<'de, D: serde::Deserializer<'de>>(d: D) -> Result<HashSet<String>, D
 }
 
 impl Weights {
+    /// The same without time budgets: for measuring, which must not depend on how busy a machine is.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        const MINUTE_MS: u64 = 60_000;
+        self.typo.budget_ms = MINUTE_MS;
+        self.semantic.budget_ms = MINUTE_MS;
+        self
+    }
+
     /// The weights that this program ships.
     ///
     /// # Errors

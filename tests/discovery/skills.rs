@@ -81,7 +81,7 @@ pub fn documents() -> Vec<Document> {
 /// A router over them.
 #[must_use]
 pub fn router() -> Router {
-    let mut router = Router::new(Weights::shipped().unwrap());
+    let mut router = Router::new(Weights::shipped().unwrap().patient());
     router.update(documents(), &[]);
     router
 }

@@ -51,7 +51,7 @@ impl Local {
     /// # Errors
     /// `internal_error` when the system gives no thread or a data file of this program is damaged.
     pub fn open(config: Config) -> Result<Self, Error> {
-        let local = Self::new(config)?;
+        let local = Self::new(config, false)?;
         let indexer = local.indexer();
         let news = local.registry.events();
         // Weak: the thread must not keep the registry alive whose end it waits for.
@@ -70,9 +70,9 @@ impl Local {
         Ok(local)
     }
 
-    fn new(config: Config) -> Result<Self, Error> {
+    fn new(config: Config, patient: bool) -> Result<Self, Error> {
         let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let router = router(&config)?;
+        let router = router(&config, patient)?;
         let settings = Settings::new(&config);
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k"));
@@ -159,10 +159,13 @@ impl Local {
 }
 
 /// An empty router with the weights of this program and the links that the settings leave on.
-fn router(config: &Config) -> Result<Router, Error> {
+///
+/// A person who types would rather see an answer without a late link; a script wants the same answer whatever
+/// else the machine does, so that links of a `patient` router may take their time.
+fn router(config: &Config, patient: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
-    Router::new(weights)
+    Router::new(if patient { weights.patient() } else { weights })
         .without_links(config.links.off())
         .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }

@@ -27,7 +27,7 @@ impl Local {
     /// As [`Local::open`].
     pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
         config.watch = false;
-        let local = Self::new(config)?;
+        let local = Self::new(config, true)?;
         let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
         let catalogue = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is not through; answering with what there is");
@@ -94,7 +94,7 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
 pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
     let router = match &job.skills {
         Some(skills) => {
-            let (empty, skills) = (router(&config)?, skills.clone());
+            let (empty, skills) = (router(&config, true)?, skills.clone());
             Asked::Files(Box::new(apart(move || eval::router_of(empty, &skills)).await?))
         }
         None => Asked::Roots(Local::open_once(config, Needs::Index).await?),
