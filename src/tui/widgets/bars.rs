@@ -105,10 +105,15 @@ fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
         }
         start = start.max(end);
     }
+    let covered: u32 = out.iter().map(|(_, cover)| cover).sum();
     while out.len() > 2 {
         if let Some(least) = (0..out.len()).min_by_key(|&i| out[i].1) {
             out.remove(least);
         }
+    }
+    // What had no room goes to the right one: inside a bar no ground shows between signals.
+    if let [(_, first), (_, second)] = &mut out[..] {
+        *second = covered - *first;
     }
     if let [(first, cover), (_, second)] = out[..]
         && cover + second < 8
@@ -218,6 +223,12 @@ mod tests {
         let cells = whole_cells(&[1.0, 0.5, 0.0, -0.25, 0.25], 1.5, 12);
         assert_eq!(cells.iter().sum::<u16>(), 12);
         assert_eq!(whole_cells(&[0.0, 0.0, 0.0, -0.3, 0.16], 3.5, 20), [0; 5]);
+    }
+
+    #[test]
+    fn three_signals_in_one_cell_leave_no_gap() {
+        assert_eq!(cell_segments(&[3, 5, 8, 20, 20], 0, 8), [(0, 3), (2, 5)]);
+        assert_eq!(cell_segments(&[3, 5, 7, 7, 7], 0, 8), [(2, 7)], "at the end of a bar the ground stays");
     }
 
     #[test]

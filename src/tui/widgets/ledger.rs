@@ -35,7 +35,8 @@ pub fn rows(breakdown: &Breakdown, max: usize, pen: &Pen<'_>) -> Vec<Row> {
         .words
         .iter()
         .enumerate()
-        .filter(|(_, row)| row.by_signal.iter().any(|v| v.abs() >= 0.0005))
+        // A row that would show nothing but dots says nothing.
+        .filter(|(_, row)| row.by_signal.iter().chain([&row.sum]).any(|v| v.abs() >= 0.005))
         .map(|(index, row)| {
             let ruled = row.by_signal[..4].iter().all(|v| v.abs() < 0.0005);
             let applied = ruled.then(|| rule_text(breakdown, index, pen));
