@@ -35,6 +35,38 @@ fn wrong_usage_exits_with_2_in_text_and_json() {
 }
 
 #[test]
+fn a_limit_beyond_what_is_allowed_is_wrong_usage() {
+    let home = Home::with_skills();
+    for limit in ["0", "1001", "999999999999", "many"] {
+        let answer = home.run(&["discover", "x", "--limit", limit]);
+        assert_eq!(answer.code, 2, "{limit}: {}", answer.stderr);
+        assert!(answer.stderr.contains("from 1 to 1000"), "{limit}: {}", answer.stderr);
+    }
+    assert_eq!(home.run(&["discover", "extract tables from a pdf", "--limit", "1000"]).code, 0);
+}
+
+#[test]
+fn an_intent_beyond_the_limits_is_wrong_usage() {
+    let home = Home::with_skills();
+    for (intent, limit) in [("tables ".repeat(4000), "20000"), ("x".repeat(1001), "1000")] {
+        let answer = home.run(&["discover", &intent, "--json"]);
+        assert_eq!(answer.code, 2, "{}", answer.stderr);
+        let error = answer.error();
+        assert_eq!(error["error"]["code"], "invalid_request");
+        assert!(error["error"]["message"].as_str().unwrap().contains(limit), "{error}");
+    }
+}
+
+#[test]
+fn control_sequences_in_an_intent_are_no_words() {
+    let home = Home::with_skills();
+    let words = |intent: &str| home.json(&["discover", intent])["words"].as_array().unwrap().len();
+    assert_eq!(words("\u{1b}[31mextract\u{1b}[0m tables"), words("extract tables"));
+    let text = home.run(&["discover", "\u{1b}[31mextract\u{1b}[0m tables"]).stdout;
+    assert!(!text.contains("31m"), "{text}");
+}
+
+#[test]
 fn an_ambiguous_name_lists_the_ids() {
     let home = Home::empty();
     for id in ["one", "two"] {

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::discovery::Policy;
+use crate::gateway::MOST_RESULTS;
 use crate::skill::Role;
 
 /// The table of exit codes, in `--help` and in the man page.
@@ -111,8 +112,8 @@ pub struct DiscoverArgs {
     /// Only skills of these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// How many results at most; 10, where the configuration says nothing else.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// How many results at most, 1 to 1000; 10, where the configuration says nothing else.
+    #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
     /// How role, status and read-only rules meet the text score; blended, where the configuration
     /// says nothing else.
@@ -272,12 +273,11 @@ where
     PossibleValuesParser::new(names).try_map(|word| word.parse::<T>())
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("at least 1".to_owned()),
-        Ok(n) => Ok(n),
-        Err(_) => Err("a whole number, at least 1".to_owned()),
-    }
+fn limit(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|limit| (1..=MOST_RESULTS).contains(limit))
+        .ok_or_else(|| format!("allowed: a whole number from 1 to {MOST_RESULTS}"))
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ async fn explained(
     if let Some(place) = answer.results.iter().position(|hit| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, &answer.results[place], look));
     }
-    let all = client.discover(Request { limit: answer.skills.max(1), ..request.clone() }).await?;
+    let all = client.discover_all(request.clone()).await?;
     if let Some(place) = all.results.iter().position(|hit| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, &all.results[place], look));
     }

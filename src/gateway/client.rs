@@ -33,7 +33,8 @@ pub trait Client: Send + Sync + 'static {
     /// Ranks the skills for a request.
     ///
     /// # Errors
-    /// `invalid_request` for an empty intent.
+    /// `invalid_request` for an empty intent, one of more than 20,000 bytes or with a word of more than 1,000
+    /// characters, and for a limit outside 1 to 1,000.
     async fn discover(&self, request: Request) -> Result<Answer, Error>;
 
     /// Lists skills, in catalogue order.

@@ -4,6 +4,7 @@ mod checkup;
 mod client;
 mod client_view;
 mod detail;
+mod door;
 mod error;
 mod eval;
 mod lint;
@@ -17,6 +18,7 @@ mod types;
 
 pub use checkup::{Check, Health};
 pub use client::{Client, SharedClient};
+pub use door::MOST_RESULTS;
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};

@@ -55,9 +55,9 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
             ),
         ));
     }
-    let names = catalogue.entries.iter().flat_map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
-        suggestions: near(wanted, names),
+        suggestions: nearest(wanted, skills),
         ..Error::new(Code::NotFound, format!("no skill is called {wanted}"))
     })
 }
@@ -78,15 +78,24 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
 
 /// The names most like `wanted`, best first, at most three.
 pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    nearest(wanted, names.map(|name| [name]))
+}
+
+/// Of things with several names the ones most like `wanted`, best first, at most three; each is offered
+/// once, by its first name.
+fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
-    let mut scored: Vec<(f64, &str)> = names
-        .filter_map(|name| {
-            let lower = name.to_lowercase();
-            let alike = strsim::jaro_winkler(&wanted, &lower);
-            // A name that holds what was written (`tables` in `pdf-tables`) is near however long it is.
-            let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
-            let score = if holds { alike.max(NEAR) } else { alike };
-            (score >= NEAR).then_some((score, name))
+    let alike = |name: &str| {
+        let lower = name.to_lowercase();
+        let alike = strsim::jaro_winkler(&wanted, &lower);
+        // A name that holds what was written (`tables` in `pdf-tables`) is near however long it is.
+        let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
+        if holds { alike.max(NEAR) } else { alike }
+    };
+    let mut scored: Vec<(f64, &str)> = things
+        .filter_map(|names| {
+            let score = names.iter().map(|name| alike(name)).fold(0.0, f64::max);
+            (score >= NEAR).then_some((score, *names.first()?))
         })
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
@@ -136,6 +145,13 @@ mod tests {
         let error = resolve(&catalogue, "pdf-tabels", None).unwrap_err();
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
         assert!(resolve(&catalogue, "zebra", None).unwrap_err().suggestions.is_empty());
+    }
+
+    #[test]
+    fn a_skill_is_offered_once_though_its_name_and_its_id_are_near() {
+        let catalogue = catalogue(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
+        let error = resolve(&catalogue, "PDF Procesing", None).unwrap_err();
+        assert_eq!(error.suggestions, ["pdf-processing", "pdf-process"]);
     }
 
     #[test]

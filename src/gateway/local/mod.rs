@@ -22,7 +22,7 @@ use self::levels::Levels;
 use self::operations::Operations;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, LevelTokens,
-    ListFilter, SkillDetail, SkillList, checkup, client_view, detail, listing, names,
+    ListFilter, SkillDetail, SkillList, checkup, client_view, detail, door, listing, names,
 };
 use crate::config::{Config, RankPolicy};
 use crate::discovery::{Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
@@ -147,6 +147,34 @@ impl Local {
         Ok(checks)
     }
 
+    /// Every skill that matches a request, ranked, whatever limit it names: for the place of one of them.
+    ///
+    /// # Errors
+    /// As [`Client::discover`].
+    pub async fn discover_all(&self, request: Request) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let answer = match door::intent(&request.intent) {
+            Ok(intent) => {
+                let limit = self.registry.snapshot().entries.len().max(1);
+                self.ranked(Request { intent, limit, ..request }).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("discover", began, answer)
+    }
+
+    async fn ranked(&self, request: Request) -> Result<Answer, Error> {
+        let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let answer = if small {
+            rank(&self.shared, &request)
+        } else {
+            let shared = Arc::clone(&self.shared);
+            apart(move || rank(&shared, &request)).await
+        }?;
+        self.count_failures(&answer);
+        Ok(answer)
+    }
+
     fn count_failures(&self, answer: &Answer) {
         for link in &answer.links {
             if let LinkState::Failed(why) = &link.state {
@@ -199,16 +227,10 @@ impl Client for Local {
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
         let began = Instant::now();
-        let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
-        let answer = if small {
-            rank(&self.shared, &request)
-        } else {
-            let shared = Arc::clone(&self.shared);
-            apart(move || rank(&shared, &request)).await
+        let answer = match door::admit(request) {
+            Ok(request) => self.ranked(request).await,
+            Err(error) => Err(error),
         };
-        if let Ok(answer) = &answer {
-            self.count_failures(answer);
-        }
         self.operations.counted("discover", began, answer)
     }
 
@@ -259,9 +281,9 @@ impl Client for Local {
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
         let began = Instant::now();
-        let lines = match self.resolve(skill) {
-            Ok(skill) => {
-                let (shared, intent) = (Arc::clone(&self.shared), intent.to_owned());
+        let lines = match self.resolve(skill).and_then(|skill| Ok((skill, door::intent(intent)?))) {
+            Ok((skill, intent)) => {
+                let shared = Arc::clone(&self.shared);
                 apart(move || {
                     let source = detail::source(&skill)?;
                     let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
