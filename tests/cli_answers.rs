@@ -90,6 +90,17 @@ fn a_named_skill_is_explained_wherever_it_stands() {
 }
 
 #[test]
+fn results_are_numbered_as_printed_under_headed_groups() {
+    let home = Home::with_skills();
+    let text = home.run(&["discover", "clean and join csv files zzqx qqvw"]).stdout;
+    let number = |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
+    let numbers: Vec<usize> = text.lines().filter_map(number).collect();
+    assert!(!numbers.is_empty() && numbers.iter().copied().eq(1..=numbers.len()), "{text}");
+    assert!(text.lines().any(|line| line == "utilities"), "{text}");
+    assert!(text.lines().filter(|line| line.starts_with("no skill knows")).count() <= 1, "{text}");
+}
+
+#[test]
 fn list_has_a_fixed_shape() {
     let home = Home::with_skills();
     let list = home.json(&["list"]);

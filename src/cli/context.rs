@@ -6,7 +6,7 @@ use super::args::Global;
 use super::failure::Failure;
 use super::output::Out;
 use crate::config::{Arguments, Config, Env, GlyphSet};
-use crate::gateway::{Local, Needs};
+use crate::gateway::{Code, Error, Local, Needs};
 
 /// What every command has.
 pub struct Context {
@@ -25,8 +25,8 @@ impl Context {
     pub fn config(&self) -> Result<Config, Failure> {
         let global = &self.global;
         if let Some(file) = global.config.as_ref().filter(|file| !file.exists()) {
-            let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-            return Err(Failure::file(file, &missing));
+            let message = format!("the settings file {} is not there (--config)", file.display());
+            return Err(Error::new(Code::NotFound, message).into());
         }
         let arguments = Arguments {
             roots: global.roots.clone(),

@@ -41,7 +41,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
         if let Some(wanted) = &args.skill {
             text += &explained(&client, wanted, &answer, &request, cx.out.look).await?;
         } else if args.explain {
-            for (place, hit) in answer.results.iter().take(args.top).enumerate() {
+            for (place, hit) in printed(&answer).into_iter().take(args.top).enumerate() {
                 text += &ledger::render(place + 1, hit, cx.out.look);
             }
         }
@@ -72,12 +72,12 @@ async fn explained(
     look: Look,
 ) -> Result<String, Failure> {
     let id = client.resolve(wanted)?.id.clone();
-    if let Some(place) = answer.results.iter().position(|hit| hit.skill_id == id) {
-        return Ok(ledger::render(place + 1, &answer.results[place], look));
+    if let Some((place, hit)) = printed(answer).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
+        return Ok(ledger::render(place + 1, hit, look));
     }
     let all = client.discover_all(request.clone()).await?;
-    if let Some(place) = all.results.iter().position(|hit| hit.skill_id == id) {
-        return Ok(ledger::render(place + 1, &all.results[place], look));
+    if let Some((place, hit)) = printed(&all).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
+        return Ok(ledger::render(place + 1, hit, look));
     }
     let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
         || "it does not match the request at all".to_owned(),
@@ -85,6 +85,16 @@ async fn explained(
     );
     let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
     Err(Error::new(Code::NotFound, message).into())
+}
+
+/// The groups in the order of the page, each under its heading.
+const GROUPS: [(Group, &str); 3] =
+    [(Group::Primary, "procedures"), (Group::Secondary, "utilities"), (Group::Attachable, "sidecars")];
+
+/// The results in the order of the page, which their numbers follow: by group, and by score within it.
+fn printed(answer: &Answer) -> Vec<&Hit> {
+    let of_group = |group| answer.results.iter().filter(move |hit| hit.group == group);
+    GROUPS.iter().flat_map(|(group, _)| of_group(*group)).collect()
 }
 
 /// The answer as text.
@@ -102,15 +112,11 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
         let _ = writeln!(out, "{}", Ink::Muted.paint(&cut(line, look.width, look.unicode), look.colour));
     }
     let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
-    let placed: Vec<(usize, &Hit)> = answer.results.iter().enumerate().map(|(i, hit)| (i + 1, hit)).collect();
-    for (group, title) in
-        [(Group::Primary, None), (Group::Secondary, Some("secondary")), (Group::Attachable, Some("sidecars"))]
-    {
+    let placed: Vec<(usize, &Hit)> = (1..).zip(printed(answer)).collect();
+    for (group, title) in GROUPS {
         let hits: Vec<_> = placed.iter().filter(|(_, hit)| hit.group == group).collect();
-        if let Some(title) = title.filter(|_| !hits.is_empty()) {
+        if !hits.is_empty() {
             let _ = writeln!(out, "\n{}", Ink::Strong.paint(title, look.colour));
-        } else if !hits.is_empty() {
-            out.push('\n');
         }
         for (place, hit) in hits {
             result(&mut out, *place, hit, best, answer, look);
@@ -143,6 +149,7 @@ fn fit_line(answer: &Answer, look: Look) -> String {
 /// How words were read that nobody knows.
 fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     let mut lines = Vec::new();
+    let mut unknown = Vec::new();
     for word in &answer.words {
         let as_written = intent.get(word.start as usize..word.end as usize).unwrap_or_default();
         let as_written = safe_text::line(as_written);
@@ -152,9 +159,12 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
                 lines.push(format!("completing {as_written} to {}", to.join(", ")));
             }
             Some(Correction::Dropped) => lines.push(format!("leaving out {as_written}")),
-            None if !word.known && !word.stop => lines.push(format!("no skill knows the word {as_written}")),
+            None if !word.known && !word.stop => unknown.push(as_written.into_owned()),
             None => {}
         }
+    }
+    if !unknown.is_empty() {
+        lines.push(format!("no skill knows: {}", unknown.join(", ")));
     }
     lines
 }
