@@ -1,7 +1,6 @@
 //! `describe` and `read_file`: one skill whole, and the files of its bundle. Reads disks: call it
 //! off the tasks that must not wait.
 
-use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ const BINARY_LIMIT: usize = 512;
 /// # Errors
 /// `not_found` when it has gone meanwhile, `invalid_configuration` when it cannot be read.
 pub fn source(skill: &Skill) -> Result<String, Error> {
-    let bytes = fs::read(&skill.location).map_err(|e| gone(skill, &e))?;
+    let bytes = skill::read_regular(&skill.location, skill::MAX_BYTES).map_err(|e| gone(skill, &e))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -72,12 +71,11 @@ pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
         };
         Error { suggestions: near, ..Error::new(code, message) }
     })?;
-    let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
-    if !metadata.is_file() {
+    if place.is_dir() {
         return Err(Error::new(Code::InvalidRequest, format!("{path} is a folder; name a file in it")));
     }
     let mut bytes = Vec::new();
-    let file = fs::File::open(&place).map_err(|e| unreadable(&place, &e))?;
+    let (file, metadata) = skill::open_regular(&place).map_err(|e| unreadable(&place, &e))?;
     file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(&place, &e))?;
     let content = as_text(bytes, metadata.len());
     Ok(FileContent {
@@ -170,6 +168,8 @@ fn unreadable(place: &Path, error: &std::io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::gateway::testing;
 

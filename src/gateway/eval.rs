@@ -2,6 +2,7 @@
 //! where it reads and asks.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -12,12 +13,15 @@ use crate::discovery::{
     golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
 use crate::registry::{Catalogue, RootState};
-use crate::skill::SkillId;
+use crate::skill::{self, SkillId};
 
 /// Name of a root's own golden set.
 const GOLDEN: &str = "golden.yaml";
 /// The folder of a bundle in which its evaluation files are.
 const EVALS: &str = "evals";
+
+/// Larger golden sets of a root or bundle are not read.
+const GOLDEN_LIMIT: u64 = 16 << 20;
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,7 +71,9 @@ pub struct Golden {
 pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
     let mut golden = Golden::default();
     for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
-        golden.read(&root.path.join(GOLDEN), golden_yaml)?;
+        golden.read(&root.path.join(GOLDEN), golden_yaml, |file| {
+            skill::read_regular_text(file, GOLDEN_LIMIT)
+        })?;
     }
     for entry in &catalogue.entries {
         let Ok(files) = fs::read_dir(entry.skill.root_dir.join(EVALS)) else { continue };
@@ -76,7 +82,7 @@ pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
         files.sort();
         for file in files {
             // A folder of that name holds other things too: what is no such list is not meant.
-            let Ok(text) = fs::read_to_string(&file) else { continue };
+            let Ok(text) = skill::read_regular_text(&file, GOLDEN_LIMIT) else { continue };
             if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
                 golden.cases.extend(cases);
                 golden.files.push(file);
@@ -105,7 +111,8 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
         } else {
             queries_jsonl
         };
-        if !golden.read(file, read)? {
+        // A file that a person names may be a pipe: `--queries <(…)`.
+        if !golden.read(file, read, |file| fs::read_to_string(file))? {
             return Err(Error::new(Code::NotFound, format!("there is no file {}", file.display())));
         }
     }
@@ -114,8 +121,13 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
 
 impl Golden {
     /// Adds a file's queries; false when there is no such file.
-    fn read(&mut self, file: &Path, read: fn(&str) -> Result<Vec<Case>, GoldenError>) -> Result<bool, Error> {
-        let text = match fs::read_to_string(file) {
+    fn read(
+        &mut self,
+        file: &Path,
+        read: fn(&str) -> Result<Vec<Case>, GoldenError>,
+        open: fn(&Path) -> io::Result<String>,
+    ) -> Result<bool, Error> {
+        let text = match open(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(unreadable(file, &error)),

@@ -81,7 +81,12 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
     match style {
         LintStyle::Github => lint::github(&only, shown),
         LintStyle::Report { colours, unicode, width } => {
-            let bytes = findings.first().and_then(|found| fs::read(&found.location).ok()).unwrap_or_default();
+            // What has no place is not opened: a link that was refused has none.
+            let bytes = findings
+                .iter()
+                .find(|found| found.finding.span.is_some())
+                .and_then(|found| skill::read_regular(&found.location, skill::MAX_BYTES).ok())
+                .unwrap_or_default();
             // A place counts bytes of the file; a file that is not UTF-8 is shown as far as it is.
             let source = match String::from_utf8(bytes) {
                 Ok(source) => source,
@@ -140,7 +145,7 @@ impl LintReport {
 }
 
 fn of_skill(skill: &Skill) -> Vec<LintFinding> {
-    let findings = match fs::read_to_string(&skill.location) {
+    let findings = match skill::read_regular_text(&skill.location, skill::MAX_BYTES) {
         Ok(source) => lint::bundle(skill, &source),
         // It was read a moment ago; what was found then still holds.
         Err(_) => skill.findings.clone(),
@@ -167,7 +172,7 @@ fn sorted(mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
 pub fn repair<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<FixedFile>, Error> {
     let mut fixed = Vec::new();
     for path in files {
-        let Ok(bytes) = fs::read(path) else { continue };
+        let Ok(bytes) = skill::read_regular(path, skill::MAX_BYTES) else { continue };
         let Some(better) = fix::fix(&bytes) else { continue };
         replace(path, &better.bytes).map_err(|error| {
             Error::new(Code::InvalidConfiguration, format!("{} cannot be repaired: {error}", path.display()))

@@ -60,6 +60,13 @@ pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_
     let known = known_below(tree, root, folder);
     tree.forget(root, folder);
     tree.scan(root, folder, &Scan { known: &known, ..*scan }, &mut |_, _| {});
+    // A folder in the place of a main file is what the folder above says of it.
+    let main = folder.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
+    if let Some(above) =
+        folder.parent().filter(|above| main && above.starts_with(&tree.grounds[root].spec.path))
+    {
+        tree.reread(root, above, scan);
+    }
 }
 
 /// What is known of the bundles at and below a folder.

@@ -54,6 +54,11 @@ pub(super) fn walk(
             }
             match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
+                    // A folder in the place of a main file is no bundle, which has to be said.
+                    let named = entry.depth() > 0 && entry.file_name().to_str().is_some_and(is_main_file);
+                    if named && is_the_main_file(entry.path()) {
+                        batch.add(bundle(entry.path(), start, real));
+                    }
                     batch.add(Seen::Folder(entry.into_path()));
                 }
                 Ok(entry) if entry.path_is_symlink() => {
@@ -64,10 +69,7 @@ pub(super) fn walk(
                 Ok(entry) => {
                     let named = entry.file_name().to_str().is_some_and(is_main_file);
                     if named && is_the_main_file(entry.path()) {
-                        let path = entry.into_path();
-                        let real =
-                            path.strip_prefix(start).map_or_else(|_| path.clone(), |rest| real.join(rest));
-                        batch.add(Seen::Bundle(path, real));
+                        batch.add(bundle(entry.path(), start, real));
                     }
                 }
                 Err(error) => tracing::warn!("a folder below {} is left out: {error}", start.display()),
@@ -75,6 +77,12 @@ pub(super) fn walk(
             WalkState::Continue
         })
     });
+}
+
+/// A main file below `start`, which is `real` without links.
+fn bundle(path: &Path, start: &Path, real: &Path) -> Seen {
+    let real = path.strip_prefix(start).map_or_else(|_| path.to_owned(), |rest| real.join(rest));
+    Seen::Bundle(path.to_owned(), real)
 }
 
 /// What one thread has seen and not handed over yet; the rest goes when the thread is through.

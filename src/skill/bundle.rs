@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
-use super::{Refusal, RefusalReason, Skill, parse};
+use super::{Refusal, RefusalReason, Skill, parse, read_regular};
 
 /// A file of a bundle beside its main file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +64,11 @@ pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
     }
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let modified_ms = modified.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-    let bytes = fs::read(location).map_err(unreadable)?;
+    let bytes = read_regular(location, MAX_BYTES).map_err(|error| match error.kind() {
+        // It has grown since.
+        io::ErrorKind::FileTooLarge => too_large(location, MAX_BYTES + 1),
+        _ => unreadable(error),
+    })?;
     let mut skill = parse(location, &bytes, modified_ms)?;
     if skill.kind.inferred {
         let beside = |name: &str| skill.root_dir.join(name);

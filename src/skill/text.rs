@@ -57,7 +57,7 @@ pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     if !skill.has_body {
         return Ok(IndexText::default());
     }
-    Ok(index_text(&std::fs::read_to_string(&skill.location)?))
+    Ok(index_text(&super::read_regular_text(&skill.location, super::MAX_BYTES)?))
 }
 
 /// Lines outside of fenced code blocks (section 4.5 of the `CommonMark` specification: three or more `` ` `` or `~`, closed by at least

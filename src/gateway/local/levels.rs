@@ -12,6 +12,8 @@ use crate::skill::{self, BundleFile, Digest, Skill, tokens};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
 const EXACT_UP_TO: u64 = 1 << 20;
+/// Still larger ones are no text that a model would read: they count nothing.
+const READ_UP_TO: u64 = 32 << 20;
 /// The cache starts anew past this many counts.
 const KEPT: usize = 200_000;
 /// The file is written at most this often.
@@ -72,7 +74,8 @@ impl Levels {
         let l1 = self.count(key("l1", &entry), || exact(&entry));
         let l2 = if skill.has_body {
             self.count(key("l2", &skill.digest.to_string()), || {
-                fs::read_to_string(&skill.location).map_or(0, |source| exact(skill::body(&source)))
+                skill::read_regular_text(&skill.location, skill::MAX_BYTES)
+                    .map_or(0, |source| exact(skill::body(&source)))
             })
         } else {
             0
@@ -95,7 +98,7 @@ impl Levels {
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
         let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, modified.as_nanos());
         self.count(key("l3", &stamp), || {
-            let Ok(text) = fs::read_to_string(&place) else { return 0 };
+            let Ok(text) = skill::read_regular_text(&place, READ_UP_TO) else { return 0 };
             if text.contains('\0') {
                 0
             } else if file.bytes > EXACT_UP_TO {

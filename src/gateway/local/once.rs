@@ -10,6 +10,7 @@ use crate::discovery::Router;
 use crate::gateway::eval::{self, EvalJob, Evaluation};
 use crate::gateway::lint::{self, LintReport};
 use crate::gateway::{Code, Error};
+use crate::skill::{Refusal, RefusalReason};
 
 /// How much of the core a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl Local {
 /// # Errors
 /// `invalid_configuration` when a repair cannot be written.
 pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<LintReport, Error> {
-    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.is_file());
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
     let all_roots = files.is_empty() && folders.is_empty();
     let mut fixed = Vec::new();
     let mut report = LintReport::default();
@@ -74,7 +75,9 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
                 apart(move || {
                     let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
                     let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
-                    let refused = catalogue.refused.iter().map(|refusal| &refusal.location);
+                    // A link that leaves the root leads to a file that nobody named: it is left alone.
+                    let ours = |refusal: &&Refusal| refusal.reason != RefusalReason::LeavesRoot;
+                    let refused = catalogue.refused.iter().filter(ours).map(|refusal| &refusal.location);
                     lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))
                 })
                 .await?,
