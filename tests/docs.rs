@@ -33,6 +33,31 @@ fn every_lint_rule_is_described_with_its_weight() {
     assert_eq!(first_cells(rules_section).iter().find(|cell| !known(cell)), None, "a rule that is no more");
 }
 
+/// Rust files below a folder.
+fn sources(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn findings_take_their_codes_from_the_table_of_rules() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    for file in files.iter().filter(|file| !file.ends_with("gateway/testing.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let program = text.split("#[cfg(test)]").next().unwrap();
+        for code in program.split("code: \"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(rules::by_code(code).is_some(), "{}: no rule is called {code}", file.display());
+        }
+    }
+}
+
 #[test]
 fn every_direct_dependency_has_a_row_with_its_reason() {
     let manifest = read("Cargo.toml");

@@ -57,6 +57,56 @@ fn every_defect_is_found_where_it_is() {
     insta::assert_snapshot!(table);
 }
 
+fn findings_of(frontmatter: &str, code: &str) -> (String, Vec<Finding>) {
+    let source = format!("---\nname: a\n{frontmatter}\n---\n# A\n\nText.\n");
+    let skill = skill::parse(Path::new("/s/a/SKILL.md"), source.as_bytes(), 0).unwrap();
+    let found = skill.findings.into_iter().filter(|finding| finding.code == code).collect();
+    (source, found)
+}
+
+fn marked<'a>(source: &'a str, finding: &Finding) -> &'a str {
+    let span = finding.span.unwrap();
+    &source[span.offset as usize..(span.offset + span.length) as usize]
+}
+
+#[test]
+fn text_hidden_by_yaml_escapes_is_found_at_its_value() {
+    for (frontmatter, field) in [
+        (r#"description: "Reads\U000E0041\u202E files""#, "description"),
+        ("description: Reads files\ntags: [one, \"t\\u202Ewo\"]", "tags"),
+        ("description: Reads files\nwhen_to_use: \"a\\u202Eb\"", "when_to_use"),
+        ("description: Reads files\nmetadata:\n  author: \"a\\u202Eb\"", "metadata.author"),
+    ] {
+        let (source, found) = findings_of(frontmatter, "smuggled-text");
+        assert!(!found.is_empty(), "{frontmatter}");
+        for finding in &found {
+            assert_eq!(finding.field.as_deref(), Some(field));
+            assert!(marked(&source, finding).contains("\\u202E"), "{finding:?}");
+        }
+    }
+    let (_, plain) = findings_of("description: \"Reads\\tfiles \\u00e9\"", "smuggled-text");
+    assert_eq!(plain, []);
+    let (_, once) = findings_of("description: \"Reads\u{202e} files\"", "smuggled-text");
+    assert_eq!(once.len(), 1, "what the file shows is told once");
+}
+
+#[test]
+fn an_unlimited_shell_is_pointed_at() {
+    for tools in [
+        "[Read, Bash(git status:*), Bash, Write]",
+        "\n  - Read\n  - Bash(git log:*)\n  - Bash\n  - Write",
+        "Read, Bash(git log:*), Bash",
+        "Read Bash",
+    ] {
+        let frontmatter = format!("description: Reads files\nallowed-tools: {tools}");
+        let (source, found) = findings_of(&frontmatter, "grants-shell");
+        assert_eq!(found.len(), 1, "{tools}");
+        assert_eq!(marked(&source, &found[0]), "Bash", "{tools}");
+        let at = found[0].span.unwrap().offset as usize;
+        assert!(!source[at..].starts_with("Bash("), "{tools}");
+    }
+}
+
 #[test]
 fn fields_are_read_in_every_spelling() {
     assert_eq!(

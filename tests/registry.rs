@@ -36,6 +36,16 @@ fn bundles_are_found_nested_hidden_and_without_skill_md() {
 }
 
 #[test]
+fn inside_a_root_the_shallower_path_wins() {
+    let world = World::new();
+    world.skill("root/docs/ja-JP/skills/pdf", "A translation");
+    world.skill("root/skills/pdf", "The original");
+    let found = world.scan(&["root"]);
+    assert_eq!(description(&found, "pdf"), "The original");
+    assert_eq!(found.shadowed[0].winner, world.path("root/skills/pdf/SKILL.md"));
+}
+
+#[test]
 fn the_first_root_wins_an_id_and_losers_stay_listed_with_ids_of_their_own() {
     let world = World::new();
     world.skill("one/x/pdf", "The winner");

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+};
 
 use crate::discovery::Policy;
 use crate::gateway::MOST_RESULTS;
@@ -36,13 +38,47 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
+/// The definition of the command line: `--root` counts before and behind each command.
+pub fn command() -> clap::Command {
+    let cli = Cli::command();
+    let root = cli.get_arguments().find(|arg| arg.get_id() == ROOTS).cloned();
+    match root {
+        Some(root) => with_root(cli, &root),
+        None => cli,
+    }
+}
+
+fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
+    command.mut_subcommands(|below| with_root(below.arg(root.clone()), root))
+}
+
+impl Cli {
+    /// What was given, with the roots of all levels in order.
+    ///
+    /// # Errors
+    /// As clap's.
+    pub fn of(found: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(found)?;
+        let mut level = found;
+        while let Some((_, below)) = level.subcommand() {
+            cli.global.roots.extend(below.get_many::<PathBuf>(ROOTS).into_iter().flatten().cloned());
+            level = below;
+        }
+        Ok(cli)
+    }
+}
+
+/// Clap's name of `--root`: the field's.
+const ROOTS: &str = "roots";
+
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Everywhere")]
 #[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Global {
     /// Read skills from this folder (may be given several times; the first wins a name).
-    #[arg(long = "root", value_name = "DIR", global = true, action = ArgAction::Append)]
+    // Not `global`: of a global option given on both sides of a command clap keeps one side alone.
+    #[arg(long = "root", value_name = "DIR", action = ArgAction::Append)]
     pub roots: Vec<PathBuf>,
     /// Only the shipped example skills; nothing is read from or written to your folders.
     #[arg(long, global = true)]
@@ -282,7 +318,6 @@ fn limit(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
     use strum::IntoEnumIterator as _;
 
     use super::*;
@@ -295,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -305,6 +340,19 @@ mod tests {
         assert!(cli.global.json);
         let Some(Command::Discover(args)) = cli.command else { panic!("not discover") };
         assert_eq!((args.intent.join(" ").as_str(), args.limit), ("read a pdf", Some(3)));
+    }
+
+    #[test]
+    fn roots_before_and_behind_a_command_count_in_order() {
+        let roots = |args: &str| {
+            let found = command().try_get_matches_from(args.split(' ')).unwrap();
+            Cli::of(&found).unwrap().global.roots
+        };
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(roots("skills --root a list --root b --root=c"), paths(&["a", "b", "c"]));
+        assert_eq!(roots("skills --root a config --root b check --root c"), paths(&["a", "b", "c"]));
+        assert_eq!(roots("skills list --root b"), paths(&["b"]));
+        assert_eq!(roots("skills --root a"), paths(&["a"]));
     }
 
     #[test]

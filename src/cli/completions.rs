@@ -1,15 +1,13 @@
 //! `skills completions`: completions for a shell, from the same definition as the arguments.
 
-use clap::CommandFactory as _;
-
 use super::Context;
-use super::args::{Cli, CompletionsArgs};
+use super::args::{self, CompletionsArgs};
 use super::failure::{Done, Failure};
 
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &CompletionsArgs) -> Result<Done, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "skills", &mut script);
+    clap_complete::generate(args.shell, &mut args::command(), "skills", &mut script);
     cx.out.raw(&script)?;
     Ok(Done::Fine)
 }

@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use clap::CommandFactory as _;
-
 use super::Context;
-use super::args::{Cli, EXIT_CODES, ManArgs};
+use super::args::{self, EXIT_CODES, ManArgs};
 use super::failure::{Done, Failure};
 
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Done, Failure> {
     match &args.dir {
-        None => cx.out.raw(&page(&Cli::command())?)?,
+        None => cx.out.raw(&page(&args::command())?)?,
         Some(dir) => {
             fs::create_dir_all(dir).map_err(|e| Failure::file(dir, &e))?;
             for (name, page) in pages()? {
@@ -27,7 +25,7 @@ pub fn run(cx: &mut Context, args: &ManArgs) -> Result<Done, Failure> {
 
 /// Every page by file name (`skills.1`, `skills-discover.1`, `skills-config-path.1`).
 fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
-    let mut root = Cli::command();
+    let mut root = args::command();
     root.build();
     let mut out = Vec::new();
     let mut open = vec![root];

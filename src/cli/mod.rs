@@ -16,6 +16,7 @@ mod lint;
 mod list;
 mod man;
 mod output;
+mod roots;
 mod schema;
 mod workbench;
 
@@ -24,7 +25,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _};
 
 use self::args::{Cli, Command};
 use self::context::Context;
@@ -43,8 +43,8 @@ pub fn main() -> ExitCode {
     let (json, no_color) = (flag("--json"), flag("--no-color"));
     let look = output::stderr_look(no_color);
     let width = output::stdout_look(no_color).width.min(100);
-    let command = Cli::command().term_width(width);
-    let parsed = command.try_get_matches_from(&args).and_then(|found| Cli::from_arg_matches(&found));
+    let command = args::command().term_width(width);
+    let parsed = command.try_get_matches_from(&args).and_then(|found| Cli::of(&found));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return misunderstood(&error, json, no_color),
@@ -82,6 +82,9 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
     let mut cx = Context { out, global: cli.global, env, cwd };
+    if !cx.global.roots.is_empty() {
+        roots::check(&cx.config()?.argument_roots)?;
+    }
     let done = match cli.command {
         None => workbench::open(&cx, log)?,
         Some(command) => dispatch(&mut cx, command)?,

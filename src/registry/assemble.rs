@@ -1,7 +1,8 @@
 //! Makes the catalogue from what lies in the roots: who wins an id, who is shadowed, which paths lead
 //! to the same file.
 //!
-//! Records come by root, inside a root by path. The first with an id wins it. A real file counts once,
+//! Records count by root, inside a root the shallower path first (a copy for a client or a language lies
+//! deeper than what it was copied from), then by path. The first with an id wins it. A real file counts once,
 //! at its first place; its other places are aliases. A link never changes where a file stands.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,7 +30,9 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
     let mut places: BTreeMap<&Path, &Path> = BTreeMap::new();
     let mut losers: Vec<(usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
-    for ((root, location), record) in tree.records.iter().filter(|((root, _), _)| counts(*root)) {
+    let mut records: Vec<_> = tree.records.iter().filter(|((root, _), _)| counts(*root)).collect();
+    records.sort_by_cached_key(|((root, location), _)| (*root, location.components().count()));
+    for ((root, location), record) in records {
         if let Some(first) = places.get(record.real.as_path()) {
             let same_as = (*first).to_owned();
             out.aliases.push(Alias { location: location.clone(), root: *root, same_as });
@@ -47,6 +50,10 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
             },
         }
     }
+    // Who wins is settled; lists are by path.
+    out.entries.sort_by(|a, b| (a.root, &a.skill.location).cmp(&(b.root, &b.skill.location)));
+    out.refused.sort_by(|a, b| a.location.cmp(&b.location));
+    losers.sort_by(|a, b| (a.0, &a.1.location).cmp(&(b.0, &b.1.location)));
     let mut taken: HashSet<SkillId> = winners.keys().map(|id| (*id).clone()).collect();
     for (root, record, skill, winner) in losers {
         out.shadowed.push(Shadowed {

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::RootState;
 use super::roots::RootSpec;
 use super::walk::{self, Seen, main_file, passes_skipped};
-use crate::skill::{Finding, Refusal, RefusalReason, Severity, Skill, SkillId, is_main_file, read_bundle};
+use crate::skill::lint::rules;
+use crate::skill::{Finding, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle};
 
 /// What tells whether a bundle changed since it was read: size and time of its main file, and the
 /// neighbours that make a tool of it.
@@ -295,14 +296,13 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
         location: path.to_owned(),
         reason: RefusalReason::LeavesRoot,
         findings: vec![Finding {
-            code: "link-leaves-root".to_owned(),
-            severity: Severity::Error,
+            code: rules::LINK_LEAVES_ROOT.code.to_owned(),
+            severity: rules::LINK_LEAVES_ROOT.severity,
             field: None,
             file: name,
             span: None,
             message: format!("the link leads to {}, out of the root {}", to.display(), root.label),
-            help: "Copy the bundle into the root, or name the folder it leads to as a root of its own"
-                .to_owned(),
+            help: rules::LINK_LEAVES_ROOT.help.to_owned(),
             fixable: false,
         }],
     }

@@ -63,6 +63,7 @@ fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     fields::contradictions(subject, notes);
     description::check(subject, notes);
     trust::hidden_characters(notes);
+    trust::escaped_characters(subject, notes);
     trust::hooks(subject, notes);
     trust::grants(subject, notes);
 }

@@ -39,6 +39,8 @@ rules! {
     NOT_UTF8 = "not-utf8" Error: "Save the file as UTF-8.";
     /// The file cannot be read.
     UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it.";
+    /// A link leads out of the root.
+    LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or name the folder it leads to as a root of its own.";
     /// The file's name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system most clients look for that name alone.";
     /// A byte order mark before the frontmatter.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::{Subject, rules};
 use crate::skill::notes::Notes;
 use crate::skill::safe_text::{Hidden, hidden};
+use crate::skill::yaml::{Content, Node};
 
 /// Characters of one kind: where the first stands, and how many there are.
 struct Group {
@@ -18,6 +19,48 @@ struct Group {
 /// Characters that cannot be seen. One finding a kind, at the first of them.
 pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
     let source = notes.source;
+    for (kind, group) in groups(source) {
+        let at = group.first.clone();
+        note(kind, &group, source, "the file", None, at, notes);
+    }
+}
+
+/// The same in values as YAML reads them: an escape (`"\u202E"`) is plain ASCII in the file. One finding a kind
+/// and value, at the value, for what the file's own characters do not show.
+pub(super) fn escaped_characters(subject: &Subject<'_>, notes: &mut Notes<'_>) {
+    values(subject.root, "", &mut |text, at, field| {
+        if is_plain(text.as_bytes()) {
+            return;
+        }
+        let at = (subject.at)(at);
+        let open = groups(notes.source.get(at.clone()).unwrap_or_default());
+        for (kind, group) in groups(text) {
+            if open.get(&kind).is_none_or(|seen| seen.count < group.count) {
+                let holder = format!("`{field}`");
+                note(kind, &group, text, &holder, Some(field), at.clone(), notes);
+            }
+        }
+    });
+}
+
+/// Every text below a node (keys too), with its place in the YAML and the field it stands in.
+fn values(node: &Node, field: &str, see: &mut dyn FnMut(&str, &Range<usize>, &str)) {
+    match &node.value {
+        Content::Text(text) => see(text, &node.at, field),
+        Content::List(items) => items.iter().for_each(|item| values(item, field, see)),
+        Content::Map(entries) => {
+            for entry in entries {
+                let below =
+                    if field.is_empty() { entry.key.clone() } else { format!("{field}.{}", entry.key) };
+                see(&entry.key, &entry.key_at, &below);
+                values(&entry.value, &below, see);
+            }
+        }
+        Content::Null | Content::Flag(_) | Content::Number(_) => {}
+    }
+}
+
+fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     let bytes = source.as_bytes();
     let mut groups: BTreeMap<Hidden, Group> = BTreeMap::new();
     let mut flag_until = 0;
@@ -48,27 +91,37 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
             group.text.push(letter.unwrap_or(' '));
         }
     }
-    for (kind, group) in groups {
-        let smuggled = match kind {
-            Hidden::Tag => true,
-            Hidden::Bidi => {
-                source[group.first.clone()].chars().any(|c| !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}'))
-            }
-            Hidden::Selector => group.count >= 4,
-            Hidden::Control | Hidden::ZeroWidth => false,
-        };
-        let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
-        let code = source[group.first.clone()].chars().next().map_or(0, u32::from);
-        let spelt = match group.text.trim() {
-            "" => String::new(),
-            text => format!(", which spell “{text}”"),
-        };
-        let message = match group.count {
-            1 => format!("the file holds {} (U+{code:04X}){spelt}", kind.name().0),
-            count => format!("the file holds {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
-        };
-        notes.add(rule, None, group.first, message);
-    }
+    groups
+}
+
+/// Notes characters of one kind; `text` is what they were found in, `holder` what a person calls it.
+fn note(
+    kind: Hidden,
+    group: &Group,
+    text: &str,
+    holder: &str,
+    field: Option<&str>,
+    at: Range<usize>,
+    notes: &mut Notes<'_>,
+) {
+    let first = text[group.first.clone()].chars().next().unwrap_or_default();
+    let smuggled = match kind {
+        Hidden::Tag => true,
+        Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
+        Hidden::Selector => group.count >= 4,
+        Hidden::Control | Hidden::ZeroWidth => false,
+    };
+    let rule = if smuggled { &rules::SMUGGLED_TEXT } else { &rules::HIDDEN_CHARACTERS };
+    let code = u32::from(first);
+    let spelt = match group.text.trim() {
+        "" => String::new(),
+        text => format!(", which spell “{text}”"),
+    };
+    let message = match group.count {
+        1 => format!("{holder} holds {} (U+{code:04X}){spelt}", kind.name().0),
+        count => format!("{holder} holds {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
+    };
+    notes.add(rule, field, at, message);
 }
 
 const CHUNK: usize = 32;
@@ -170,6 +223,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let field = Some("allowed-tools");
     if let Some(shell) = tools.iter().find(|tool| grants_any_command(tool)) {
         let message = format!("`{shell}` lets the skill run any command without asking");
+        let at = subject.entry("allowed-tools").map(|entry| item(&entry.value, shell, subject, notes.source));
         notes.add(&rules::GRANTS_SHELL, field, at, message);
         return;
     }
@@ -183,6 +237,30 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         let message = format!("the skill grants itself {}{more}", shown.join(", "));
         notes.add(&rules::GRANTS_TOOLS, field, at, message);
     }
+}
+
+/// The place of one tool in the value of `allowed-tools`: of its item, else where its text stands.
+fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<usize> {
+    let own = |node: &&Node| match &node.value {
+        Content::Text(text) => text.trim() == tool || names(text).any(|name| name == tool),
+        _ => false,
+    };
+    let node = match &value.value {
+        Content::List(items) => items.iter().find(own).unwrap_or(value),
+        _ => value,
+    };
+    let at = (subject.at)(&node.at);
+    let text = source.get(at.clone()).unwrap_or_default();
+    let whole = |start: &usize| {
+        let part = |c: char| c.is_alphanumeric() || matches!(c, '(' | '_' | '-' | ':');
+        !text[..*start].ends_with(part) && !text[*start + tool.len()..].starts_with(part)
+    };
+    let start = text.match_indices(tool).map(|(start, _)| start).find(whole);
+    start.map_or(at.clone(), |start| at.start + start..at.start + start + tool.len())
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\n']).map(str::trim)
 }
 
 fn is_harmless(tool: &str) -> bool {

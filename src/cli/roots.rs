@@ -1,0 +1,59 @@
+//! Folders that a person names with `--root` have to be there: an answer over nothing would look like one
+//! over an empty folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::gateway::{Code, Error, near};
+
+/// Whether each of these folders can be read.
+///
+/// # Errors
+/// `not_found` for one that is not there, with near names beside it; `forbidden` for one that cannot be read.
+pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
+    folders.iter().try_for_each(|folder| {
+        let shown = folder.display();
+        match fs::read_dir(folder) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error {
+                suggestions: beside(folder),
+                ..Error::new(Code::NotFound, format!("there is no folder {shown} to read skills from"))
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
+                Code::Forbidden,
+                format!("{shown} is no folder; name the folder that holds the skills"),
+            )),
+            Err(error) => {
+                Err(Error::new(Code::Forbidden, format!("the folder {shown} cannot be read: {error}")))
+            }
+        }
+    })
+}
+
+/// Folders beside a missing one that are called nearly the same, as whole paths.
+fn beside(folder: &Path) -> Vec<String> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(above) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
+    let names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = near(&name.to_string_lossy(), names.iter().map(String::as_str));
+    near.into_iter().map(|name| above.join(name).display().to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_folder_names_those_nearly_called_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("skills")).unwrap();
+        fs::write(at("skill"), "x").unwrap();
+        assert_eq!(check(&[at("skills")]), Ok(()));
+        let missing = check(&[at("skills"), at("skils")]).unwrap_err();
+        assert_eq!(missing.code, Code::NotFound);
+        assert_eq!(missing.suggestions, [at("skills").display().to_string()]);
+        assert_eq!(check(&[at("skill")]).unwrap_err().code, Code::Forbidden);
+    }
+}
