@@ -8,6 +8,8 @@
 )]
 
 use std::hint::black_box;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -19,37 +21,30 @@ use skill_workbench::skill::IndexText;
 /// Skills of the largest public collection that was counted.
 const LARGE: usize = 14_639;
 
-/// A small generator (xorshift), so that every run has the same texts.
-struct Seeded(u64);
+/// A small generator (xorshift) that puts words together as often as real skills have them, so that every
+/// run has the same texts.
+struct Seeded {
+    state: u64,
+    words: Arc<[String]>,
+}
 
 impl Seeded {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+    fn new(seed: u64) -> Self {
+        Self { state: seed, words: shipped_words() }
     }
 
-    /// A word; frequent ones come up often, as in real text (Zipf: rank is exponential in a uniform draw).
+    fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// A word of the shipped skills; one in twenty is a rare one with a number, as identifiers are.
     fn word(&mut self) -> String {
-        const COMMON: [&str; 24] = [
-            "the", "a", "of", "to", "and", "use", "when", "file", "user", "for", "with", "code", "in",
-            "data", "create", "test", "from", "or", "table", "report", "project", "search", "deploy",
-            "review",
-        ];
-        let uniform = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let rank = (60_000_f64.powf(uniform) - 1.0) as usize;
-        if let Some(word) = COMMON.get(rank) {
-            return (*word).to_owned();
-        }
-        let syllables = ["ba", "con", "de", "fi", "gra", "lo", "mer", "nu", "per", "ta", "ver", "zu"];
-        let mut n = rank;
-        let mut word = String::new();
-        while n > 0 {
-            word.push_str(syllables[n % syllables.len()]);
-            n /= syllables.len();
-        }
-        word
+        let draw = self.next() >> 11;
+        let word = &self.words[draw as usize % self.words.len()];
+        if draw % 20 == 0 { format!("{word}{}", self.next() % 5_000) } else { word.clone() }
     }
 
     fn text(&mut self, words: usize) -> String {
@@ -67,6 +62,19 @@ impl Seeded {
     }
 }
 
+/// All words of the shipped skills, repeated as they are there.
+fn shipped_words() -> Arc<[String]> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/skills");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the shipped skills")
+        .map(|entry| entry.expect("an entry").path().join("SKILL.md"))
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    let text: String = files.iter().map(|f| std::fs::read_to_string(f).expect("a skill")).collect();
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
 fn router() -> Router {
     Router::new(Weights::shipped().expect("the shipped weights"))
 }
@@ -78,7 +86,7 @@ fn filled(documents: Vec<Document>) -> Router {
 }
 
 fn requests(n: usize) -> Vec<Request> {
-    let mut seeded = Seeded(7);
+    let mut seeded = Seeded::new(7);
     (0..n).map(|_| Request { intent: seeded.text(10), ..Request::default() }).collect()
 }
 
@@ -103,7 +111,7 @@ fn resident() -> Option<u64> {
 fn query(c: &mut Criterion) {
     let mut group = c.benchmark_group("query");
     for n in [100, 1_000, 10_000, LARGE] {
-        let router = filled(Seeded(1).documents(n));
+        let router = filled(Seeded::new(1).documents(n));
         percentiles(&format!("query over {n} skills"), &router);
         let requests = requests(64);
         let mut at = 0;
@@ -120,7 +128,7 @@ fn query(c: &mut Criterion) {
 fn index(c: &mut Criterion) {
     let mut group = c.benchmark_group("index");
     group.sample_size(10);
-    let documents = Seeded(1).documents(LARGE);
+    let documents = Seeded::new(1).documents(LARGE);
     let before = resident();
     let started = Instant::now();
     let mut full = router();
@@ -136,7 +144,7 @@ fn index(c: &mut Criterion) {
     group.bench_function("warm start", |b| {
         b.iter_batched(router, |mut r| r.restore(&bytes).map(|()| r), BatchSize::PerIteration);
     });
-    let mut seeded = Seeded(3);
+    let mut seeded = Seeded::new(3);
     group.bench_function("one changed skill", |b| {
         b.iter_batched(
             || {

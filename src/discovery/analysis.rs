@@ -1,12 +1,12 @@
 //! The dear half of indexing: one skill's texts become counted stems, pairs, word pieces and a vector.
 //! Pure, and the same on every thread; putting the result into the index is the cheap half.
 
-use std::collections::HashMap;
-
 use super::document::{Document, name_words};
 use super::embedding::{DIM, Embedding};
+use super::fast_hash::FastMap;
 use super::field::{self, Counts};
-use super::weights::Limits;
+use super::marks::{Exclusion, exclusions};
+use super::weights::{Limits, Weights};
 use super::words::Words;
 
 /// One vector value in the index: 32,767 stands for 1.
@@ -41,6 +41,8 @@ pub(crate) struct Analysis {
     pub places: [Vec<Place>; 2],
     /// Word pieces of the description: token and place.
     pub piece_places: Vec<Place>,
+    /// What the description says the skill is not for; stems as indices into `stems`.
+    pub exclusions: Vec<Exclusion>,
 }
 
 /// Where something stands in a short text; beyond 64 KiB nothing is noted.
@@ -65,13 +67,17 @@ pub(crate) fn analyse(
     mut document: Document,
     words: &Words,
     model: Option<&Embedding>,
-    limits: &Limits,
+    weights: &Weights,
 ) -> Analysis {
+    let limits = &weights.limits;
     let text = document.text.take();
     let name = name_words(&document.name);
     let mut counting = Counting::default();
     counting.text(0, &name, words);
     counting.text(1, &document.description, words);
+    counting.exclusions = exclusions(&document.description, &weights.exclusion_cues, words, |w| {
+        counting.number(w.stem, w.text)
+    });
     for tag in &document.tags {
         counting.text(2, tag, words);
     }
@@ -118,13 +124,14 @@ fn pieces(
 
 #[derive(Default)]
 struct Counting {
-    numbers: HashMap<String, u32>,
+    numbers: FastMap<String, u32>,
     stems: Vec<(String, String)>,
     counts: Vec<[u16; field::COUNT]>,
-    pairs: HashMap<(u32, u32), [u16; field::COUNT]>,
+    pairs: FastMap<(u32, u32), [u16; field::COUNT]>,
     lengths: [u16; field::COUNT],
     pair_lengths: [u16; field::COUNT],
     places: [Vec<Place>; 2],
+    exclusions: Vec<Exclusion>,
 }
 
 impl Counting {
@@ -177,6 +184,7 @@ impl Counting {
             vector: Box::new([0; DIM]),
             places: self.places,
             piece_places: Vec::new(),
+            exclusions: self.exclusions,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A ranked candidate as a result: breakdown, reason, marks, exclusion note.
 
+use super::analysis::UNIT;
 use super::answer::{Group, Hit, Signal};
 use super::embedding::{DIM, normalise};
 use super::ledger::breakdown;
@@ -54,18 +55,13 @@ pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -
         description: d.description.clone(),
         name_marks,
         description_marks,
-        exclusion_note: marks::exclusion(
-            &d.description,
-            &asked.cx.weights.exclusion_cues,
-            |stem| vocabulary.find(stem).is_some_and(|id| numbers.contains(&id)),
-            words,
-        ),
+        exclusion_note: marks::exclusion(&d.description, &entry.exclusions, &numbers),
         breakdown,
     })
 }
 
-/// The request's direction in the embedding, centred.
-pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [f64; DIM] {
+/// The request's direction in the embedding, centred, in whole numbers.
+pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [i16; DIM] {
     let mut sum = [0.0; DIM];
     if let Ok(model) = &cx.model {
         for piece in &reading.pieces {
@@ -76,5 +72,6 @@ pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [f64; DIM] {
     for (value, mean) in sum.iter_mut().zip(&cx.index.derived.mean) {
         *value -= cx.weights.centring * mean;
     }
-    sum
+    normalise(&mut sum);
+    sum.map(|value| (value * UNIT).round() as i16)
 }

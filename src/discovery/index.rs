@@ -3,19 +3,26 @@
 
 use std::collections::HashMap;
 
-use super::analysis::{Analysis, Place, UNIT};
+use super::analysis::{Analysis, Place};
+use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::DIM;
 use super::field::{self, Counts};
 use super::labels::Labels;
+use super::lookup::{Found, View};
+use super::marks::Exclusion;
+use super::rules::status_rank;
 use super::segment::{CAPACITY, Key, Posting, Segment};
 use super::sums::Sums;
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
-use crate::skill::SkillId;
+use crate::skill::{EffectMode, Role, SkillId, Status};
 
 /// Segments of about one size that are merged into one.
 const FAN: usize = 8;
+
+/// The home of an empty slot.
+const NOWHERE: u32 = u32::MAX;
 
 /// What stays of a document beside its postings.
 #[derive(Debug, Clone)]
@@ -30,14 +37,42 @@ pub(crate) struct Entry {
     pub lengths: [u16; field::COUNT],
     /// Pairs by field.
     pub pair_lengths: [u16; field::COUNT],
+    /// Distinct word pieces of name, description and tags.
+    pub pieces: Box<[u16]>,
     /// Distinct word pieces of the name.
-    pub name_pieces: Vec<u16>,
+    pub name_pieces: Box<[u16]>,
     /// Words of name and description: stem and place.
     pub places: [Box<[Place]>; 2],
     /// Word pieces of the description: token and place.
     pub piece_places: Box<[Place]>,
+    /// What the description says the skill is not for.
+    pub exclusions: Box<[Exclusion]>,
     /// Where its postings are: segment (by number) and place in it.
     pub home: (u32, u16),
+}
+
+/// What rules look at, close together: every candidate of every request is asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Place in an answer.
+    pub role: Role,
+    /// Whether it may be a result at all, domain apart: neither shadowed nor deprecated.
+    pub offered: bool,
+    /// Place of its status in the literal order.
+    pub status: u8,
+    /// Whether it changes nothing.
+    pub read_only: bool,
+}
+
+impl Facts {
+    fn of(document: &Document) -> Self {
+        Self {
+            role: document.role,
+            offered: document.shadowed_by.is_none() && document.status != Status::Deprecated,
+            status: status_rank(&document.status),
+            read_only: document.effect_mode == EffectMode::ReadOnly,
+        }
+    }
 }
 
 /// Documents, postings, averages.
@@ -49,6 +84,10 @@ pub(crate) struct Index {
     segments: Vec<(u32, Segment)>,
     next_segment: u32,
     slots: Vec<Option<Entry>>,
+    /// Segment of each slot's document; `NOWHERE` for an empty slot.
+    homes: Vec<u32>,
+    lengths: Vec<Lengths>,
+    facts: Vec<Option<Facts>>,
     free: Vec<u32>,
     by_id: HashMap<SkillId, u32>,
     /// `DIM` values a slot, `UNIT` for 1.
@@ -56,19 +95,6 @@ pub(crate) struct Index {
     sums: Sums,
     /// What follows from the sums, by slot; made anew after every change.
     pub derived: Derived,
-}
-
-/// Norms by slot that depend on averages over all documents.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Derived {
-    /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems.
-    pub norms: Vec<[f32; field::COUNT]>,
-    /// The same of pairs.
-    pub pair_norms: Vec<[f32; field::COUNT]>,
-    /// Mean vector of the collection.
-    pub mean: Vec<f64>,
-    /// 1 / |d − share·mean|; 0 for a document without a vector.
-    pub centred: Vec<f32>,
 }
 
 impl Index {
@@ -122,50 +148,34 @@ impl Index {
         &self.vectors
     }
 
-    /// Hands every living document that has a key to `take`, with the counts that `view` lets through.
-    pub fn each(&self, key: Key, view: View, mut take: impl FnMut(usize, Counts)) {
-        for (number, segment) in &self.segments {
-            for posting in segment.postings(key) {
-                let slot = segment.slot(posting.local);
-                if segment.dead > 0 && !self.lives(slot, *number) {
-                    continue;
-                }
-                let counts = view.of(posting.counts);
-                if !counts.is_empty() {
-                    take(slot, counts);
-                }
-            }
-        }
+    /// The postings of a key; `None` when no document has it.
+    pub fn find(&self, key: Key, view: View) -> Option<Found<'_>> {
+        Found::new(self, key, view)
     }
 
-    /// How many living documents have a key, as far as `view` sees.
+    /// How many documents have a key, as far as `view` sees.
     pub fn frequency(&self, key: Key, view: View) -> usize {
-        if view != View::Short && self.segments.iter().all(|(_, s)| s.dead == 0) {
-            return self.segments.iter().map(|(_, s)| s.count(key)).sum();
-        }
-        let mut n = 0;
-        self.each(key, view, |_, _| n += 1);
-        n
+        self.find(key, view).map_or(0, |found| found.documents)
     }
 
-    /// The counts of a key in one document.
-    pub fn counts(&self, key: Key, slot: usize, view: View) -> Option<Counts> {
-        let (number, local) = self.entry(slot)?.home;
-        let (_, segment) = self.segments.iter().find(|(n, _)| *n == number)?;
-        segment.in_document(key, local).map(|c| view.of(c)).filter(|c| !c.is_empty())
+    /// How many documents have a word piece in name, description or tags.
+    pub fn piece_frequency(&self, token: u16) -> usize {
+        self.sums.pieces.get(usize::from(token)).map_or(0, |n| *n as usize)
     }
 
-    fn lives(&self, slot: usize, segment: u32) -> bool {
-        self.entry(slot).is_some_and(|e| e.home.0 == segment)
+    /// The segments with their numbers.
+    pub fn segments(&self) -> &[(u32, Segment)] {
+        &self.segments
     }
 
-    /// Average length of a field over the documents that have it: of stems, of pairs.
-    pub fn average(&self, field: usize) -> (f64, f64) {
-        let mean = |sum: u64, n: u64| if n == 0 { 1.0 } else { sum as f64 / n as f64 };
-        (
-            mean(self.sums.lengths[field], self.sums.filled[field]),
-            mean(self.sums.pair_lengths[field], self.sums.pair_filled[field]),
-        )
+    /// What rules look at, by slot; none for an empty slot.
+    pub fn facts(&self) -> &[Option<Facts>] {
+        &self.facts
+    }
+
+    /// The number of the segment that holds a slot's document.
+    pub fn home(&self, slot: usize) -> u32 {
+        self.homes[slot]
     }
 
     /// Takes documents out and puts others in (an id that is there is replaced).
@@ -187,7 +197,7 @@ impl Index {
     /// Everything in one segment, and its documents' slots in its order.
     pub fn as_one(&self) -> (Segment, Vec<usize>) {
         let (numbers, parts): (Vec<u32>, Vec<&Segment>) = self.segments.iter().map(|(n, s)| (*n, s)).unzip();
-        let merged = Segment::merge(&parts, |slot, which| self.lives(slot as usize, numbers[which]));
+        let merged = Segment::merge(&parts, |slot, which| self.homes[slot as usize] == numbers[which]);
         let slots = merged.slots.iter().map(|slot| *slot as usize).collect();
         (merged, slots)
     }
@@ -205,6 +215,9 @@ impl Index {
             out.sums.apply(&entry, &vector, true);
             out.labels.insert(&entry.document, slot as u32);
             out.by_id.insert(entry.document.id.clone(), slot as u32);
+            out.homes.push(entry.home.0);
+            out.facts.push(Some(Facts::of(&entry.document)));
+            out.lengths.push((entry.lengths, entry.pair_lengths));
             out.slots.push(Some(entry));
         }
         if !segment.slots.is_empty() {
@@ -220,8 +233,11 @@ impl Index {
         let vector = std::array::from_fn(|i| self.vectors[slot as usize * DIM + i]);
         self.sums.apply(&entry, &vector, false);
         self.vectors[slot as usize * DIM..(slot as usize + 1) * DIM].fill(0);
+        self.homes[slot as usize] = NOWHERE;
+        self.facts[slot as usize] = None;
+        self.lengths[slot as usize] = Lengths::default();
         if let Some((_, segment)) = self.segments.iter_mut().find(|(n, _)| *n == entry.home.0) {
-            segment.dead += 1;
+            segment.bury(entry.home.1);
         }
     }
 
@@ -231,24 +247,27 @@ impl Index {
         let mut entries =
             Vec::with_capacity(batch.iter().map(|a| a.counts.len() + a.pairs.len() + a.pieces.len()).sum());
         let mut slots = Vec::with_capacity(batch.len());
-        let mut replaced = 0;
+        let mut replaced = Vec::new();
         for analysis in batch {
-            if let Some(slot) = self.by_id.get(&analysis.document.id).copied()
-                && self.entry(slot as usize).is_some_and(|e| e.home.0 == number)
-            {
-                replaced += 1;
-            }
+            // The same id twice in one batch: the later one stands.
+            let before = self.slot_of(&analysis.document.id).and_then(|slot| self.entry(slot));
+            replaced.extend(before.filter(|e| e.home.0 == number).map(|e| e.home.1));
             self.remove(&analysis.document.id);
             let local = slots.len() as u16;
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.slots.push(None);
+                self.homes.push(NOWHERE);
+                self.facts.push(None);
+                self.lengths.push(Lengths::default());
                 self.vectors.resize(self.vectors.len() + DIM, 0);
                 (self.slots.len() - 1) as u32
             });
             slots.push(slot);
             let ids: Vec<u32> = analysis.stems.iter().map(|(s, w)| self.vocabulary.intern(s, w)).collect();
             let posting = |counts| Posting { local, counts };
-            entries.extend(ids.iter().zip(&analysis.counts).map(|(id, c)| (Key::stem(*id), posting(*c))));
+            // A stem that only an exclusion has, by its lower case, stands in no field.
+            let stems = ids.iter().zip(&analysis.counts).filter(|(_, counts)| !counts.is_empty());
+            entries.extend(stems.map(|(id, counts)| (Key::stem(*id), posting(*counts))));
             entries.extend(
                 analysis
                     .pairs
@@ -266,11 +285,17 @@ impl Index {
                 has_body: analysis.has_body,
                 lengths: analysis.lengths,
                 pair_lengths: analysis.pair_lengths,
-                name_pieces: analysis.name_pieces,
+                pieces: analysis.pieces.iter().map(|(token, _)| *token).collect(),
+                name_pieces: analysis.name_pieces.into_boxed_slice(),
                 places: analysis.places.map(|places| {
                     places.into_iter().map(|p| Place { what: ids[p.what as usize], ..p }).collect()
                 }),
                 piece_places: analysis.piece_places.into_boxed_slice(),
+                exclusions: analysis
+                    .exclusions
+                    .into_iter()
+                    .map(|e| Exclusion { stems: e.stems.iter().map(|s| ids[*s as usize]).collect(), ..e })
+                    .collect(),
                 home: (number, local),
                 document: analysis.document,
             };
@@ -279,10 +304,13 @@ impl Index {
             self.vectors[at..at + DIM].copy_from_slice(&analysis.vector[..]);
             self.labels.insert(&entry.document, slot);
             self.by_id.insert(entry.document.id.clone(), slot);
+            self.homes[slot as usize] = number;
+            self.facts[slot as usize] = Some(Facts::of(&entry.document));
+            self.lengths[slot as usize] = (entry.lengths, entry.pair_lengths);
             self.slots[slot as usize] = Some(entry);
         }
         let mut segment = Segment::build(entries, slots);
-        segment.dead = replaced;
+        replaced.into_iter().for_each(|local| segment.bury(local));
         self.segments.push((number, segment));
     }
 
@@ -291,7 +319,7 @@ impl Index {
         loop {
             let tier = |s: &Segment| s.alive().max(1).ilog(FAN);
             let crowded = (0..8).find(|t| self.segments.iter().filter(|(_, s)| tier(s) == *t).count() >= FAN);
-            let rotten = self.segments.iter().find(|(_, s)| s.dead * 2 > s.slots.len()).map(|(n, _)| *n);
+            let rotten = self.segments.iter().find(|(_, s)| s.alive() * 2 < s.slots.len()).map(|(n, _)| *n);
             let chosen: Vec<u32> = match (crowded, rotten) {
                 (_, Some(number)) => vec![number],
                 (Some(t), None) => {
@@ -316,7 +344,7 @@ impl Index {
         self.next_segment += 1;
         let (numbers, parts): (Vec<u32>, Vec<Segment>) = parts.into_iter().unzip();
         let merged = Segment::merge(&parts.iter().collect::<Vec<_>>(), |slot, which| {
-            self.lives(slot as usize, numbers[which])
+            self.homes[slot as usize] == numbers[which]
         });
         for slot in parts.iter().flat_map(|p| &p.slots) {
             // A slot that no segment holds any more can be used again.
@@ -327,6 +355,7 @@ impl Index {
         for (local, slot) in merged.slots.iter().enumerate() {
             if let Some(entry) = &mut self.slots[*slot as usize] {
                 entry.home = (number, local as u16);
+                self.homes[*slot as usize] = number;
             }
         }
         if !merged.slots.is_empty() {
@@ -336,65 +365,6 @@ impl Index {
 
     /// Norms and mean after a change of the sums.
     pub fn derive(&mut self, weights: &Weights) {
-        let fields = weights.fields.all();
-        let averages: [(f64, f64); field::COUNT] = std::array::from_fn(|f| self.average(f));
-        let norm = |lengths: &[u16; field::COUNT], pairs: bool| -> [f32; field::COUNT] {
-            std::array::from_fn(|f| {
-                let (b, average) = if pairs {
-                    (fields[f].bigram_length, averages[f].1)
-                } else {
-                    (fields[f].length, averages[f].0)
-                };
-                (fields[f].weight / (1.0 - b + b * f64::from(lengths[f]) / average)) as f32
-            })
-        };
-        let none = [0; field::COUNT];
-        let of = |e: &Option<Entry>, pairs: bool| {
-            let lengths = e.as_ref().map_or(&none, |e| if pairs { &e.pair_lengths } else { &e.lengths });
-            norm(lengths, pairs)
-        };
-        let mean: [f64; DIM] = std::array::from_fn(|i| {
-            if self.sums.with_vector == 0 {
-                0.0
-            } else {
-                self.sums.vectors[i] as f64 / UNIT / self.sums.with_vector as f64
-            }
-        });
-        let offset = mean.map(|m| (weights.centring * m) as f32);
-        let centred = self.vectors.chunks_exact(DIM).map(|v| {
-            let (mut length, mut any) = (0.0_f32, false);
-            for (value, off) in v.iter().zip(&offset) {
-                let x = f32::from(*value) / UNIT as f32 - off;
-                any |= *value != 0;
-                length += x * x;
-            }
-            if any && length > 0.0 { 1.0 / length.sqrt() } else { 0.0 }
-        });
-        self.derived = Derived {
-            norms: self.slots.iter().map(|e| of(e, false)).collect(),
-            pair_norms: self.slots.iter().map(|e| of(e, true)).collect(),
-            centred: centred.collect(),
-            mean: mean.to_vec(),
-        };
-    }
-}
-
-/// Which fields count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum View {
-    /// All of them.
-    All,
-    /// Name, description and tags.
-    Short,
-    /// A word piece's mark for the name.
-    Pieces,
-}
-
-impl View {
-    fn of(self, counts: Counts) -> Counts {
-        match self {
-            Self::All | Self::Pieces => counts,
-            Self::Short => counts.without_body(),
-        }
+        self.derived = Derived::new(&self.sums, &self.lengths, &self.vectors, weights);
     }
 }

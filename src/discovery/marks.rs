@@ -3,11 +3,13 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::analysis::Place;
 use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
-use super::words::Words;
+use super::words::{Word, Words};
 
 /// Content stems of a request, completions included.
 pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {
@@ -67,7 +69,7 @@ pub(crate) fn by_number(places: &[Place], numbers: &HashSet<u32>, signal: Signal
 pub(crate) fn by_meaning(
     (text, pieces): (&str, &[Place]),
     taken: &[Mark],
-    query: &[f64; DIM],
+    query: &[i16; DIM],
     model: &Embedding,
     words: &Words,
     (share, limit): (f64, usize),
@@ -75,7 +77,7 @@ pub(crate) fn by_meaning(
     let mut found: Vec<(f64, u32, u32)> = Vec::new();
     let mut total = 0.0;
     for piece in pieces {
-        let value: f64 = model.vector(piece.what as u16).zip(query).map(|(v, q)| v * q).sum();
+        let value = model.rough_product(piece.what as u16, query);
         let (start, end) = (u32::from(piece.start), u32::from(piece.end));
         total += value;
         match found.last_mut() {
@@ -102,20 +104,33 @@ pub(crate) fn by_meaning(
     found.into_iter().map(|(_, start, end)| Mark { start, end, signal: Signal::Semantic }).collect()
 }
 
-/// The first sentence of a description that says what the skill is not for and has a stem of the request.
-pub(crate) fn exclusion(
+/// Sentences of a description that say what the skill is not for, and the content stems after the cue,
+/// each with the number that `number` gives it.
+pub(crate) fn exclusions(
     description: &str,
     cues: &[String],
-    asked: impl Fn(&str) -> bool,
     words: &Words,
-) -> Option<String> {
-    sentences(description).find_map(|sentence| {
+    mut number: impl FnMut(Word) -> u32,
+) -> Vec<Exclusion> {
+    let mut out = Vec::new();
+    let mut end = 0;
+    for sentence in sentences(description) {
+        let start = end;
+        end += sentence.len();
         let lower = sentence.to_lowercase();
-        let at = cues.iter().filter_map(|cue| lower.find(cue.as_str()).map(|at| at + cue.len())).min()?;
-        let mut touched = false;
-        words.each(lower.get(at..)?, |w| touched |= !w.stop && asked(&w.stem));
-        touched.then(|| sentence.trim().to_owned())
-    })
+        let after = cues.iter().filter_map(|cue| lower.find(cue.as_str()).map(|at| at + cue.len())).min();
+        let Some(after) = after.and_then(|at| lower.get(at..)) else { continue };
+        let mut stems = Vec::new();
+        words.each(after, |word| {
+            if !word.stop {
+                stems.push(number(word));
+            }
+        });
+        stems.sort_unstable();
+        stems.dedup();
+        out.push(Exclusion { start: start as u32, end: end as u32, stems });
+    }
+    out
 }
 
 /// Parts a text at its stops. A dot inside a word (`.xlsx`, `1.2`) is none.
@@ -135,5 +150,41 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         rest = tail;
         (!sentence.is_empty()).then_some(sentence)
     })
-    .filter(|s| !s.trim().is_empty())
+}
+
+/// A sentence that says what a skill is not for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exclusion {
+    /// First byte in the description.
+    pub start: u32,
+    /// Byte after the last.
+    pub end: u32,
+    /// Stems that it excludes.
+    pub stems: Vec<u32>,
+}
+
+/// The first exclusion that a request with these stems touches, as its sentence.
+pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &HashSet<u32>) -> Option<String> {
+    let touched = all.iter().find(|e| e.stems.iter().any(|stem| asked.contains(stem)))?;
+    Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_exclusion_is_found_with_its_stems() {
+        let words = Words::new(["in", "the"].map(str::to_owned).into());
+        let mut seen: Vec<String> = Vec::new();
+        let text = "Makes tables. Not for filling in the forms; do not use with .png images. Fast.";
+        let cues = ["not for", "not use"].map(str::to_owned);
+        let found = exclusions(text, &cues, &words, |word| {
+            seen.push(word.stem);
+            (seen.len() - 1) as u32
+        });
+        assert_eq!(seen, ["fill", "form", "with", "png", "imag"]);
+        assert_eq!(exclusion(text, &found, &[4].into()).as_deref(), Some("do not use with .png images."));
+        assert_eq!(exclusion(text, &found, &[9].into()), None);
+    }
 }

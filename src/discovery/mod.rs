@@ -9,9 +9,11 @@ mod analysis;
 mod answer;
 mod body_lines;
 mod confidence;
+mod derived;
 mod document;
 mod embedding;
 mod eval;
+mod fast_hash;
 mod field;
 mod golden;
 mod hit;
@@ -19,6 +21,7 @@ mod index;
 mod labels;
 mod ledger;
 mod link;
+mod lookup;
 mod marks;
 mod ranking;
 mod reading;
@@ -50,6 +53,6 @@ pub use request::{Policy, Request};
 pub use router::{Counted, RequestError, Router, UnknownLink};
 pub use snapshot::SnapshotError;
 pub use weights::{
-    Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms, Rules, Semantic,
-    StatusTerms, Typo, Weights, WeightsError,
+    CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,
+    Rules, Semantic, StatusTerms, Typo, Weights, WeightsError,
 };

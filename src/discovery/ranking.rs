@@ -7,8 +7,8 @@ use super::answer::{Answer, Confidence, Fit, LinkReport, LinkState};
 use super::confidence::confidence;
 use super::embedding::DIM;
 use super::hit;
-use super::index::View;
 use super::link::{Addend, Column, Context, Failure, Link, Scorer, matched};
+use super::lookup::View;
 use super::reading::Reading;
 use super::request::{Policy, Request};
 use super::router::Router;
@@ -28,7 +28,7 @@ pub(crate) struct Asked<'a> {
     pub cx: &'a Context<'a>,
     pub read_only: bool,
     /// The request's direction in the embedding, centred.
-    pub direction: &'a [f64; DIM],
+    pub direction: &'a [i16; DIM],
 }
 
 /// A link's column and its scorer, which can explain it.
@@ -179,14 +179,16 @@ fn candidates(asked: &Asked<'_>, running: &[Running<'_>]) -> Vec<Ranked> {
     let content = asked.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
     let mut out = Vec::new();
-    for slot in 0..index.slots() {
-        let flags = running.iter().fold(0, |f, r| f | r.column.matched[slot]);
-        if flags & need == 0 {
-            continue;
+    let mut flags = vec![0_u8; index.slots()];
+    let mut sums = vec![0.0_f32; index.slots()];
+    for link in running {
+        flags.iter_mut().zip(&link.column.matched).for_each(|(all, one)| *all |= one);
+        sums.iter_mut().zip(&link.column.values).for_each(|(sum, value)| *sum += value);
+    }
+    for (slot, ((flags, z), facts)) in flags.iter().zip(&sums).zip(index.facts()).enumerate() {
+        if let (true, Some(facts)) = (flags & need != 0, facts) {
+            out.push(Ranked::new(asked, slot, *facts, f64::from(*z), *flags));
         }
-        let Some(entry) = index.entry(slot) else { continue };
-        let z: f32 = running.iter().map(|r| r.column.values[slot]).sum();
-        out.push(Ranked::new(asked, slot, entry, f64::from(z), flags));
     }
     out
 }

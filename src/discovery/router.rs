@@ -138,7 +138,7 @@ impl Router {
     }
 
     fn analyse(&self, document: Document) -> Analysis {
-        analyse(document, &self.words, self.model.as_deref().ok(), &self.weights.limits)
+        analyse(document, &self.words, self.model.as_deref().ok(), &self.weights)
     }
 
     /// The index as bytes, for [`Router::restore`] at the next start; none beyond 60,000 skills, where it
@@ -158,12 +158,13 @@ impl Router {
         Ok(())
     }
 
-    /// What an index depends on beside its documents: stop words, limits, and whether there is an embedding.
+    /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
     fn stamp(&self) -> u64 {
         let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
         stops.sort_unstable();
         let pieces = self.model.as_ref().map_or(0, |m| m.len());
-        let text = format!("{stops:?} {:?} {pieces}", self.weights.limits);
+        let w = &self.weights;
+        let text = format!("{stops:?} {:?} {:?} {pieces}", w.limits, w.exclusion_cues);
         let digest = crate::skill::Digest::of(text.as_bytes()).to_string();
         u64::from_str_radix(&digest[..16], 16).unwrap_or_default()
     }

@@ -1,11 +1,12 @@
 //! Rule terms of the blended policy: role, status, and read-only skills for requests that only want to know.
 
 use super::answer::{PartKind, Signal};
+use super::index::Facts;
 use super::link::{Addend, Row};
 use super::ranking::{Asked, strict};
 use super::sorting::Ranked;
 use super::weights::Rules;
-use crate::skill::{EffectMode, Role, Status};
+use crate::skill::{Role, Status};
 
 /// Place of a role in the literal order.
 pub(crate) fn role_rank(role: Role) -> u8 {
@@ -26,31 +27,27 @@ pub(crate) fn status_rank(status: &Status) -> u8 {
 }
 
 /// The term of each rule: role, status, read-only intent.
-pub(crate) fn terms(
-    rules: &Rules,
-    role: Role,
-    status: &Status,
-    effect: EffectMode,
-    read_only: bool,
-) -> [f64; 3] {
-    let role = match role {
+pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
+    let role = match facts.role {
         Role::Procedure => rules.role.procedure,
         Role::Utility => rules.role.utility,
         Role::Sidecar => rules.role.sidecar,
     };
-    let status = match status {
-        Status::Stable => rules.status.stable,
-        Status::Experimental => rules.status.experimental,
-        Status::Deprecated | Status::Other(_) => rules.status.other,
+    let status = match facts.status {
+        0 => rules.status.stable,
+        1 => rules.status.experimental,
+        _ => rules.status.other,
     };
-    [role, status, if read_only && effect == EffectMode::ReadOnly { rules.read_only } else { 0.0 }]
+    [role, status, if read_only && facts.read_only { rules.read_only } else { 0.0 }]
 }
 
 /// Adds the rule terms of a candidate; under the strict policy rules are an order, not addends.
 pub(crate) fn add(asked: &Asked<'_>, candidate: &Ranked, addends: &mut Vec<Addend>) {
-    let Some(entry) = asked.cx.index.entry(candidate.slot).filter(|_| !strict(asked.request)) else { return };
+    let index = asked.cx.index;
+    let facts = index.facts()[candidate.slot].filter(|_| !strict(asked.request));
+    let (Some(facts), Some(entry)) = (facts, index.entry(candidate.slot)) else { return };
     let d = &entry.document;
-    let values = terms(&asked.cx.weights.rules, d.role, &d.status, d.effect_mode, asked.read_only);
+    let values = terms(&asked.cx.weights.rules, facts, asked.read_only);
     let kinds = [PartKind::RuleRole, PartKind::RuleStatus, PartKind::RuleReadOnly];
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {

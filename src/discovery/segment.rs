@@ -41,8 +41,15 @@ impl Posting {
         (u32::from(self.local) << 16) | u32::from(self.counts.0)
     }
 
-    fn unpack(bits: u32) -> Self {
+    /// From its packed form.
+    pub fn unpack(bits: u32) -> Self {
         Self { local: (bits >> 16) as u16, counts: Counts(bits as u16) }
+    }
+
+    /// The counts of one document among postings.
+    pub fn search(postings: &[u32], local: u16) -> Option<Counts> {
+        let at = postings.partition_point(|bits| ((bits >> 16) as u16) < local);
+        postings.get(at).map(|bits| Self::unpack(*bits)).filter(|p| p.local == local).map(|p| p.counts)
     }
 }
 
@@ -55,8 +62,8 @@ pub(crate) struct Segment {
     pub(super) postings: Vec<u32>,
     /// Slot in the index of each document.
     pub(super) slots: Vec<u32>,
-    /// How many of them are dead.
-    pub(super) dead: usize,
+    /// Those of them that are dead.
+    pub(super) dead: Vec<u16>,
 }
 
 impl Segment {
@@ -91,28 +98,27 @@ impl Segment {
         self.starts.shrink_to_fit();
     }
 
-    /// Postings of a key, in order of documents.
-    pub fn postings(&self, key: Key) -> impl Iterator<Item = Posting> + '_ {
-        self.range(key).iter().map(|bits| Posting::unpack(*bits))
-    }
-
-    /// How many documents, dead ones included, have a key.
-    pub fn count(&self, key: Key) -> usize {
-        self.range(key).len()
-    }
-
-    fn range(&self, key: Key) -> &[u32] {
+    /// Packed postings of a key, in order of documents.
+    pub fn range(&self, key: Key) -> &[u32] {
         match self.keys.binary_search(&key.0) {
             Ok(at) => &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize],
             Err(_) => &[],
         }
     }
 
-    /// The counts of a key in one document.
-    pub fn in_document(&self, key: Key, local: u16) -> Option<Counts> {
-        let range = self.range(key);
-        let at = range.partition_point(|bits| ((bits >> 16) as u16) < local);
-        range.get(at).map(|bits| Posting::unpack(*bits)).filter(|p| p.local == local).map(|p| p.counts)
+    /// Marks a document as dead.
+    pub fn bury(&mut self, local: u16) {
+        self.dead.push(local);
+    }
+
+    /// Whether any document is dead.
+    pub fn has_dead(&self) -> bool {
+        !self.dead.is_empty()
+    }
+
+    /// How many of some postings belong to dead documents.
+    pub fn dead_among(&self, postings: &[u32]) -> usize {
+        self.dead.iter().filter(|local| Posting::search(postings, **local).is_some()).count()
     }
 
     /// The slot of a document.
@@ -122,7 +128,7 @@ impl Segment {
 
     /// How many documents are alive.
     pub fn alive(&self) -> usize {
-        self.slots.len() - self.dead
+        self.slots.len() - self.dead.len()
     }
 
     /// Whether the tables fit together, for one that was read from a file.
@@ -194,12 +200,22 @@ mod tests {
             vec![10, 11],
         );
         let two = Segment::build(vec![(Key(5), posting(0, 9)), (Key(9), posting(0, 2))], vec![12]);
-        assert_eq!(one.postings(Key(5)).map(|p| p.local).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(one.range(Key(5)), [posting(0, 3).pack(), posting(1, 7).pack()]);
         let merged = Segment::merge(&[&one, &two], |slot, _| slot != 10);
         assert_eq!(merged.slots, [11, 12]);
-        assert_eq!(merged.postings(Key(5)).collect::<Vec<_>>(), [posting(0, 7), posting(1, 9)]);
-        assert_eq!(merged.in_document(Key(9), 1), Some(Counts(2)));
-        assert_eq!(merged.in_document(Key(9), 0), None);
-        assert_eq!(merged.count(Key(7)), 0);
+        assert_eq!(merged.range(Key(5)), [posting(0, 7).pack(), posting(1, 9).pack()]);
+        assert_eq!(Posting::search(merged.range(Key(9)), 1), Some(Counts(2)));
+        assert_eq!(Posting::search(merged.range(Key(9)), 0), None);
+        assert!(merged.range(Key(7)).is_empty());
+    }
+
+    #[test]
+    fn the_dead_are_not_counted() {
+        let entries = (0..10).map(|local| (Key(5), posting(local, 1))).collect();
+        let mut segment = Segment::build(entries, (0..10).collect());
+        segment.bury(3);
+        segment.bury(9);
+        assert_eq!(segment.dead_among(segment.range(Key(5))), 2);
+        assert_eq!(segment.alive(), 8);
     }
 }

@@ -12,7 +12,7 @@ use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 
 /// Counts up with every change of the form, of words, stems or limits.
-const VERSION: u32 = 1;
+const VERSION: u32 = 3;
 
 /// Why bytes are no index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +39,11 @@ struct KeptEntry {
     has_body: bool,
     lengths: [u16; field::COUNT],
     pair_lengths: [u16; field::COUNT],
-    name_pieces: Vec<u16>,
+    pieces: Box<[u16]>,
+    name_pieces: Box<[u16]>,
     places: [Box<[super::analysis::Place]>; 2],
     piece_places: Box<[super::analysis::Place]>,
+    exclusions: Box<[super::marks::Exclusion]>,
 }
 
 /// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding.
@@ -54,9 +56,11 @@ pub(crate) fn write(index: &Index, stamp: u64) -> Vec<u8> {
         has_body: e.has_body,
         lengths: e.lengths,
         pair_lengths: e.pair_lengths,
+        pieces: e.pieces.clone(),
         name_pieces: e.name_pieces.clone(),
         places: e.places.clone(),
         piece_places: e.piece_places.clone(),
+        exclusions: e.exclusions.clone(),
     });
     let (text, ends) = index.vocabulary.parts();
     let head = Head { entries: entries.collect(), vocabulary: (text.to_owned(), ends.to_vec()) };
@@ -97,7 +101,7 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
     let vectors: Vec<i16> =
         block(&mut rest)?.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect();
     let n = head.entries.len();
-    let segment = Segment { keys, starts, postings, slots: (0..n as u32).collect(), dead: 0 };
+    let segment = Segment { keys, starts, postings, slots: (0..n as u32).collect(), dead: Vec::new() };
     let vocabulary = Vocabulary::from_parts(head.vocabulary.0, head.vocabulary.1)
         .ok_or(SnapshotError::Damaged("its vocabulary"))?;
     let in_vocabulary =
@@ -114,9 +118,11 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
         has_body: e.has_body,
         lengths: e.lengths,
         pair_lengths: e.pair_lengths,
+        pieces: e.pieces,
         name_pieces: e.name_pieces,
         places: e.places,
         piece_places: e.piece_places,
+        exclusions: e.exclusions,
         home: (0, local as u16),
     });
     let mut index = Index::from_one(segment, entries.collect(), vocabulary, vectors);

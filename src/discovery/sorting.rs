@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 
 use super::answer::{Attachable, Excluded, ExcludedWhy};
-use super::index::{Entry, Index};
+use super::index::{Facts, Index};
 use super::link::matched;
 use super::ranking::{Asked, strict};
-use super::rules::{role_rank, status_rank, terms};
-use crate::skill::{EffectMode, Role, Status};
+use super::rules::{role_rank, terms};
+use crate::skill::{Role, Status};
 
 /// A candidate with what its place depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,10 +22,9 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     /// From what the columns say.
-    pub fn new(asked: &Asked<'_>, slot: usize, entry: &Entry, z: f64, flags: u8) -> Self {
-        let d = &entry.document;
+    pub fn new(asked: &Asked<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
         if !strict(asked.request) {
-            let terms = terms(&asked.cx.weights.rules, d.role, &d.status, d.effect_mode, asked.read_only);
+            let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
             return Self { slot, z, score: z + terms.iter().sum::<f64>(), rules: [0; 4] };
         }
         let by_match = if flags & matched::EXACT != 0 {
@@ -35,8 +34,8 @@ impl Ranked {
         } else {
             2
         };
-        let by_effect = u8::from(asked.read_only && d.effect_mode != EffectMode::ReadOnly);
-        Self { slot, z, score: z, rules: [role_rank(d.role), status_rank(&d.status), by_match, by_effect] }
+        let by_effect = u8::from(asked.read_only && !facts.read_only);
+        Self { slot, z, score: z, rules: [role_rank(facts.role), facts.status, by_match, by_effect] }
     }
 
     /// Order of an answer: by rule (under the strict policy), by score, by id.
@@ -65,11 +64,11 @@ pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
     let by_score = |a: &(Ranked, ExcludedWhy), b: &(Ranked, ExcludedWhy)| a.0.compare(&b.0, index);
     let (mut results, mut sidecars, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
     for candidate in candidates {
-        let Some(entry) = index.entry(candidate.slot) else { continue };
-        match place(asked, entry) {
+        match place(asked, candidate.slot) {
             Place::Result => results.push(candidate),
             Place::Attachable => sidecars.push(candidate),
             Place::Excluded(why) => excluded.push((candidate, why)),
+            Place::Nowhere => {}
         }
     }
     best(&mut results, asked.request.limit.saturating_add(16), |a, b| a.compare(b, index));
@@ -116,21 +115,28 @@ enum Place {
     Result,
     Attachable,
     Excluded(ExcludedWhy),
+    /// Gone.
+    Nowhere,
 }
 
-fn place(asked: &Asked<'_>, entry: &Entry) -> Place {
-    let (request, d) = (asked.request, &entry.document);
-    if let Some(winner) = &d.shadowed_by {
-        return Place::Excluded(ExcludedWhy::Shadowed(winner.clone()));
+fn place(asked: &Asked<'_>, slot: usize) -> Place {
+    let request = asked.request;
+    let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
+    // The usual case needs no look at the document itself.
+    if !facts.offered || !request.domain.is_empty() {
+        let Some(d) = asked.cx.index.entry(slot).map(|e| &e.document) else { return Place::Nowhere };
+        if let Some(winner) = &d.shadowed_by {
+            return Place::Excluded(ExcludedWhy::Shadowed(winner.clone()));
+        }
+        if d.status == Status::Deprecated && !request.include_deprecated {
+            return Place::Excluded(ExcludedWhy::Deprecated);
+        }
+        let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
+        if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
+            return Place::Excluded(ExcludedWhy::Domain);
+        }
     }
-    if d.status == Status::Deprecated && !request.include_deprecated {
-        return Place::Excluded(ExcludedWhy::Deprecated);
-    }
-    let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
-    if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
-        return Place::Excluded(ExcludedWhy::Domain);
-    }
-    match (request.role_filter, d.role) {
+    match (request.role_filter, facts.role) {
         (None, Role::Sidecar) => Place::Attachable,
         (None, _) => Place::Result,
         (Some(wanted), role) if wanted == role => Place::Result,

@@ -1,5 +1,6 @@
 //! Sums over all documents, from which averages follow.
 
+use super::analysis::UNIT;
 use super::embedding::DIM;
 use super::field;
 use super::index::Entry;
@@ -17,6 +18,8 @@ pub(crate) struct Sums {
     pub pair_filled: [u64; field::COUNT],
     pub vectors: [i64; DIM],
     pub with_vector: usize,
+    /// Documents by word piece of name, description or tags.
+    pub pieces: Vec<u32>,
 }
 
 impl Default for Sums {
@@ -32,6 +35,7 @@ impl Default for Sums {
             pair_filled: [0; field::COUNT],
             vectors: [0; DIM],
             with_vector: 0,
+            pieces: Vec::new(),
         }
     }
 }
@@ -53,8 +57,29 @@ impl Sums {
             sign(&mut self.pair_lengths[f], u64::from(entry.pair_lengths[f]));
             sign(&mut self.pair_filled[f], u64::from(entry.pair_lengths[f] > 0));
         }
+        for token in entry.pieces.iter().map(|t| usize::from(*t)) {
+            if self.pieces.len() <= token {
+                self.pieces.resize(token + 1, 0);
+            }
+            self.pieces[token] = if add { self.pieces[token] + 1 } else { self.pieces[token] - 1 };
+        }
         for (sum, v) in self.vectors.iter_mut().zip(vector) {
             *sum += if add { i64::from(*v) } else { -i64::from(*v) };
         }
+    }
+
+    /// Average length of a field over the documents that have it: of stems, of pairs.
+    pub fn average(&self, field: usize) -> (f64, f64) {
+        let mean = |sum: u64, n: u64| if n == 0 { 1.0 } else { sum as f64 / n as f64 };
+        (
+            mean(self.lengths[field], self.filled[field]),
+            mean(self.pair_lengths[field], self.pair_filled[field]),
+        )
+    }
+
+    /// Mean of all vectors.
+    pub fn mean(&self) -> [f64; DIM] {
+        let n = self.with_vector.max(1) as f64;
+        self.vectors.map(|sum| sum as f64 / UNIT / n)
     }
 }

@@ -1,5 +1,7 @@
 //! Stems and the numbers the index knows them by, in one block of text.
 
+use super::fast_hash::hash;
+
 /// A stem's number.
 pub(crate) type StemId = u32;
 
@@ -125,13 +127,6 @@ impl Vocabulary {
         (0..all.ends.len() as u32).for_each(|id| all.note_initial(id));
         Some(all)
     }
-}
-
-/// FNV-1a, folded.
-fn hash(text: &str) -> u64 {
-    let h =
-        text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    h ^ (h >> 29)
 }
 
 #[cfg(test)]

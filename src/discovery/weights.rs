@@ -119,6 +119,16 @@ pub struct Profile {
     pub confidence: Fitted,
 }
 
+/// Stop words that so many skills have that they tell nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommonStopWords {
+    /// Share of the skills above which a stop word is left out.
+    pub share: f64,
+    /// Skills from which on a share says anything.
+    pub from_skills: usize,
+}
+
 /// Both profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -237,6 +247,8 @@ pub struct Weights {
     pub saturation: f64,
     /// g of a stop word.
     pub stop_word_weight: f64,
+    /// Stop words that are left out altogether.
+    pub common_stop_words: CommonStopWords,
     /// Share of the mean vector taken off, 0 to 1.
     pub centring: f64,
     /// Weights of the terms of z.

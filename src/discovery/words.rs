@@ -1,9 +1,19 @@
 //! How a text becomes words and stems: camelCase, `c++` and `c#`, apostrophes, stop words, Snowball
 //! English, and pairs of characters for scripts that write without spaces.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 
 use rust_stemmers::{Algorithm, Stemmer};
+
+use super::fast_hash::{FastMap, FastSet};
+
+/// Stems that a thread remembers: stemming is dear, and texts repeat their words.
+const REMEMBERED: usize = 20_000;
+
+thread_local! {
+    static STEMS: RefCell<FastMap<String, String>> = RefCell::default();
+}
 
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +33,13 @@ pub(crate) struct Word {
 /// Splits texts into words. Cheap to share between threads.
 pub(crate) struct Words {
     stemmer: Stemmer,
-    stops: HashSet<String>,
+    stops: FastSet<String>,
 }
 
 impl Words {
     /// With these stop words.
     pub fn new(stops: HashSet<String>) -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English), stops }
+        Self { stemmer: Stemmer::create(Algorithm::English), stops: stops.into_iter().collect() }
     }
 
     /// Whether a lower-case word says little.
@@ -39,7 +49,16 @@ impl Words {
 
     /// The stem of a lower-case word.
     pub fn stem(&self, word: &str) -> String {
-        self.stemmer.stem(word).into_owned()
+        STEMS.with_borrow_mut(|stems| {
+            if let Some(stem) = stems.get(word) {
+                return stem.clone();
+            }
+            let stem = self.stemmer.stem(word).into_owned();
+            if stems.len() < REMEMBERED {
+                stems.insert(word.to_owned(), stem.clone());
+            }
+            stem
+        })
     }
 
     /// All words of a text, in order.
@@ -70,25 +89,24 @@ impl Words {
             }
             // A run of letters and digits up to a camelCase border.
             let mut end = start + first.len_utf8();
-            let (mut before, mut last) = (None::<char>, first);
+            let mut last = first;
             while let Some(&(at, c)) = chars.peek() {
                 if !c.is_alphanumeric() && !is_mark(c) || is_unspaced(c) {
                     break;
                 }
                 let next = text[at + c.len_utf8()..].chars().next();
-                if border(before, last, c, next) {
+                if border(last, c, next) {
                     break;
                 }
                 end = at + c.len_utf8();
-                (before, last) = (Some(last), c);
+                last = c;
                 chars.next();
             }
             let rest = &text[end..];
-            let letter = text[start..end].to_lowercase();
-            let named = match (letter.as_str(), rest) {
-                ("c", r) if r.starts_with("++") => Some(("cpp", 2)),
-                ("c", r) if r.starts_with('#') => Some(("csharp", 1)),
-                ("f", r) if r.starts_with('#') => Some(("fsharp", 1)),
+            let named = match &text[start..end] {
+                "c" | "C" if rest.starts_with("++") => Some(("cpp", 2)),
+                "c" | "C" if rest.starts_with('#') => Some(("csharp", 1)),
+                "f" | "F" if rest.starts_with('#') => Some(("fsharp", 1)),
                 _ => None,
             };
             if let Some((name, extra)) = named {
@@ -111,11 +129,15 @@ impl Words {
                     tail = mark.len_utf8() + letters;
                 }
             }
-            let whole = text[start..end + tail].to_lowercase().replace('’', "'");
-            let stop = self.stops.contains(&whole);
-            let cut = whole.strip_suffix("'s").unwrap_or(&whole);
-            let stop = stop || self.stops.contains(cut);
-            let plain: String = cut.chars().filter(|c| *c != '\'').collect();
+            let mut plain = text[start..end + tail].to_lowercase();
+            let mut stop = self.stops.contains(&plain);
+            if tail > 0 {
+                plain = plain.replace('’', "'");
+                stop |= self.stops.contains(&plain);
+                let cut = plain.strip_suffix("'s").unwrap_or(&plain);
+                stop |= self.stops.contains(cut);
+                plain = cut.replace('\'', "");
+            }
             let stem = self.stem(&plain);
             take(Word { start: start as u32, end: (end + tail) as u32, text: plain, stem, stop });
             let until = end + tail;
@@ -132,8 +154,7 @@ fn is_mark(c: char) -> bool {
 }
 
 /// `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
-fn border(before: Option<char>, last: char, c: char, next: Option<char>) -> bool {
-    let _ = before;
+fn border(last: char, c: char, next: Option<char>) -> bool {
     if !c.is_ascii_uppercase() {
         return false;
     }

@@ -3,6 +3,7 @@
 
 use super::super::answer::PartKind;
 use super::super::field::{self, Counts};
+use super::super::lookup::Found;
 use super::super::reading::Reading;
 use super::super::segment::Key;
 use super::{Addend, Column, Context, Failure, Link, Row, Scorer, matched, rarity, signal_of};
@@ -11,9 +12,9 @@ use super::{Addend, Column, Context, Failure, Link, Row, Scorer, matched, rarity
 pub(super) struct Lexical;
 
 /// A stem or pair of the request that the index knows.
-struct Term {
-    /// What it may stand for; one thing, unless it is unfinished.
-    keys: Vec<(Key, f64)>,
+struct Term<'a> {
+    /// What it may stand for with its idf; one thing, unless it is unfinished.
+    keys: Vec<(Found<'a>, f64)>,
     /// g: how much it counts.
     weight: f64,
     content: bool,
@@ -23,8 +24,8 @@ struct Term {
 
 struct Prepared<'a> {
     cx: &'a Context<'a>,
-    terms: Vec<Term>,
-    pairs: Vec<Term>,
+    terms: Vec<Term<'a>>,
+    pairs: Vec<Term<'a>>,
     /// 1/√I, I the score of a skill that matches everything.
     scale: f64,
 }
@@ -48,7 +49,7 @@ impl Link for Lexical {
 }
 
 /// The stems of a request, each once, and the ideal score.
-fn terms(reading: &Reading, cx: &Context<'_>) -> (Vec<Term>, f64) {
+fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     let n = cx.index.len();
     let mut out = Vec::new();
     let mut ideal = 0.0;
@@ -65,14 +66,15 @@ fn terms(reading: &Reading, cx: &Context<'_>) -> (Vec<Term>, f64) {
         } else {
             read.completions.clone()
         };
-        let keys: Vec<(Key, f64)> = ids
+        let keys: Vec<(Found<'a>, f64)> = ids
             .into_iter()
-            .map(Key::stem)
-            .filter_map(|key| match cx.index.frequency(key, cx.view) {
-                0 => None,
-                df => Some((key, rarity(n, df))),
-            })
+            .filter_map(|id| cx.index.find(Key::stem(id), cx.view))
+            .map(|found| (rarity(n, found.documents), found))
+            .map(|(idf, found)| (found, idf))
             .collect();
+        if !content && keys.iter().any(|(found, _)| cx.common(found.documents)) {
+            continue;
+        }
         match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
             Some(idf) => ideal += weight * idf,
             None if content => ideal += rarity(n, 0),
@@ -87,7 +89,7 @@ fn terms(reading: &Reading, cx: &Context<'_>) -> (Vec<Term>, f64) {
 }
 
 /// Neighbouring content stems of a request that some skill has side by side too.
-fn pairs(reading: &Reading, cx: &Context<'_>) -> Vec<Term> {
+fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     let n = cx.index.len();
     let content: Vec<usize> = (0..reading.words.len())
         .filter(|at| !reading.words[*at].word.stop && reading.words[*at].completions.is_empty())
@@ -99,14 +101,15 @@ fn pairs(reading: &Reading, cx: &Context<'_>) -> Vec<Term> {
         let ids = [first, second].map(|w| cx.index.vocabulary.find(&w.stem));
         let [Some(a), Some(b)] = ids else { continue };
         let key = Key::pair(a, b);
-        let df = cx.index.frequency(key, cx.view);
-        if df == 0 || seen.contains(&key) {
+        if seen.contains(&key) {
             continue;
         }
         seen.push(key);
+        let Some(found) = cx.index.find(key, cx.view) else { continue };
+        let idf = rarity(n, found.documents);
         let row = Row::Pair(reading.row(two[0]), reading.row(two[1]));
         let label = format!("{}+{}", first.text, second.text);
-        out.push(Term { keys: vec![(key, rarity(n, df))], weight: 1.0, content: true, row, label });
+        out.push(Term { keys: vec![(found, idf)], weight: 1.0, content: true, row, label });
     }
     out
 }
@@ -114,40 +117,46 @@ fn pairs(reading: &Reading, cx: &Context<'_>) -> Vec<Term> {
 impl Prepared<'_> {
     /// tf as the scan computes it.
     fn tf(norms: &[f32; field::COUNT], counts: Counts) -> f32 {
-        if counts.body_only() && counts.0 < 32 {
+        if counts.0 < 32 {
+            // In the body only: the usual case.
             return norms[4] * f32::from(counts.0);
         }
         (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
     }
 
-    fn scan(&self, term: &Term, pair: bool, weight: f64, column: &mut Column) {
+    fn scan(&self, term: &Term<'_>, pair: bool, weight: f64, column: &mut Column) {
         let derived = &self.cx.index.derived;
         let norms = if pair { &derived.pair_norms } else { &derived.norms };
         let k = self.cx.weights.saturation as f32;
         let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
-        let flag = if term.content { matched::CONTENT } else { matched::STOP };
-        let mut add = |key: Key, idf: f64, best: Option<&mut Vec<(usize, f32)>>| {
+        let value = |idf: f64| {
             let (lex, only) = ((weight * idf) as f32, (body * idf) as f32);
-            let mut best = best;
-            self.cx.index.each(key, self.cx.view, |slot, counts| {
-                let tf = Self::tf(&norms[slot], counts);
-                let value = lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 };
-                column.matched[slot] |=
-                    flag | if term.content && !counts.body_only() { matched::SHORT } else { 0 };
-                match &mut best {
-                    None => column.values[slot] += value,
-                    Some(list) => list.push((slot, value)),
-                }
-            });
+            move |norms: &[f32; field::COUNT], counts: Counts| {
+                let tf = Self::tf(norms, counts);
+                lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
+            }
         };
-        if let [(key, idf)] = term.keys[..] {
-            add(key, idf, None);
+        let (whole, short) = if term.content {
+            (matched::CONTENT, matched::CONTENT | matched::SHORT)
+        } else {
+            (matched::STOP, matched::STOP)
+        };
+        if let [(found, idf)] = &term.keys[..] {
+            let value = value(*idf);
+            found.each(|slot, counts| {
+                column.values[slot] += value(&norms[slot], counts);
+                column.matched[slot] |= if counts.body_only() { whole } else { short };
+            });
             return;
         }
         // Of several completions the best counts, skill by skill.
         let mut all = Vec::new();
-        for (key, idf) in &term.keys {
-            add(*key, *idf, Some(&mut all));
+        for (found, idf) in &term.keys {
+            let value = value(*idf);
+            found.each(|slot, counts| {
+                all.push((slot, value(&norms[slot], counts)));
+                column.matched[slot] |= if counts.body_only() { whole } else { short };
+            });
         }
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         all.dedup_by_key(|(slot, _)| *slot);
@@ -157,10 +166,10 @@ impl Prepared<'_> {
     }
 
     /// The addends of a term in a slot for its best key.
-    fn parts(&self, term: &Term, pair: bool, weight: f64, slot: usize, out: &mut Vec<Addend>) {
+    fn parts(&self, term: &Term<'_>, pair: bool, weight: f64, slot: usize, out: &mut Vec<Addend>) {
         let mut best: (f64, Vec<Addend>) = (f64::NEG_INFINITY, Vec::new());
-        for (key, idf) in &term.keys {
-            let Some(counts) = self.cx.index.counts(*key, slot, self.cx.view) else { continue };
+        for (found, idf) in &term.keys {
+            let Some(counts) = found.counts(slot) else { continue };
             let shares = self.shares(counts, pair, slot);
             let tf: f64 = shares.iter().sum();
             let value = weight * idf * tf / (self.cx.weights.saturation + tf);

@@ -9,7 +9,8 @@ mod typo;
 
 use super::answer::{PartKind, Signal};
 use super::embedding::{Embedding, EmbeddingError};
-use super::index::{Index, View};
+use super::index::Index;
+use super::lookup::View;
 use super::reading::Reading;
 use super::weights::{Profile, Weights};
 use super::words::Words;
@@ -53,6 +54,14 @@ pub(crate) struct Context<'a> {
     pub view: View,
     /// Whether the last word may be unfinished.
     pub typing: bool,
+}
+
+impl Context<'_> {
+    /// Whether so many skills have a stop word that it tells nothing and costs most.
+    fn common(&self, documents: usize) -> bool {
+        let (cut, n) = (&self.weights.common_stop_words, self.index.len());
+        n >= cut.from_skills && documents as f64 > cut.share * n as f64
+    }
 }
 
 /// One matcher of the chain.

@@ -89,7 +89,8 @@ impl Scorer for Prepared<'_> {
         let weight = self.cx.profile.meaning as f32;
         let floor = self.cx.weights.cosine_floor as f32;
         let unit = (UNIT * UNIT) as f32;
-        for (slot, vector) in self.cx.index.vectors().chunks_exact(DIM).enumerate() {
+        let (vectors, _) = self.cx.index.vectors().as_chunks::<DIM>();
+        for (slot, vector) in vectors.iter().enumerate() {
             if slot % 1_024 == 0 && self.started.elapsed() > limit {
                 return Err(Failure::Budget(budget));
             }
@@ -111,7 +112,7 @@ impl Scorer for Prepared<'_> {
         let Some(skill) = self.centred(slot) else { return };
         let weight = self.cx.profile.meaning / self.centred_length;
         for piece in &self.reading.pieces {
-            let product: f64 = self.model.vector(piece.token).zip(&skill).map(|(v, d)| v * d).sum();
+            let product = self.model.product(piece.token, &skill);
             out.push(Addend {
                 row: Row::Word(self.reading.row(piece.word)),
                 signal: Signal::Semantic,

@@ -1,0 +1,76 @@
+//! What follows from the sums over all documents: norms of lengths and the collection's mean vector.
+
+use super::analysis::UNIT;
+use super::embedding::{DIM, dot};
+use super::field;
+use super::sums::Sums;
+use super::weights::Weights;
+
+/// Norms by length of each field.
+type Norms = [Vec<f32>; field::COUNT];
+
+/// Made anew after every change of the index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Derived {
+    /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems, by slot.
+    pub norms: Vec<[f32; field::COUNT]>,
+    /// The same of pairs.
+    pub pair_norms: Vec<[f32; field::COUNT]>,
+    /// Mean vector of the collection.
+    pub mean: Vec<f64>,
+    /// 1 / |d − share·mean| by slot; 0 for a document without a vector.
+    pub centred: Vec<f32>,
+}
+
+/// Lengths by field: of stems, of pairs.
+pub(crate) type Lengths = ([u16; field::COUNT], [u16; field::COUNT]);
+
+impl Derived {
+    /// From the sums, the lengths by slot, and the vectors slot by slot.
+    pub fn new(sums: &Sums, lengths: &[Lengths], vectors: &[i16], weights: &Weights) -> Self {
+        let longest =
+            lengths.iter().fold(([0; field::COUNT], [0; field::COUNT]), |(a, b): Lengths, (c, d)| {
+                (std::array::from_fn(|f| a[f].max(c[f])), std::array::from_fn(|f| b[f].max(d[f])))
+            });
+        let fields = weights.fields.all();
+        let stems = norms(&longest.0, |f| (fields[f].weight, fields[f].length, sums.average(f).0));
+        let pairs = norms(&longest.1, |f| (fields[f].weight, fields[f].bigram_length, sums.average(f).1));
+        let of = |table: &Norms, lengths: &[u16; field::COUNT]| {
+            std::array::from_fn(|f| table[f][usize::from(lengths[f])])
+        };
+        let mean = sums.mean();
+        Self {
+            norms: lengths.iter().map(|(l, _)| of(&stems, l)).collect(),
+            pair_norms: lengths.iter().map(|(_, l)| of(&pairs, l)).collect(),
+            centred: centred(&mean.map(|m| weights.centring * m), vectors),
+            mean: mean.to_vec(),
+        }
+    }
+}
+
+fn norms(longest: &[u16; field::COUNT], of: impl Fn(usize) -> (f64, f64, f64)) -> Norms {
+    std::array::from_fn(|f| {
+        let (weight, b, average) = of(f);
+        (0..=longest[f]).map(|length| (weight / (1.0 - b + b * f64::from(length) / average)) as f32).collect()
+    })
+}
+
+/// 1 / |d − offset| from |d|² − 2·d·offset + |offset|², the products in whole numbers.
+fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
+    let whole: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
+    let own = dot(offset, offset) as f32;
+    let unit = (UNIT * UNIT) as f32;
+    let (vectors, _) = vectors.as_chunks::<DIM>();
+    vectors
+        .iter()
+        .map(|vector| {
+            let (mut length, mut shared) = (0_i32, 0_i32);
+            for (a, b) in vector.iter().zip(&whole) {
+                length += i32::from(*a) * i32::from(*a);
+                shared += i32::from(*a) * i32::from(*b);
+            }
+            let square = (length as f32 - 2.0 * shared as f32) / unit + own;
+            if length > 0 && square > 0.0 { square.sqrt().recip() } else { 0.0 }
+        })
+        .collect()
+}
