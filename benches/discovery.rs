@@ -43,8 +43,8 @@ impl Seeded {
     /// A word of the shipped skills; one in twenty is a rare one with a number, as identifiers are.
     fn word(&mut self) -> String {
         let draw = self.next() >> 11;
-        let word = &self.words[draw as usize % self.words.len()];
-        if draw % 20 == 0 { format!("{word}{}", self.next() % 5_000) } else { word.clone() }
+        let word = self.words[draw as usize % self.words.len()].clone();
+        if draw.is_multiple_of(20) { format!("{word}{}", self.next() % 5_000) } else { word }
     }
 
     fn text(&mut self, words: usize) -> String {

@@ -310,7 +310,9 @@ impl Index {
             self.slots[slot as usize] = Some(entry);
         }
         let mut segment = Segment::build(entries, slots);
-        replaced.into_iter().for_each(|local| segment.bury(local));
+        for local in replaced {
+            segment.bury(local);
+        }
         self.segments.push((number, segment));
     }
 
