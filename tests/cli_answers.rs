@@ -156,7 +156,28 @@ fn no_text_of_a_bundle_acts_on_the_terminal() {
 }
 
 #[test]
-fn plain_text_has_no_colour_and_fits_80_columns_in_a_pipe() {
+fn texts_and_paths_are_whole_in_a_pipe() {
+    let home = Home::empty();
+    let long = format!("Reads {}files.", "many and various ".repeat(20));
+    home.skill("reader", &format!("description: {long}"), "body\n");
+    let folder = home.path().join("a-long-name-of-a-folder/".repeat(8));
+    std::fs::create_dir_all(folder.join("reader")).unwrap();
+    std::fs::copy(home.skills().join("reader/SKILL.md"), folder.join("reader/SKILL.md")).unwrap();
+    let whole = |args: &[&str], text: &str| {
+        let answer = home.run(args);
+        assert!(answer.stdout.contains(text), "{args:?}: {}{}", answer.stdout, answer.stderr);
+    };
+    let root = folder.to_str().unwrap();
+    let winner = home.skills().join("reader/SKILL.md");
+    whole(&["list"], &long);
+    whole(&["--root", root, "list"], winner.to_str().unwrap());
+    whole(&["describe", "reader"], &long);
+    whole(&["describe", "reader"], winner.to_str().unwrap());
+    whole(&["--root", root, "doctor"], &home.skills().display().to_string());
+}
+
+#[test]
+fn plain_text_has_no_colour_and_its_tables_fit_80_columns_in_a_pipe() {
     let home = Home::with_skills();
     for args in [
         &["list"][..],
@@ -167,9 +188,8 @@ fn plain_text_has_no_colour_and_fits_80_columns_in_a_pipe() {
     ] {
         let answer = home.run(args);
         assert!(!answer.stdout.contains('\u{1b}'), "{args:?}: {:?}", answer.stdout);
-        let temp = home.path().to_str().unwrap();
-        for line in answer.stdout.lines().filter(|line| !line.contains(temp) && !line.contains("/tmp")) {
-            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        if args == ["--help"] {
+            assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
         }
     }
 }

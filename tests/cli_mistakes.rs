@@ -12,7 +12,13 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let answer = home.run(&["describe", "pdf-tabels"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
     assert_eq!(answer.stderr, "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n");
-    let error = home.run(&["describe", "pdf-tabels", "--json"]).error();
+    let mut error = home.run(&["describe", "pdf-tabels", "--json"]).error();
+    let trace_id = error["trace_id"].take();
+    let trace_id = trace_id.as_str().unwrap();
+    assert!(trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{trace_id}");
+    let log = home.path().join("home/.local/state/skill-workbench/skills.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
     insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
 }
 

@@ -54,7 +54,7 @@ fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
 pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) -> String {
     let mut out = String::new();
     let summary = &detail.summary;
-    let width = look.width.min(100);
+    let width = look.room(100);
     let _ = writeln!(out, "{}", Ink::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.colour));
     for line in wrap(&safe_text::line(&summary.description), width - 2) {
         let _ = writeln!(out, "  {line}");

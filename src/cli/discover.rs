@@ -109,7 +109,11 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
         took(answer.took_us, look.unicode)
     );
     for line in readings(answer, &request.intent).iter().chain(&troubles(answer)) {
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&cut(line, look.width, look.unicode), look.colour));
+        let _ = writeln!(
+            out,
+            "{}",
+            Ink::Muted.paint(&cut(line, look.room(usize::MAX), look.unicode), look.colour)
+        );
     }
     let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
     let placed: Vec<(usize, &Hit)> = (1..).zip(printed(answer)).collect();
@@ -206,7 +210,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
         notes.push(format!("status {}", hit.status));
     }
     for note in notes {
-        for line in wrap(&safe_text::line(&note), look.width.min(100) - 4) {
+        for line in wrap(&safe_text::line(&note), look.room(100) - 4) {
             let _ = writeln!(out, "    {}", Ink::Muted.paint(&line, look.colour));
         }
     }
@@ -227,7 +231,7 @@ fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
         let id = fit(&safe_text::line(left.skill_id.as_str()), id_width, look.unicode);
-        let why = cut(&safe_text::line(&left.why), look.width - id_width - 13, look.unicode);
+        let why = cut(&safe_text::line(&left.why), look.room(usize::MAX) - id_width - 13, look.unicode);
         let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, Ink::Muted.paint(&why, look.colour));
     }
     if answer.excluded.len() > LEFT_OUT {

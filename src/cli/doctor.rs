@@ -62,7 +62,7 @@ fn terminal(look: Look, term: Option<&str>, colorterm: Option<&str>) -> Vec<Chec
 fn render(checks: &[Check], look: Look) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);
-    let room = look.width.min(110).saturating_sub(subject_width + 4);
+    let room = look.room(110).saturating_sub(subject_width + 4);
     for check in checks {
         let (sign, ink) = match (check.health, look.unicode) {
             (Health::Good, true) => ("✓", Ink::Good),
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn advice_stands_below_what_was_found() {
-        let look = Look { colour: false, unicode: true, width: 60, terminal: false };
+        let look = Look { colour: false, unicode: true, width: 60, terminal: true };
         let checks =
             [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];
         insta::assert_snapshot!(render(&checks, look), @r"

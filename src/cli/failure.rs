@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::output::{Ink, Look};
-use crate::gateway::{Code, Error, ErrorBody};
+use crate::gateway::{Code, Error, ErrorBody, new_trace_id};
 use crate::skill::safe_text;
 
 /// How a command ended when nothing failed.
@@ -72,7 +72,15 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
 
 /// Writes an error to standard error and gives its exit code.
 pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
-    let text = if json { as_json(error) } else { as_text(error, look.colour) };
+    let trace_id = new_trace_id();
+    let code = error.code;
+    // What a person got wrong is no fault of the program.
+    if code.exit() == 70 {
+        tracing::error!(%code, trace_id, "{}", error.message);
+    } else {
+        tracing::info!(%code, trace_id, "{}", error.message);
+    }
+    let text = if json { as_json(error, trace_id) } else { as_text(error, look.colour) };
     // Nothing is left to tell when standard error is gone too.
     drop(io::stderr().lock().write_all(text.as_bytes()));
     ExitCode::from(error.code.exit())
@@ -88,8 +96,8 @@ pub fn print(text: &str, asked: bool) {
     });
 }
 
-fn as_json(error: &Error) -> String {
-    let body = ErrorBody::from(error);
+fn as_json(error: &Error, trace_id: String) -> String {
+    let body = ErrorBody { trace_id: Some(trace_id), ..ErrorBody::from(error) };
     serde_json::to_string(&body).map_or_else(|_| format!("{error}\n"), |json| json + "\n")
 }
 
@@ -130,6 +138,6 @@ mod tests {
 
     #[test]
     fn json_has_the_one_shape_of_errors() {
-        insta::assert_snapshot!(as_json(&unknown()).trim_end(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+        insta::assert_snapshot!(as_json(&unknown(), "4bf92f3577b34da6a3ce929d0e0e4736".to_owned()).trim_end(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736"}"#);
     }
 }

@@ -21,7 +21,7 @@ pub fn render(finding: &Finding, look: Look) -> String {
         let _ = write!(place, ":{}:{}", span.line, span.column);
     }
     let word = finding.severity.to_string();
-    let room = look.width.min(100) - 2;
+    let room = look.room(100) - 2;
     let mut out = String::new();
     let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
     for (i, line) in wrap(&head, room).into_iter().enumerate() {

@@ -56,7 +56,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         winners.iter().map(|skill| cells(&safe_text::line(skill.skill_id.as_str()))).max().unwrap_or(0);
     let id_width = longest.clamp(12, if look.width >= 120 { 48 } else { 30 });
     let statuses = winners.iter().map(|skill| cells(skill.status.as_str())).max().unwrap_or(6).clamp(6, 12);
-    let about = look.width.saturating_sub(id_width + 2 + 9 + 2 + statuses + 2 + 3 + 2);
+    let about = look.room(usize::MAX).saturating_sub(id_width + 2 + 9 + 2 + statuses + 2 + 3 + 2);
     if !winners.is_empty() {
         let head = format!(
             "{}  {:<9}  {}  {:>3}  {}",
@@ -92,7 +92,8 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         let id = fit(&safe_text::line(skill.skill_id.as_str()), id_width, look.unicode);
         let winner = skill.shadowed_by.as_deref().map(path_text).unwrap_or_default();
         let by = format!("by {winner}");
-        let _ = writeln!(out, "{id}  {}", middle(&by, look.width.saturating_sub(id_width + 2), look));
+        let _ =
+            writeln!(out, "{id}  {}", middle(&by, look.room(usize::MAX).saturating_sub(id_width + 2), look));
     }
     if !list.refused.is_empty() {
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("refused", look.colour));
@@ -100,7 +101,8 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
     for refusal in &list.refused {
         let id = fit(&safe_text::line(refusal.id.as_str()), id_width, look.unicode);
         let why = refusal.findings.last().map_or_else(String::new, |finding| finding.message.clone());
-        let why = cut(&safe_text::line(&why), look.width.saturating_sub(id_width + 2), look.unicode);
+        let why =
+            cut(&safe_text::line(&why), look.room(usize::MAX).saturating_sub(id_width + 2), look.unicode);
         let _ = writeln!(out, "{id}  {}", Ink::Bad.paint(&why, look.colour));
     }
     if !out.is_empty() {

@@ -66,6 +66,17 @@ pub struct Look {
     pub terminal: bool,
 }
 
+/// More cells than any text has.
+const ENDLESS: usize = 1 << 20;
+
+impl Look {
+    /// Cells for text that may be folded or cut: those of the terminal, at most `most`. What reads a pipe
+    /// wants texts and paths whole, in one line.
+    pub fn room(self, most: usize) -> usize {
+        if self.terminal { self.width.min(most) } else { ENDLESS }
+    }
+}
+
 /// What decides a look, as values.
 struct Surroundings<'a> {
     terminal: bool,

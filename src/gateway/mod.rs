@@ -14,6 +14,7 @@ mod names;
 mod schema;
 #[cfg(test)]
 mod testing;
+mod trace;
 mod types;
 
 pub use checkup::{Check, Health};
@@ -25,6 +26,7 @@ pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
 pub use schema::{schema, schema_drift};
+pub use trace::new_trace_id;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, Diagnostics, Event, FileContent, FileEntry,
     FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail, SkillList, SkillSummary,
