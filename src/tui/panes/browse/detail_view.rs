@@ -36,7 +36,7 @@ impl Browse {
             Title::of("", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
             return None;
         };
-        let (name, id) = (entry.name.clone(), shown(entry.id.as_str()));
+        let (label, name) = (entry.label.clone(), entry.name.clone());
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         let foot = super::disclosure_view::height(area.height);
         let body = Rect {
@@ -51,10 +51,10 @@ impl Browse {
             Tab::Files => self.draw_files(body, buf, cx),
             Tab::Findings => self.draw_findings(body, buf, cx),
         };
-        let mut title = Title::of(name.clone(), focused).note(note);
+        let mut title = Title::of(label, focused).note(note);
         title.name.segs[0].plus = Modifier::BOLD;
-        if id != name {
-            title.name.segs.push(Seg::new(format!("  {id}"), Role::Muted));
+        if let Some(name) = name {
+            title.name.segs.push(Seg::new(format!("  {name}"), Role::Muted));
         }
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         if foot == 0 {

@@ -25,15 +25,17 @@ pub enum Standing {
 pub struct Entry {
     /// The skill.
     pub id: SkillId,
-    /// What is shown and filtered: the name, safe to draw.
-    pub name: String,
-    /// Name, and the id where it differs, as the filter reads them.
+    /// What is shown first: the id, safe to draw. Names may collide, ids do not.
+    pub label: String,
+    /// The name where it is not the id.
+    pub name: Option<String>,
+    /// Id, and the name where it differs, as the filter reads them.
     pub hay: Utf32String,
-    /// For sorting by name.
+    /// For sorting by what is shown.
     pub key: String,
     /// Place in an answer.
     pub role: Role,
-    /// Shown instead of the role when it is worth knowing (`deprecated`).
+    /// Where it stands in its life, when that is worth knowing (`deprecated`).
     pub status: Option<String>,
     /// Findings: errors and warnings.
     pub findings: (usize, usize),
@@ -79,7 +81,8 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
             id: refusal.id.clone(),
             hay: Utf32String::from(name.as_str()),
             key: name.to_lowercase(),
-            name,
+            label: name,
+            name: None,
             role: Role::Procedure,
             status: None,
             findings: weigh(&refusal.findings),
@@ -95,12 +98,14 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
 
 fn of_skill(skill: &Skill, root: usize, standing: Standing) -> Entry {
     let name = shown(&skill.name);
-    let id = shown(skill.id.as_str());
-    let hay = if id == name { name.clone() } else { format!("{name} {id}") };
+    let label = shown(skill.id.as_str());
+    let name = (name != label).then_some(name);
+    let hay = name.as_ref().map_or_else(|| label.clone(), |name| format!("{label} {name}"));
     Entry {
         id: skill.id.clone(),
         hay: Utf32String::from(hay),
-        key: name.to_lowercase(),
+        key: label.to_lowercase(),
+        label,
         name,
         role: skill.classification.role.value,
         status: (skill.status.value != Status::Stable).then(|| shown(skill.status.value.as_str())),

@@ -68,6 +68,8 @@ impl Pane for Browse {
             Action::DiscoverThis => vec![self.discover_this()?],
             other => return self.act_in_part(other),
         };
+        // What was done, was done with the skill under the cursor.
+        self.moved |= !matches!(action, Action::PickClient | Action::Filter);
         Some(effects)
     }
 
@@ -126,6 +128,7 @@ impl Browse {
                 Some(Row::Group { .. }) => self.fold(),
                 Some(Row::Entry(_)) => {
                     self.focus = Part::Detail;
+                    self.moved = true;
                     Vec::new()
                 }
                 None => Vec::new(),
@@ -153,7 +156,7 @@ impl Browse {
     fn move_cursor(&mut self, action: Action) -> Option<Vec<Effect>> {
         let rows = rows_of(action, self.scroll.page())?;
         self.scroll.by(rows, self.rows.len());
-        self.follow = true;
+        (self.follow, self.moved) = (true, true);
         Some(self.selection_changed())
     }
 
@@ -222,7 +225,7 @@ impl Browse {
             return Vec::new();
         };
         let Row::Group { key, .. } = self.rows[at].clone() else { return Vec::new() };
-        self.scroll.cursor = at;
+        (self.scroll.cursor, self.moved) = (at, true);
         if !self.turned.remove(&key) {
             self.turned.insert(key);
         }
@@ -232,6 +235,7 @@ impl Browse {
 
     fn filtered(&mut self) -> Vec<Effect> {
         self.fuzzy.set(self.filter.text());
+        self.moved = true;
         // While a filter is typed the best match is what is meant.
         if !self.fuzzy.is_empty() {
             self.selected = None;

@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::items::{Entry, Standing};
-use super::list::Row;
+use super::list::{Row, SortBy};
 use super::{Browse, LEVELS_AT_ONCE, Part};
 use crate::tui::pane::{Draw, Effect};
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars::share;
 use crate::tui::widgets::figures::{count, counted, tokens};
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, head, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::{Title, pairs};
@@ -27,9 +27,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(area: Rect) -> Self {
+    fn of(area: Rect, sort: SortBy) -> Self {
         let tokens_end = area.right().saturating_sub(1);
-        let badge = tokens_end.saturating_sub(12);
+        // A date needs more room than a count.
+        let badge = tokens_end.saturating_sub(if sort == SortBy::Changed { 15 } else { 12 });
         let role = (area.width >= 42).then(|| badge.saturating_sub(11));
         let name = area.x + 3;
         let name_room = role.unwrap_or(badge).saturating_sub(name + 1);
@@ -48,13 +49,8 @@ impl Browse {
             y += 1;
         }
         let mut pen = Pen::new(buf, cx);
-        let columns = Columns::of(area);
-        pen.put(columns.name + 2, y, "name", Role::Muted, 10);
-        if let Some(role) = columns.role {
-            pen.put(role + 1, y, "role", Role::Muted, 10);
-        }
-        let start = pen.right(columns.tokens_end, y, "L2 tok", Role::Muted);
-        pen.rail(start.saturating_sub(1), y, 1, 2);
+        let columns = Columns::of(area, self.sort);
+        self.draw_heads(&columns, y, &mut pen);
         y += 1;
         // As tall as the strip beside it, so that their rules meet.
         let foot = super::disclosure_view::height(area.height);
@@ -62,6 +58,33 @@ impl Browse {
         self.draw_rows(list, &columns, &mut pen, focused);
         let below = Rect { y: list.bottom(), height: foot, ..area };
         (foot > 0).then(|| self.draw_summary(below, &mut pen))
+    }
+
+    /// The columns' names, the sorted one with the direction.
+    fn draw_heads(&self, columns: &Columns, y: u16, pen: &mut Pen<'_>) {
+        let (up, down) = (pen.glyphs.up, pen.glyphs.down);
+        let role_of = |sort| if self.sort == sort { Role::Text } else { Role::Muted };
+        let name = if self.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
+        pen.put(columns.name, y, &name, role_of(SortBy::Name), 10);
+        if let Some(role) = columns.role {
+            pen.put(role, y, "role", Role::Muted, 10);
+        }
+        if self.sort == SortBy::Changed {
+            pen.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
+            return;
+        }
+        let tokens = if self.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };
+        let start = pen.right(columns.tokens_end, y, &tokens, role_of(SortBy::Tokens)).saturating_sub(1);
+        pen.rail(start, y, 1, 2);
+        match (self.sort, columns.role) {
+            (SortBy::Findings, _) => {
+                pen.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
+            }
+            (SortBy::Name, Some(_)) => {
+                pen.right(start.saturating_sub(1), y, "findings", Role::Muted);
+            }
+            _ => {}
+        }
     }
 
     fn list_title(&self, focused: bool, cx: &Draw<'_>) -> Title {
@@ -150,7 +173,7 @@ impl Browse {
         if let Some(note) = apart {
             let room = (area.width / 4).max(12);
             let role = if selected { Role::Strong } else { Role::Muted };
-            draw_name(entry, &mut self.fuzzy, columns.name, y, room, role, pen);
+            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, room, 1), role, pen);
             let x = columns.name + room + 1;
             let room = columns.tokens_end.saturating_sub(x);
             let note = cut_end(note, room, pen.glyphs.ellipsis);
@@ -158,11 +181,10 @@ impl Browse {
             return;
         }
         let role = if selected { Role::Strong } else { Role::Text };
-        draw_name(entry, &mut self.fuzzy, columns.name, y, columns.name_room, role, pen);
+        let room = Rect::new(columns.name, y, columns.name_room, 1);
+        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, room, role, pen);
         if let Some(x) = columns.role {
-            let role = entry.role.to_string();
-            let word = entry.status.as_deref().unwrap_or(&role);
-            pen.put(x, y, &cut_end(word, 10, pen.glyphs.ellipsis), Role::Muted, 10);
+            pen.put(x, y, &entry.role.to_string(), Role::Muted, 10);
         }
         let mut x = columns.badge;
         let (errors, warnings) = entry.findings;
@@ -174,7 +196,9 @@ impl Browse {
         if self.edited.contains(&entry.id) {
             pen.put(x, y, pen.glyphs.edited, Role::Info, 1);
         }
-        if let Some(levels) = self.levels.get(&entry.id) {
+        if self.sort == SortBy::Changed {
+            pen.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
+        } else if let Some(levels) = self.levels.get(&entry.id) {
             pen.right(columns.tokens_end, y, &tokens(levels.l2), Role::Text);
         }
     }
@@ -262,30 +286,69 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     }
 }
 
-/// A name with the letters that the filter matched underlined.
+/// The day of a modification time (UTC); nothing where it is not known.
+fn day(modified_ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(modified_ms).ok().filter(|_| modified_ms > 0);
+    time.map(|time| time.strftime("%Y-%m-%d").to_string()).unwrap_or_default()
+}
+
+/// Cuts an id: the digits that tell it from its namesakes stay.
+fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
+    let namesake = id.rsplit_once('@').is_some_and(|(_, digits)| digits.chars().count() >= 3);
+    if cells(id) <= room || !namesake || room < 8 {
+        return cut_end(id, room, ellipsis).into_owned();
+    }
+    let tail: String = id.chars().skip(id.chars().count() - 3).collect();
+    let front = room.saturating_sub(cells(ellipsis) + cells(&tail));
+    format!("{}{ellipsis}{tail}", head(id, front))
+}
+
+/// An id with the letters that the filter matched underlined; behind it, where they fit, the name that
+/// differs and the status. The status gives way first.
 fn draw_name(
     entry: &Entry,
+    status: Option<&str>,
     fuzzy: &mut crate::tui::widgets::fuzzy::Fuzzy,
-    x: u16,
-    y: u16,
-    room: u16,
+    area: Rect,
     role: Role,
     pen: &mut Pen<'_>,
 ) {
-    let name = cut_end(&entry.name, room, pen.glyphs.ellipsis);
-    if fuzzy.is_empty() {
-        pen.put(x, y, &name, role, room);
-        return;
-    }
-    let letters = fuzzy.letters(&entry.name);
+    let label = cut_id(&entry.label, area.width, pen.glyphs.ellipsis);
+    let whole = label == entry.label;
+    let mut used = cells(&label);
+    let mut fits = |text: &str| {
+        let more = 2 + cells(text);
+        let fits = whole && used + more <= area.width;
+        used += if fits { more } else { 0 };
+        fits
+    };
+    let name = entry.name.as_deref().filter(|name| fits(name));
+    let status = status.filter(|status| fits(status));
+    // Places are those in the text that the filter reads: id, one space, name.
+    let letters = match &entry.name {
+        Some(name) => fuzzy.letters(&format!("{} {name}", entry.label)),
+        None => fuzzy.letters(&entry.label),
+    };
     let mut segs: Vec<Seg> = Vec::new();
-    for (place, c) in name.chars().enumerate() {
-        let hit = letters.binary_search(&(place as u32)).is_ok();
-        let (role, plus) = if hit { (Role::Accent, Modifier::UNDERLINED) } else { (role, Modifier::empty()) };
-        match segs.last_mut() {
-            Some(last) if last.role == role && last.plus == plus => last.text.push(c),
-            _ => segs.push(Seg::new(c, role).with(plus)),
+    let mut write = |text: &str, from: usize, role: Role| {
+        for (place, c) in text.chars().enumerate() {
+            let hit = u32::try_from(from + place).is_ok_and(|place| letters.binary_search(&place).is_ok());
+            let (role, plus) =
+                if hit { (Role::Accent, Modifier::UNDERLINED) } else { (role, Modifier::empty()) };
+            match segs.last_mut() {
+                Some(last) if last.role == role && last.plus == plus => last.text.push(c),
+                _ => segs.push(Seg::new(c, role).with(plus)),
+            }
         }
+    };
+    write(&label, 0, role);
+    if let Some(name) = name {
+        write("  ", usize::MAX / 2, Role::Muted);
+        write(name, entry.label.chars().count() + 1, Role::Muted);
     }
-    pen.line(x, y, &RichLine::from_segs(segs), room);
+    if let Some(status) = status {
+        write("  ", usize::MAX / 2, Role::Muted);
+        write(status, usize::MAX / 2, Role::Muted);
+    }
+    pen.line(area.x, area.y, &RichLine::from_segs(segs), area.width);
 }

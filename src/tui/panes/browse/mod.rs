@@ -67,6 +67,8 @@ pub struct Browse {
     fuzzy: Fuzzy,
     scroll: Scroll,
     follow: bool,
+    /// Whether the person chose a place; until then the cursor stays on the first skill.
+    moved: bool,
     selected: Option<SkillId>,
     focus: Part,
     client: Option<Arc<ClientView>>,
@@ -143,6 +145,7 @@ impl Browse {
             list::rows(&self.entries, &self.order, &self.catalogue, &wishes, &mut self.fuzzy);
         (self.rows, self.matched) = (rows, matched);
         let found = match (&group, &self.selected) {
+            _ if !self.moved => None,
             (Some(group), _) => {
                 self.rows.iter().position(|row| matches!(row, Row::Group { key, .. } if key == group))
             }
@@ -153,7 +156,7 @@ impl Browse {
         let last = self.rows.len().saturating_sub(1);
         self.scroll.cursor = match found {
             Some(row) => row,
-            None if self.selected.is_some() && self.fuzzy.is_empty() => self.scroll.cursor.min(last),
+            None if self.moved && self.selected.is_some() && self.fuzzy.is_empty() => self.scroll.cursor.min(last),
             None => first().unwrap_or(0),
         };
         self.follow = true;
@@ -181,6 +184,7 @@ impl Browse {
             self.visit = Some(id.clone());
             return Vec::new();
         }
+        self.moved = true;
         if self.row_of(id).is_none() {
             self.filter.clear();
             self.fuzzy.set("");

@@ -37,7 +37,7 @@ impl Browse {
             if row >= self.rows.len() {
                 return Vec::new();
             }
-            self.scroll.cursor = row;
+            (self.scroll.cursor, self.moved) = (row, true);
             return match self.rows[row] {
                 Row::Group { .. } => self.fold(),
                 Row::Entry(_) => self.selection_changed(),
@@ -46,7 +46,7 @@ impl Browse {
         if !self.drawn.detail.contains(at) {
             return Vec::new();
         }
-        self.focus = Part::Detail;
+        (self.focus, self.moved) = (Part::Detail, true);
         if let Some((_, tab)) = self.drawn.tabs.iter().find(|(rect, _)| rect.contains(at)) {
             self.detail.show(*tab);
             return self.preview();
