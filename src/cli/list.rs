@@ -135,6 +135,7 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Repaired(what) => format!("found, repaired: {what}"),
         ClientViewState::Shadowed(by) => format!("shadowed by {}", path_text(by)),
         ClientViewState::Dropped(why) => format!("dropped: {why}"),
+        ClientViewState::Unknown(why) => format!("unknown: {why}"),
         ClientViewState::NotLooked => "not where this client looks".to_owned(),
     }
 }

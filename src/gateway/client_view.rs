@@ -1,5 +1,5 @@
 //! The catalogue in a client's eyes: what it finds, repairs, drops and shadows. Follows the facts of
-//! the client's profile; where a fact is unknown the skill counts as found.
+//! the client's profile; where the fact about a bundle's defect is unknown, that is what is told.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,10 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
         .map(|(place, skill)| {
             let mut state =
                 if place.is_some() { handled(profile, skill) } else { ClientViewState::NotLooked };
-            let kept = matches!(state, ClientViewState::Found | ClientViewState::Repaired(_));
+            let kept = matches!(
+                state,
+                ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_)
+            );
             if kept && profile.same_name.value() == Some(&SameName::First) {
                 match winners.get(&name(profile, skill)) {
                     Some(winner) => state = ClientViewState::Shadowed(winner.clone()),
@@ -119,23 +122,25 @@ fn handled(profile: &Profile, skill: &Skill) -> ClientViewState {
     defects(profile, &skill.findings).unwrap_or(ClientViewState::Found)
 }
 
-/// What the client makes of the defects that a file has: dropped for any, else repaired.
+/// What the client makes of the defects that a file has: dropped for any, else unknown, else repaired.
 fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
     let facts = [
         (
             &profile.bad_yaml,
             &[&rules::BAD_YAML, &rules::UNQUOTED_COLON, &rules::UNQUOTED_VALUE, &rules::NOT_A_MAPPING][..],
+            "frontmatter that is not valid YAML",
         ),
         (
             &profile.no_frontmatter,
             &[&rules::NO_FRONTMATTER, &rules::NO_OPENING_FENCE, &rules::NO_CLOSING_FENCE],
+            "a file without fenced frontmatter",
         ),
-        (&profile.missing_description, &[&rules::DESCRIPTION_MISSING]),
-        (&profile.missing_name, &[&rules::NAME_MISSING]),
-        (&profile.name_not_folder, &[&rules::NAME_NOT_FOLDER]),
+        (&profile.missing_description, &[&rules::DESCRIPTION_MISSING], "a missing description"),
+        (&profile.missing_name, &[&rules::NAME_MISSING], "a missing name"),
+        (&profile.name_not_folder, &[&rules::NAME_NOT_FOLDER], "a name that is not its folder's"),
     ];
-    let mut repaired = None;
-    for (fact, codes) in facts {
+    let (mut repaired, mut unknown) = (None, None);
+    for (fact, codes, what) in facts {
         let defect = findings.iter().find(|finding| codes.iter().any(|rule| rule.code == finding.code));
         match (defect, fact.value()) {
             (Some(finding), Some(Handling::Dropped)) => {
@@ -144,10 +149,16 @@ fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
             (Some(_), Some(Handling::Repaired(how))) => {
                 repaired.get_or_insert_with(|| ClientViewState::Repaired(how.clone()));
             }
+            (Some(_), None) => {
+                unknown.get_or_insert_with(|| {
+                    let client = &profile.name;
+                    ClientViewState::Unknown(format!("nobody has published what {client} does with {what}"))
+                });
+            }
             _ => {}
         }
     }
-    repaired
+    unknown.or(repaired)
 }
 
 #[cfg(test)]
@@ -204,6 +215,16 @@ mod tests {
             matches!(&gemini[0], ClientViewState::Repaired(how) if how.contains("line by line")),
             "{gemini:?}"
         );
+    }
+
+    #[test]
+    fn what_nobody_published_is_told_and_not_taken_for_found() {
+        let all = client::profiles().iter().find(|profile| profile.missing_name.value().is_none());
+        let profile = all.expect("a profile with an unknown fact");
+        let skill = finding(rules::NAME_MISSING.code);
+        let state = defects(profile, &[skill]).unwrap();
+        let told = format!("nobody has published what {} does with a missing name", profile.name);
+        assert_eq!(state, ClientViewState::Unknown(told));
     }
 
     #[test]

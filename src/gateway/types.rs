@@ -188,6 +188,8 @@ pub enum ClientViewState {
     Shadowed(PathBuf),
     /// The client does not take it; why.
     Dropped(String),
+    /// Whether the client takes it is not known; what nobody has published.
+    Unknown(String),
     /// Outside of the places where this client looks.
     NotLooked,
 }

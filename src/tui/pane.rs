@@ -105,6 +105,8 @@ pub struct RenderJob {
     pub syntax: String,
     /// Width to wrap to, in cells.
     pub width: u16,
+    /// Whether the signs of lists, quotes and rules are ASCII.
+    pub ascii: bool,
 }
 
 /// What comes to a pane from outside.

@@ -11,6 +11,7 @@ use super::{Hint, Outcome, Overlay, Purpose, centred, frame, row_at};
 use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::theme::Role;
+use crate::tui::widgets::figures::count;
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
@@ -157,12 +158,12 @@ impl Overlay for Chooser {
             // The theme is judged by the screen behind: stand aside.
             Rect::new(area.right() - width, area.bottom() - height, width, height)
         };
-        let count = if self.filter.is_some() {
-            format!("{} of {}", self.shown.len(), self.choices.len())
+        let left = if self.filter.is_some() {
+            format!("{} of {}", count(self.shown.len()), count(self.choices.len()))
         } else {
             String::new()
         };
-        let inside = frame(self.area, pen, &self.title, &count, false);
+        let inside = frame(self.area, pen, &self.title, &left, false);
         let mut cursor = None;
         if let Some(field) = &mut self.filter {
             let row = Rect::new(inside.x, inside.y, inside.width, 1);

@@ -10,11 +10,14 @@ use crate::skill::safe_text;
 use crate::telemetry::{Record, Ring};
 use crate::tui::action::Action;
 use crate::tui::theme::Role;
-use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::scroll::Scroll;
 use crate::tui::widgets::wrap::wrap;
+
+/// Cells of the column that says where a line comes from.
+const PLACE: u16 = 18;
 
 /// The log view.
 pub struct LogView {
@@ -109,17 +112,19 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
         tracing::Level::DEBUG => ("debug", Role::Muted),
         tracing::Level::TRACE => ("trace", Role::Faint),
     };
-    let head = vec![
+    let mut head = vec![
         Seg::new(format!("{}  ", clock(line.time)), Role::Muted),
         Seg::new(word, role),
         Seg::new("  ", Role::Text),
     ];
-    let indent = head.iter().map(|seg| cells(&seg.text)).sum::<u16>();
-    let mut body = vec![Seg::new(safe_text::line(&line.message).into_owned(), Role::Text)];
-    if !line.target.is_empty() {
+    // A column of its own: behind the message it would read as a part of it.
+    if !line.target.is_empty() && width >= 60 {
         let place = line.target.strip_prefix("skill_workbench::").unwrap_or(&line.target);
-        body.push(Seg::new(format!("  {place}"), Role::Muted));
+        let place = cut_end(place, PLACE, "~");
+        head.push(Seg::new(format!("{place:<width$}  ", width = usize::from(PLACE)), Role::Muted));
     }
+    let indent = head.iter().map(|seg| cells(&seg.text)).sum::<u16>();
+    let body = [Seg::new(safe_text::line(&line.message).into_owned(), Role::Text)];
     let wrapped = wrap(&body, width.saturating_sub(indent).max(10));
     let first = std::iter::once(head)
         .chain(std::iter::repeat_with(|| vec![Seg::new(" ".repeat(usize::from(indent)), Role::Text)]));

@@ -7,18 +7,19 @@ use unicode_width::UnicodeWidthStr;
 
 use super::code;
 use super::rich::{RichLine, Seg};
-use super::wrap::{break_hard, wrap};
+use super::wrap::{break_code, wrap};
 use crate::skill::safe_text;
+use crate::tui::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::tui::theme::Role;
 
 /// Lines of a Markdown text at a width. Line numbers in [`RichLine::source`] count in `text` from 1.
 #[must_use]
-pub fn render(text: &str, width: u16) -> Vec<RichLine> {
+pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_FOOTNOTES;
-    let mut writer = Writer::new(text, width.max(8));
+    let mut writer = Writer::new(text, width.max(8), if ascii { &ASCII } else { &UNICODE });
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         writer.at = range.start;
         writer.event(event);
@@ -43,6 +44,7 @@ struct Table {
 struct Writer<'t> {
     text: &'t str,
     width: u16,
+    glyphs: &'static Glyphs,
     out: Vec<RichLine>,
     inline: Vec<Seg>,
     indents: Vec<Indent>,
@@ -60,10 +62,11 @@ struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    fn new(text: &'t str, width: u16) -> Self {
+    fn new(text: &'t str, width: u16, glyphs: &'static Glyphs) -> Self {
         Self {
             text,
             width,
+            glyphs,
             out: Vec::new(),
             inline: Vec::new(),
             indents: Vec::new(),
@@ -103,7 +106,7 @@ impl<'t> Writer<'t> {
             Event::Rule => {
                 self.begin();
                 let width = self.room();
-                self.line(vec![Seg::new("─".repeat(usize::from(width)), Role::Rule)], None);
+                self.line(vec![Seg::new(self.glyphs.rule.repeat(usize::from(width)), Role::Rule)], None);
                 self.blank_wanted = true;
             }
             Event::TaskListMarker(done) => {
@@ -135,7 +138,7 @@ impl<'t> Writer<'t> {
             Tag::BlockQuote(_) => {
                 self.flush();
                 self.begin();
-                let bar = vec![Seg::new("│ ", Role::Faint)];
+                let bar = vec![Seg::new(format!("{} ", self.glyphs.bar), Role::Faint)];
                 self.indents.push(Indent { first: bar.clone(), rest: bar, fresh: true });
             }
             Tag::CodeBlock(kind) => {
@@ -240,7 +243,7 @@ impl<'t> Writer<'t> {
                 *number += 1;
                 mark
             }
-            _ => "• ".to_owned(),
+            _ => format!("{} ", self.glyphs.bullet),
         };
         let rest = vec![Seg::new(" ".repeat(mark.width()), Role::Text)];
         self.indents.push(Indent { first: vec![Seg::new(mark, Role::Muted)], rest, fresh: true });
@@ -320,7 +323,7 @@ impl<'t> Writer<'t> {
         let source = self.source(self.at) + u32::from(!syntax.is_empty());
         let width = self.room().saturating_sub(2);
         for (index, segs) in code::highlight(&text, &syntax).iter().enumerate() {
-            for (part, mut segs) in break_hard(segs, width).into_iter().enumerate() {
+            for (part, mut segs) in break_code(segs, width).into_iter().enumerate() {
                 segs.insert(0, Seg::new(" ", Role::Text));
                 self.line(segs, Some(Role::Surface));
                 if let Some(line) = self.out.last_mut().filter(|_| part == 0) {
@@ -351,7 +354,8 @@ impl<'t> Writer<'t> {
                 self.line(segs, None);
             }
             if index + 1 == table.head {
-                let rule = widths.iter().map(|w| "─".repeat(usize::from(*w))).collect::<Vec<_>>().join("  ");
+                let sign = self.glyphs.rule;
+                let rule = widths.iter().map(|w| sign.repeat(usize::from(*w))).collect::<Vec<_>>().join("  ");
                 self.line(vec![Seg::new(rule, Role::Rule)], None);
             }
         }

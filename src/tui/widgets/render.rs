@@ -1,7 +1,7 @@
 //! Renders a text for drawing: Markdown, or code in any syntax we have a grammar for. Runs off the UI task.
 
 use super::rich::RichLine;
-use super::wrap::break_hard;
+use super::wrap::break_code;
 use super::{code, markdown};
 use crate::tui::pane::RenderJob;
 
@@ -9,7 +9,7 @@ use crate::tui::pane::RenderJob;
 #[must_use]
 pub fn render(job: &RenderJob) -> Vec<RichLine> {
     match job.syntax.as_str() {
-        "markdown" => markdown::render(&job.text, job.width),
+        "markdown" => markdown::render(&job.text, job.width, job.ascii),
         syntax => code_lines(&job.text, syntax, job.width),
     }
 }
@@ -17,7 +17,7 @@ pub fn render(job: &RenderJob) -> Vec<RichLine> {
 fn code_lines(text: &str, syntax: &str, width: u16) -> Vec<RichLine> {
     let mut out = Vec::new();
     for (index, segs) in code::highlight(text, syntax).iter().enumerate() {
-        for (part, segs) in break_hard(segs, width).into_iter().enumerate() {
+        for (part, segs) in break_code(segs, width).into_iter().enumerate() {
             let source = if part == 0 { index as u32 + 1 } else { 0 };
             out.push(RichLine { segs, band: None, source });
         }
@@ -34,8 +34,11 @@ mod tests {
     #[test]
     fn a_long_line_of_code_goes_on_below_and_keeps_its_number() {
         let text: Arc<str> = "name: a-long-name\nb: c\n".into();
-        let lines = render(&RenderJob { key: 1, text, syntax: "yaml".to_owned(), width: 10 });
+        let lines = render(&RenderJob { key: 1, text, syntax: "yaml".to_owned(), width: 10, ascii: false });
         let seen: Vec<(u32, String)> = lines.iter().map(|l| (l.source, l.plain())).collect();
-        assert_eq!(seen, [(1, "name: a-lo".into()), (0, "ng-name".into()), (2, "b: c".into())]);
+        assert_eq!(
+            seen,
+            [(1, "name: ".into()), (0, "a-long-nam".into()), (0, "e".into()), (2, "b: c".into())]
+        );
     }
 }

@@ -104,25 +104,37 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
     out
 }
 
-/// Breaks at the width and nowhere else, keeping every space: for code.
+/// Breaks behind a space where there is one to break at, else at the width; keeps every space: for code.
 #[must_use]
-pub fn break_hard(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
+pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
-    let mut lines = vec![Vec::new()];
-    let mut used = 0;
-    for seg in segs {
-        for piece in pieces(seg, width, &mut used) {
-            match piece {
-                Piece::Text(seg) => {
-                    if let Some(line) = lines.last_mut() {
-                        join(line, seg);
-                    }
-                }
-                Piece::Break => lines.push(Vec::new()),
-            }
+    let mut lines = Vec::new();
+    let mut line: Vec<(&str, &Seg)> = Vec::new();
+    let graphemes = segs.iter().flat_map(|seg| seg.text.graphemes(true).map(move |grapheme| (grapheme, seg)));
+    for grapheme in graphemes {
+        let used: usize = line.iter().map(|(grapheme, _)| grapheme.width()).sum();
+        if used + grapheme.0.width() > width && !line.is_empty() {
+            let indent = line.iter().take_while(|(grapheme, _)| *grapheme == " ").count();
+            let space = line.iter().rposition(|(grapheme, _)| *grapheme == " ");
+            let at = match space {
+                Some(at) if at > indent && grapheme.0 != " " => at + 1,
+                _ => line.len(),
+            };
+            let rest = line.split_off(at);
+            lines.push(joined(&std::mem::replace(&mut line, rest)));
         }
+        line.push(grapheme);
     }
+    lines.push(joined(&line));
     lines
+}
+
+fn joined(graphemes: &[(&str, &Seg)]) -> Vec<Seg> {
+    let mut line = Vec::new();
+    for (grapheme, seg) in graphemes {
+        join(&mut line, Seg { text: (*grapheme).to_owned(), ..(*seg).clone() });
+    }
+    line
 }
 
 /// Cuts a line at the end, with the sign of omission.
@@ -195,7 +207,14 @@ mod tests {
     #[test]
     fn code_keeps_its_spaces() {
         let segs = [Seg::new("    x = 1", Role::Text)];
-        assert_eq!(plain(&break_hard(&segs, 6)), ["    x ", "= 1"]);
+        assert_eq!(plain(&break_code(&segs, 6)), ["    x ", "= 1"]);
+    }
+
+    #[test]
+    fn code_breaks_at_spaces_before_it_breaks_words() {
+        let segs = [Seg::new("key: ", Role::CodeKey), Seg::new("some words here", Role::Text)];
+        assert_eq!(plain(&break_code(&segs, 12)), ["key: some ", "words here"]);
+        assert_eq!(plain(&break_code(&[Seg::new("  abcdefgh", Role::Text)], 6)), ["  abcd", "efgh"]);
     }
 
     #[test]

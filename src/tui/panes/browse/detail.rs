@@ -1,17 +1,22 @@
 //! The right part's state: which sub-tab, how far each is scrolled, and the texts being rendered.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crate::gateway::{Error, FileContent, SkillDetail};
+use crate::skill::{SkillId, safe_text};
 use crate::tui::pane::{Effect, RenderJob};
-use crate::tui::widgets::rich::RichLine;
+use crate::tui::theme::Role;
+use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::scroll::Scroll;
 use crate::tui::widgets::tree::{TreeRow, rows};
+use crate::tui::widgets::wrap::break_code;
 
 /// How many rendered texts are kept.
 const KEPT: usize = 24;
+/// Lines of a text that are shown before it is rendered.
+const RAW: usize = 400;
 
 /// The sub-tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -53,6 +58,15 @@ pub struct Detail {
     pub file: Option<(String, Result<Arc<FileContent>, Error>)>,
     /// The source line at the top of the text in sight, from 1 in what is shown.
     pub line_in_sight: u32,
+    /// Whether texts are rendered with ASCII signs.
+    pub ascii: bool,
+    /// The instructions drawn last: they stay until those of the next skill are there.
+    pub drawn: Option<Arc<[RichLine]>>,
+    /// Skills that came lately, and those next to them.
+    pub known: HashMap<SkillId, Arc<SkillDetail>>,
+    /// Those asked for ahead.
+    pub asked_ahead: HashSet<SkillId>,
+    order: VecDeque<u64>,
     rendered: HashMap<u64, Arc<[RichLine]>>,
     asked: HashSet<u64>,
 }
@@ -108,16 +122,31 @@ impl Detail {
         wanted: &mut Vec<Effect>,
     ) -> Option<Arc<[RichLine]>> {
         let mut hasher = DefaultHasher::new();
-        (text, syntax, width).hash(&mut hasher);
+        (text, syntax, width, self.ascii).hash(&mut hasher);
         let key = hasher.finish();
         if let Some(lines) = self.rendered.get(&key) {
             return Some(Arc::clone(lines));
         }
         if self.asked.insert(key) {
-            let job = RenderJob { key, text: text.into(), syntax: syntax.to_owned(), width };
+            let job =
+                RenderJob { key, text: text.into(), syntax: syntax.to_owned(), width, ascii: self.ascii };
             wanted.push(Effect::Render(job));
         }
         None
+    }
+
+    /// Remembers a skill that came; of many the present ones are asked for anew.
+    pub fn know(&mut self, id: &SkillId, detail: &Arc<SkillDetail>) {
+        if self.known.len() >= KEPT {
+            self.forget();
+        }
+        self.known.insert(id.clone(), Arc::clone(detail));
+    }
+
+    /// Forgets what may have changed.
+    pub fn forget(&mut self) {
+        self.known.clear();
+        self.asked_ahead.clear();
     }
 
     /// Takes a rendered text.
@@ -125,9 +154,12 @@ impl Detail {
         if !self.asked.remove(&key) {
             return;
         }
-        if self.rendered.len() >= KEPT {
-            self.rendered.clear();
+        if self.order.len() >= KEPT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.rendered.remove(&oldest);
         }
+        self.order.push_back(key);
         self.rendered.insert(key, Arc::clone(lines));
     }
 }
@@ -137,4 +169,18 @@ impl Detail {
 pub fn syntax_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
+}
+
+/// The beginning of a text as it stands, wrapped and safe to draw: shown until it is rendered.
+#[must_use]
+pub fn raw(text: &str, width: u16) -> Arc<[RichLine]> {
+    let mut out = Vec::new();
+    for (index, line) in text.lines().take(RAW).enumerate() {
+        let line = Seg::new(safe_text::line(&line.replace('\t', "    ")), Role::Text);
+        for (part, segs) in break_code(&[line], width).into_iter().enumerate() {
+            let source = if part == 0 { index as u32 + 1 } else { 0 };
+            out.push(RichLine { segs, band: None, source });
+        }
+    }
+    out.into()
 }

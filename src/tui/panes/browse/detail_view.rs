@@ -1,10 +1,12 @@
 //! The right part: sub-tabs, and below them instructions, frontmatter or findings of one skill.
 
+use std::sync::Arc;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::detail::{TABS, Tab};
+use super::detail::{TABS, Tab, raw};
 use super::{Browse, Part};
 use crate::skill::{Finding, Severity};
 use crate::tui::pane::Draw;
@@ -44,6 +46,9 @@ impl Browse {
             height: area.height.saturating_sub(3 + foot + u16::from(foot > 0)),
             ..area
         };
+        self.detail.ascii = cx.glyphs.ascii;
+        let told = self.draw_reason(body, buf, cx);
+        let body = Rect { y: body.y + told, height: body.height.saturating_sub(told), ..body };
         let note = match self.detail.tab {
             _ if self.refusal().is_some() => self.draw_refusal(body, buf, cx),
             Tab::Instructions => self.draw_instructions(body, buf, cx),
@@ -63,6 +68,23 @@ impl Browse {
         let strip = Rect { y: area.bottom() - foot, height: foot, ..area };
         self.draw_disclosure(strip, buf, cx);
         Some(strip.y)
+    }
+
+    /// What the chosen client makes of this bundle, whole; answers the rows it took.
+    fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
+        let state = client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state);
+        let Some(reason) = state.and_then(super::items::reason) else { return 0 };
+        let mut pen = Pen::new(buf, cx);
+        let width = area.width.saturating_sub(5);
+        let text =
+            [Seg::new(format!("{}: ", shown(&client.name)), Role::Muted), Seg::new(reason, Role::Text)];
+        let lines = wrap_to(&text, width, usize::from(area.height / 3).clamp(1, 4), pen.glyphs.ellipsis);
+        pen.put(area.x + 2, area.y, pen.glyphs.warn, Role::Warning, 1);
+        for (line, y) in lines.iter().zip(area.y..) {
+            pen.line(area.x + 4, y, line, width);
+        }
+        lines.len() as u16 + 1
     }
 
     fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
@@ -95,8 +117,15 @@ impl Browse {
 
     fn draw_instructions(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let width = area.width.saturating_sub(6);
+        let window = Rect { x: area.x + 4, width: area.width.saturating_sub(5), ..area };
         let Some(skill) = self.detail.skill.clone() else {
-            return self.draw_waiting(area, buf, cx);
+            let Some(lines) = self.detail.drawn.clone().filter(|_| self.detail.error.is_none()) else {
+                return self.draw_waiting(area, buf, cx);
+            };
+            let mut pen = Pen::new(buf, cx);
+            let drawn = scrolled(&mut self.detail.text, &lines, window, &mut pen);
+            pen.rail(area.x + 2, area.y, drawn, 2);
+            return self.position(lines.len());
         };
         if skill.body.trim().is_empty() {
             let mut pen = Pen::new(buf, cx);
@@ -109,10 +138,12 @@ impl Browse {
             );
             return String::new();
         }
-        let Some(lines) = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted) else {
-            return String::new();
-        };
-        let window = Rect { x: area.x + 4, width: area.width.saturating_sub(5), ..area };
+        let rendered = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted);
+        if rendered.is_some() {
+            self.look_ahead(width);
+        }
+        let lines = rendered.unwrap_or_else(|| raw(&skill.body, width));
+        self.detail.drawn = Some(Arc::clone(&lines));
         let mut pen = Pen::new(buf, cx);
         let drawn = scrolled(&mut self.detail.text, &lines, window, &mut pen);
         pen.rail(area.x + 2, area.y, drawn, 2);
@@ -134,9 +165,8 @@ impl Browse {
         let head = skill.skill.body_line.saturating_sub(1) as usize;
         let text: String = skill.source.split_inclusive('\n').take(head).collect();
         let width = area.width.saturating_sub(8);
-        let Some(yaml) = self.detail.rendered(&text, "yaml", width, &mut self.wanted) else {
-            return String::new();
-        };
+        let yaml = self.detail.rendered(&text, "yaml", width, &mut self.wanted);
+        let yaml = yaml.unwrap_or_else(|| raw(&text, width));
         let file = skill.skill.location.file_name().unwrap_or_default();
         let here: Vec<&Finding> =
             skill.findings.iter().filter(|f| f.file.as_os_str() == file && f.span.is_some()).collect();

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
-use crate::registry::RootState;
+use crate::registry::{RootOrigin, RootState};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars::SIGNALS;
@@ -49,12 +49,17 @@ impl Browse {
         let label = longest.clamp(20, width.saturating_sub(18).max(20));
         let rows = area.bottom().saturating_sub(y + 6);
         for root in roots.iter().take(usize::from(rows)) {
+            let named = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
             let (state, role) = match &root.state {
+                RootState::Missing if named => ("no such folder".to_owned(), Role::Danger),
                 RootState::Present => ("empty".to_owned(), Role::Text),
                 RootState::Missing => ("no such folder".to_owned(), Role::Muted),
                 RootState::Unreadable(why) => (shown(why), Role::Danger),
             };
-            pen.put(x, y, pen.glyphs.pending, Role::Muted, 1);
+            let failed = role == Role::Danger;
+            let (sign, sign_role) =
+                if failed { (pen.glyphs.bad, role) } else { (pen.glyphs.pending, Role::Muted) };
+            pen.put(x, y, sign, sign_role, 1);
             let name = shown(&root.label);
             pen.put(x + 2, y, &cut_middle(&name, label, pen.glyphs.ellipsis), Role::Text, label);
             pen.put(x + 2 + label + 3, y, &state, role, width.saturating_sub(label + 5));

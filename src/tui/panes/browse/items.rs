@@ -134,7 +134,7 @@ fn refused_because(reason: &RefusalReason) -> String {
 #[must_use]
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let why = |state: &ClientViewState| match state {
-        ClientViewState::Found | ClientViewState::Repaired(_) => None,
+        ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_) => None,
         ClientViewState::Shadowed(winner) => {
             Some(format!("shadowed by {}", shown(&winner.display().to_string())))
         }
@@ -142,4 +142,19 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
         ClientViewState::NotLooked => Some("outside of its places".to_owned()),
     };
     view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
+}
+
+/// What a client makes of a bundle, whole; nothing where it simply finds it.
+#[must_use]
+pub fn reason(state: &ClientViewState) -> Option<String> {
+    match state {
+        ClientViewState::Found => None,
+        ClientViewState::Repaired(how) => Some(format!("repaired: {}", shown(how))),
+        ClientViewState::Shadowed(winner) => {
+            Some(format!("shadowed by {}", shown(&winner.display().to_string())))
+        }
+        ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
+        ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
+        ClientViewState::NotLooked => Some("outside of the places where this client looks".to_owned()),
+    }
 }

@@ -225,7 +225,7 @@ impl Browse {
                 .iter()
                 .filter(|e| !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_)));
             let seen = seen.count();
-            pen.put(x, y, &format!("{} of {}", count(seen), counted(all, "bundle")), Role::Text, width);
+            pen.put(x, y, &format!("{} of {} seen", count(seen), count(all)), Role::Text, width);
             y += 1;
             if y + 1 < area.bottom() {
                 share(pen, x, y, width, seen as f64 / all.max(1) as f64);
@@ -258,8 +258,10 @@ impl Browse {
             }
         }
         if let Some(client) = self.client.as_ref().filter(|_| y + 1 < area.bottom()) {
+            let at = pen.put(x, y, "source ", Role::Muted, width);
             let text = shown(&client.source);
-            pen.put(x, y, &cut_end(&text, width, pen.glyphs.ellipsis), Role::Muted, width);
+            let room = width.saturating_sub(7);
+            pen.put(at, y, &cut_middle(&text, room, pen.glyphs.ellipsis), Role::Text, room);
             y += 1;
         }
         if y < area.bottom() {

@@ -110,6 +110,7 @@ impl Browse {
 
     fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
         self.catalogue = Arc::clone(catalogue);
+        self.detail.forget();
         self.entries = items::entries(catalogue);
         self.sort_again();
         self.build();
@@ -156,7 +157,9 @@ impl Browse {
         let last = self.rows.len().saturating_sub(1);
         self.scroll.cursor = match found {
             Some(row) => row,
-            None if self.moved && self.selected.is_some() && self.fuzzy.is_empty() => self.scroll.cursor.min(last),
+            None if self.moved && self.selected.is_some() && self.fuzzy.is_empty() => {
+                self.scroll.cursor.min(last)
+            }
             None => first().unwrap_or(0),
         };
         self.follow = true;
@@ -175,6 +178,10 @@ impl Browse {
         let (id, refused) = (entry.id.clone(), matches!(entry.standing, Standing::Refused(_)));
         self.selected = Some(id.clone());
         self.detail.leave();
+        if let Some(known) = self.detail.known.get(&id) {
+            self.detail.skill = Some(Arc::clone(known));
+            return self.preview();
+        }
         if refused { Vec::new() } else { vec![Effect::Describe(id)] }
     }
 
@@ -224,12 +231,17 @@ impl Browse {
             Message::Detail(id, detail) if Some(id) == self.selected.as_ref() => {
                 match detail {
                     Ok(detail) => {
+                        self.detail.know(id, detail);
                         self.detail.skill = Some(Arc::clone(detail));
                         self.detail.error = None;
                     }
                     Err(error) => self.detail.error = Some(error.clone()),
                 }
                 self.preview()
+            }
+            Message::Detail(id, Ok(detail)) => {
+                self.detail.know(id, detail);
+                Vec::new()
             }
             Message::File(id, path, content) if Some(id) == self.selected.as_ref() => {
                 if self.detail.chosen_file().as_deref() == Some(path) {
@@ -262,6 +274,23 @@ impl Browse {
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             _ => Vec::new(),
+        }
+    }
+
+    /// Asks for the skills above and below, and their texts, so that the next step shows them at once.
+    fn look_ahead(&mut self, width: u16) {
+        let at = self.scroll.cursor;
+        for row in [at.checked_add(1), at.checked_sub(1)].into_iter().flatten() {
+            let Some(Row::Entry(index)) = self.rows.get(row) else { continue };
+            let entry = &self.entries[*index];
+            if matches!(entry.standing, Standing::Refused(_)) {
+                continue;
+            }
+            if let Some(skill) = self.detail.known.get(&entry.id).cloned() {
+                self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted);
+            } else if self.detail.asked_ahead.insert(entry.id.clone()) {
+                self.wanted.push(Effect::Describe(entry.id.clone()));
+            }
         }
     }
 

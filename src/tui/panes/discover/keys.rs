@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use super::{Discover, Part};
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::tui::widgets::figures::count;
 
 impl Pane for Discover {
     fn id(&self) -> PaneId {
@@ -224,8 +225,8 @@ impl Discover {
                 *counts.entry(domain.value.as_str()).or_default() += 1;
             }
         }
-        let any = (String::new(), "any domain".to_owned(), self.catalogue.entries.len().to_string());
-        let named = counts.into_iter().map(|(d, n)| (d.to_owned(), d.to_owned(), n.to_string()));
+        let any = (String::new(), "any domain".to_owned(), count(self.catalogue.entries.len()));
+        let named = counts.into_iter().map(|(d, n)| (d.to_owned(), d.to_owned(), count(n)));
         let choices: Vec<_> = std::iter::once(any).chain(named).collect();
         let wanted = self.options.domain.clone().unwrap_or_default();
         let current = choices.iter().position(|(value, ..)| *value == wanted);
