@@ -167,6 +167,86 @@ fn a_catalogue_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
     assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("xlsx".into(), "id".into())]));
 }
 
+/// The answers that come while roots are read and indexed: another one is first now, bodies are missing.
+fn with_new_first(missing: usize) -> Answer {
+    let mut answer = fits();
+    answer.results.swap(0, 1);
+    answer.bodies_missing = missing;
+    answer
+}
+
+fn ranked_again(pane: &mut Discover, answer: Answer) {
+    let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
+    let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(answer))));
+}
+
+#[test]
+fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    ranked_again(&mut pane, with_new_first(212));
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("Why xlsx is first"), "{screen}");
+    assert!(screen.contains("fits so far · 100 of 312 read"), "{screen}");
+    assert!(Screen::new(80, 24).text(&mut pane).contains("fits so far · 100 of 312 read"));
+
+    pane.act(Action::Down);
+    ranked_again(&mut pane, fits());
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("Why pdf-tables is first") && !screen.contains("so far"), "chosen: {screen}");
+    ranked_again(&mut pane, with_new_first(0));
+    assert!(Screen::new(120, 36).text(&mut pane).contains("Why pdf-tables is number 2"), "and kept");
+}
+
+#[test]
+fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
+    let mut before = support::catalogues::catalogue();
+    let place = before.entries.iter().position(|e| e.skill.id.as_str() == "xlsx").unwrap();
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    pane.message(&Message::Catalogue(Arc::new(before.clone())));
+    pane.act(Action::Down);
+
+    // Another root turns out to come first: its bundle is `xlsx` now, the chosen one has a longer id.
+    let chosen = Arc::clone(&before.entries[place].skill);
+    let (mut first, mut second) = ((*chosen).clone(), (*chosen).clone());
+    first.location = "/elsewhere/xlsx/SKILL.md".into();
+    second.id = skill_workbench::skill::SkillId::new("csv-tools");
+    before.entries.retain(|e| !["xlsx", "csv-tools"].contains(&e.skill.id.as_str()));
+    for skill in [first, second] {
+        before.entries.push(skill_workbench::registry::Entry { skill: Arc::new(skill), root: 0 });
+    }
+    before.lookup = skill_workbench::registry::Lookup::default();
+    let effects = pane.message(&Message::Catalogue(Arc::new(before)));
+    let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(fits()))));
+    assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("csv-tools".into(), "id".into())]));
+}
+
+#[test]
+fn copies_are_one_line_that_unfolds() {
+    let mut answer = fits();
+    for n in 0..3 {
+        let mut copy = answer.excluded[1].clone();
+        copy.skill_id = skill_workbench::skill::SkillId::new(format!("pdf-tables@0000000{n}"));
+        answer.excluded.insert(0, copy);
+    }
+    answer.below_limit = 651;
+    let mut pane = answered(INTENT, answer);
+    pane.act(Action::Submit);
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("4 copies or other versions, shadowed ▸"), "{screen}");
+    assert!(screen.find("deprecated") < screen.find("4 copies"), "{screen}");
+    assert!(screen.contains("651 more match below the limit") && !screen.contains("pdf-tables@"), "{screen}");
+    pane.act(Action::Bottom);
+    assert!(pane.act(Action::Open).unwrap().is_empty());
+    let screen = Screen::new(120, 40).text(&mut pane);
+    assert!(screen.contains("shadowed ▾") && screen.contains("pdf-tables@00000002"), "{screen}");
+    pane.act(Action::Fold);
+    assert!(!Screen::new(120, 36).text(&mut pane).contains("pdf-tables@"));
+}
+
 #[test]
 fn the_choices_are_asked_and_shown() {
     let mut pane = answered(INTENT, fits());

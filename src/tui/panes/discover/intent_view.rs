@@ -12,10 +12,11 @@ use super::{Discover, Part};
 use crate::discovery::{Answer, Correction, Fit, Lead, QueryWord};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{plain_score, score, took};
+use crate::tui::widgets::figures::{count, plain_score, score, took};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::wrap::wrap_to;
 
 impl Discover {
     /// Draws the field's band with the text in its row `row`, and what each word gave below it.
@@ -80,19 +81,25 @@ impl Discover {
 
     fn draw_contributions(&self, area: Rect, pen: &mut Pen<'_>) {
         let words = self.live_words();
-        let mut free = area.x;
-        for (index, word) in &words {
-            let Some(x) = self.field.column(word.start as usize).filter(|x| *x >= free) else { continue };
+        let mut order: Vec<&(usize, QueryWord)> = words.iter().collect();
+        // What a word gave stands below it; where there is no room for all, content and weight come first.
+        let weight = |index: usize| self.given(index).map_or(0.0, f64::abs);
+        order.sort_by(|(a, x), (b, y)| x.stop.cmp(&y.stop).then(weight(*b).total_cmp(&weight(*a))));
+        let mut taken: Vec<Range<u16>> = Vec::new();
+        for (index, word) in order {
+            let Some(x) = self.field.column(word.start as usize) else { continue };
             let text = match self.given(*index) {
                 Some(given) if given.abs() >= 0.005 => score(given, pen.glyphs),
                 _ if !word.known && !word.stop => "0".to_owned(),
                 _ => continue,
             };
-            if x + cells(&text) > area.right() {
-                break;
+            let end = x + cells(&text);
+            if end <= area.right() && taken.iter().all(|other| end < other.start || x > other.end) {
+                pen.put(x, area.y, &text, Role::Muted, area.right() - x);
+                taken.push(x..end);
             }
-            free = pen.put(x, area.y, &text, Role::Muted, area.right() - x) + 1;
         }
+        let free = taken.iter().map(|one| one.end + 1).max().unwrap_or(area.x);
         let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
         if !notes.is_empty() {
             let room = area.right().saturating_sub(free + 1);
@@ -101,7 +108,7 @@ impl Discover {
         }
     }
 
-    /// Two lines: whether anything fits, and why the selected one does.
+    /// Whether anything fits, and in a row or two why the selected one does.
     pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
@@ -109,31 +116,58 @@ impl Discover {
         let (sign, role, word) = fit_words(answer.fit, cx);
         let x = area.x + 2;
         let end = area.right().saturating_sub(1);
-        let time = pen.right(end, area.y, &took(answer.took_us), Role::Muted);
-        let room = time.saturating_sub(x + 1);
-        let mut segs = vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)];
-        if let Some(confidence) = &answer.confidence {
-            if answer.fit == Fit::None {
+        let room = end.saturating_sub(x + cells(&took(answer.took_us)) + 1);
+        let reading = self.reading();
+        let so_far = if reading.is_some() { " so far" } else { "" };
+        let mut line = RichLine::from_segs(vec![
+            Seg::new(format!("{sign} "), role),
+            Seg::new(format!("{word}{so_far}"), Role::Strong),
+        ]);
+        let mut groups: Vec<Vec<Seg>> = Vec::new();
+        if let Some((read, all)) = reading {
+            let text = format!(" {} {} of {} read", pen.glyphs.dot, count(read), count(all));
+            groups.push(vec![Seg::new(text, Role::Muted)]);
+        }
+        match &answer.confidence {
+            Some(_) if answer.fit == Fit::None => {
                 let best = answer.results.iter().map(|h| h.z).fold(0.0, f64::max);
-                segs.push(Seg::new("   best ", Role::Muted));
-                segs.push(Seg::new(plain_score(best, pen.glyphs), Role::Text));
-                segs.push(Seg::new(" before rules", Role::Muted));
-            } else {
-                segs.push(Seg::new("   confidence ", Role::Muted));
-                segs.push(Seg::new(confidence.fit.to_string(), Role::Text));
-                segs.push(Seg::new("   lead ", Role::Muted));
-                segs.push(Seg::new(lead_word(confidence.lead), Role::Text));
+                groups.push(vec![
+                    Seg::new("   best ", Role::Muted),
+                    Seg::new(plain_score(best, pen.glyphs), Role::Text),
+                    Seg::new(" before rules", Role::Muted),
+                ]);
+            }
+            Some(confidence) => {
+                for (what, said) in [
+                    ("   confidence ", confidence.fit.to_string()),
+                    ("   lead ", lead_word(confidence.lead).to_owned()),
+                ] {
+                    groups.push(vec![Seg::new(what, Role::Muted), Seg::new(said, Role::Text)]);
+                }
+            }
+            None => {}
+        }
+        for group in groups {
+            let group = RichLine::from_segs(group);
+            if line.width() + group.width() <= usize::from(room) {
+                line.segs.extend(group.segs);
             }
         }
-        pen.line(x, area.y, &RichLine::from_segs(segs), room);
-        let why = self.why_in_words(answer);
-        let room = end.saturating_sub(x + 2);
-        pen.put(x + 2, area.y + 1, &cut_end(&why, room, pen.glyphs.ellipsis), Role::Muted, room);
+        let why = RichLine::of(self.why_in_words(answer), Role::Muted);
+        let width = end.saturating_sub(x + 2);
+        // A long reason takes the row above, which is blank else.
+        let rows = wrap_to(&why.segs, width, usize::from(area.height.saturating_sub(1)), pen.glyphs.ellipsis);
+        let top = area.bottom().saturating_sub(rows.len().max(1) as u16 + 1);
+        pen.line(x, top, &line, room);
+        pen.right(end, top, &took(answer.took_us), Role::Muted);
+        for (row, why) in rows.iter().enumerate() {
+            pen.line(x + 2, top + 1 + row as u16, why, width);
+        }
     }
 
     /// The short status at the right end of a row; answers the cells it took.
     pub(super) fn draw_status_line(&self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
-        let line = self.short_status(cx);
+        let line = self.short_status(cx, row.width.saturating_sub(32));
         let mut pen = Pen::new(buf, cx);
         pen.band(row, Role::Field);
         let width = line.width() as u16;

@@ -4,6 +4,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::rows::Item;
 use super::{Discover, Part};
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
@@ -152,12 +153,18 @@ impl Discover {
             Action::PageDown => page,
             Action::Top => isize::MIN,
             Action::Bottom => isize::MAX,
+            Action::Open | Action::Fold if self.on_copies() => {
+                self.unfolded = !self.unfolded;
+                let cursor = self.cursor;
+                self.set_rows();
+                self.cursor = cursor;
+                return Some(Vec::new());
+            }
             Action::Open => return Some(self.open()),
             _ => return self.act_on_skill(action),
         };
-        self.cursor = self.cursor.saturating_add_signed(rows).min(count.saturating_sub(1));
+        self.choose(self.cursor.saturating_add_signed(rows).min(count.saturating_sub(1)));
         self.follow = true;
-        self.why.offset = 0;
         Some(Vec::new())
     }
 
@@ -192,6 +199,11 @@ impl Discover {
             }
             _ => None,
         }
+    }
+
+    /// Whether the cursor is on the line that stands for all copies.
+    pub(super) fn on_copies(&self) -> bool {
+        matches!(self.items.get(self.cursor), Some((Item::Copies(_), _)))
     }
 
     /// In one column Enter first shows why; else it opens the skill in Browse.
@@ -277,9 +289,15 @@ impl Discover {
     fn result_commands(&self) -> Vec<Command> {
         let none = || self.selected().is_none().then(|| "nothing is selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none(), ..command };
-        let opens = if self.drawn.folded && self.focus == Part::Results { "why" } else { "open" };
+        let opens = if self.on_copies() {
+            if self.unfolded { "fold" } else { "unfold" }
+        } else if self.drawn.folded && self.focus == Part::Results { "why" } else { "open" };
         let mut out = vec![shown(Action::Down, if self.focus == Part::Why { "scroll" } else { "move" })];
-        out.push(on_skill(shown(Action::Open, opens)));
+        if self.on_copies() && self.focus == Part::Results {
+            out.extend([shown(Action::Open, opens), hidden(Action::Fold, opens)]);
+        } else {
+            out.push(on_skill(shown(Action::Open, opens)));
+        }
         if self.focus == Part::Why {
             out.push(shown(Action::Back, "results"));
         }

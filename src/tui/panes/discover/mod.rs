@@ -10,6 +10,7 @@ mod mouse;
 mod results_view;
 mod rival;
 mod rows;
+mod selection;
 mod view;
 mod why_view;
 
@@ -21,9 +22,10 @@ use ratatui::layout::Rect;
 use self::ask::{Asking, Options};
 pub use self::history::History;
 use self::rows::{Item, Row};
+use self::selection::Chosen;
 use crate::discovery::{BodyLine, Hit};
 use crate::gateway::{Event, LevelTokens, SkillDetail};
-use crate::registry::Catalogue;
+use crate::registry::{Catalogue, ScanProgress};
 use crate::skill::SkillId;
 use crate::tui::field::Field;
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
@@ -72,6 +74,13 @@ pub struct Discover {
     rows: Vec<Row>,
     items: Vec<(Item, Option<usize>)>,
     cursor: usize,
+    /// What a person put the cursor on; none while it stays on the first by itself.
+    chosen: Option<Chosen>,
+    /// What the cursor stood on after the last answer.
+    held: Option<SkillId>,
+    /// Whether the shadowed copies are listed one by one.
+    unfolded: bool,
+    scan: ScanProgress,
     /// Rows of screen lines, not of items.
     results: Scroll,
     /// Whether the window follows the cursor (the wheel lets go of it).
@@ -113,7 +122,8 @@ impl Discover {
     fn ask(&mut self) -> Vec<Effect> {
         if self.field.text().trim().is_empty() {
             self.asking.clear();
-            self.set_rows(None);
+            self.chosen = None;
+            self.set_rows();
             return Vec::new();
         }
         let typing = self.focus == Part::Intent && self.field.cursor() == self.field.text().len();
@@ -122,31 +132,15 @@ impl Discover {
         vec![Effect::Discover { request, generation }]
     }
 
-    /// Rows of the present answer; the cursor goes to `keep` where that is still there, else to the first.
-    fn set_rows(&mut self, keep: Option<SkillId>) {
-        let Some(shown) = self.asking.shown() else {
-            self.rows.clear();
-            self.items.clear();
-            self.cursor = 0;
-            return;
-        };
-        self.rows = rows::rows(&shown.answer);
-        self.items = rows::items(&self.rows);
-        let found = keep
-            .and_then(|id| self.items.iter().position(|(item, _)| item.skill(&shown.answer) == Some(&id)));
-        self.cursor = found.unwrap_or(0);
-        self.follow = true;
-        self.why.offset = 0;
-    }
-
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Answer(generation, answer) => {
                 let before = self.asking.shown().map(|s| s.intent.clone());
-                let keep = self.selected().cloned();
                 if self.asking.take(*generation, answer) {
-                    let same = self.asking.shown().map(|s| &s.intent) == before.as_ref();
-                    self.set_rows(keep.filter(|_| same || self.focus != Part::Intent));
+                    if self.asking.shown().map(|s| &s.intent) != before.as_ref() {
+                        self.chosen = None;
+                    }
+                    self.set_rows();
                 }
                 Vec::new()
             }
@@ -172,6 +166,10 @@ impl Discover {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.forget();
                 self.ask()
+            }
+            Message::Event(Event::Scan(scan)) => {
+                self.scan = *scan;
+                Vec::new()
             }
             Message::Event(Event::Index(progress)) => {
                 let lacking = self.asking.shown().is_some_and(|s| s.answer.bodies_missing > 0);

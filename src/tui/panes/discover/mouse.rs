@@ -28,8 +28,7 @@ impl Discover {
             }
             self.focus = Part::Results;
             if let Some((_, item)) = self.drawn.items.iter().find(|(rect, _)| rect.contains(at)) {
-                self.cursor = *item;
-                self.why.offset = 0;
+                self.choose(*item);
             }
         } else if self.drawn.why.contains(at) {
             self.focus = Part::Why;

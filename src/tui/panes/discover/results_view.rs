@@ -7,14 +7,14 @@ use ratatui::layout::Rect;
 use super::rows::{Density, Item, Row};
 use super::view::{DISCLAIMER, disclaimer};
 use super::{Discover, Part};
-use crate::discovery::{Answer, Fit, Hit};
+use crate::discovery::{Answer, Excluded, ExcludedWhy, Fit, Hit};
 use crate::skill::AttachTarget;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars::{Place, stacked};
 use crate::tui::widgets::figures::{count, counted, plain_score, score};
 use crate::tui::widgets::marked::{excerpt_from, marked, marks_from};
-use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
@@ -45,7 +45,7 @@ impl Discover {
         let focused = cx.focused && self.focus == Part::Results;
         let mut pen = Pen::new(buf, cx);
         self.drawn.results = area;
-        self.results_title(focused, cx).draw(&mut pen, area.x, area.y, area.width);
+        self.results_title(focused, area.width, cx).draw(&mut pen, area.x, area.y, area.width);
         let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
             self.draw_nothing_asked(list, &mut pen);
@@ -70,12 +70,12 @@ impl Discover {
         }
     }
 
-    fn results_title(&self, focused: bool, cx: &Draw<'_>) -> Title {
+    fn results_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
         let answer = self.asking.shown().map(|s| &s.answer);
         let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
         let mut title = Title::of(if none { "Nearest, none fits" } else { "Results" }, focused);
         if self.drawn.folded {
-            title.note = self.short_status(cx);
+            title.note = self.short_status(cx, width.saturating_sub(title.name.width() as u16 + 7));
         } else if let Some(confidence) = answer.and_then(|a| a.confidence) {
             let from = plain_score(confidence.fits_from, cx.glyphs);
             title = title.note(format!("{} fits from {from}", cx.glyphs.tick));
@@ -200,7 +200,11 @@ impl Discover {
                 }
             }
             Row::Below(more) => {
-                let text = format!("and {} more below the first ten", count(more));
+                let text = if more == 1 {
+                    "1 more matches below the limit".to_owned()
+                } else {
+                    format!("{} more match below the limit", count(more))
+                };
                 pen.put(area.x + 4, area.y, &text, Role::Muted, area.width - 5);
             }
             Row::Item(Item::Hit(hit), rank) => {
@@ -218,7 +222,18 @@ impl Discover {
             }
             Row::Item(Item::Excluded(index), _) => {
                 let excluded = &answer.excluded[index];
-                draw_other(excluded.skill_id.as_str(), &shown(&excluded.why), Role::Muted, layout, area, pen);
+                let room = area.right().saturating_sub(layout.note_x + 2);
+                let note = why_left_out(excluded, room, pen.glyphs.ellipsis);
+                draw_other(excluded.skill_id.as_str(), &note, Role::Muted, layout, area, pen);
+            }
+            Row::Item(Item::Copies(copies), _) => {
+                let sign = if self.unfolded { pen.glyphs.open } else { pen.glyphs.closed };
+                let room = area.width.saturating_sub(6);
+                let long = format!("{} copies or other versions, shadowed", count(copies));
+                let short = format!("{} copies, shadowed", count(copies));
+                let text = if cells(&long) + 2 <= room { long } else { short };
+                let role = if selected { Role::Text } else { Role::Muted };
+                pen.put(area.x + 4, area.y, &format!("{text} {sign}"), role, room);
             }
         }
     }
@@ -317,6 +332,20 @@ fn draw_other(id: &str, note: &str, role: Role, layout: &Layout, area: Rect, pen
     pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
     let room = area.right().saturating_sub(layout.note_x + 2);
     pen.put(layout.note_x, area.y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
+}
+
+/// `a copy, shadowed by ~/.claude/skills`: the path is cut in its middle, before that the words go.
+fn why_left_out(excluded: &Excluded, room: u16, ellipsis: &str) -> String {
+    let why = shown(&excluded.why);
+    let ExcludedWhy::Shadowed(place) = &excluded.reason else { return why };
+    let place = shown(place);
+    for said in [why.strip_suffix(place.as_str()).unwrap_or("shadowed by "), "shadowed by ", "by "] {
+        let left = room.saturating_sub(cells(said));
+        if left >= cells(&place).min(16) {
+            return format!("{said}{}", cut_middle(&place, left, ellipsis));
+        }
+    }
+    "shadowed".to_owned()
 }
 
 /// `to an output or artifact`; in narrow lists `to output, artifact`.

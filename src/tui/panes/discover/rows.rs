@@ -1,6 +1,6 @@
 //! What the result list holds, in the order it is shown: groups of hits, attachable ones, left out ones.
 
-use crate::discovery::{Answer, Group};
+use crate::discovery::{Answer, ExcludedWhy, Group};
 use crate::skill::SkillId;
 
 /// Something the cursor can stand on; indices into the answer.
@@ -12,6 +12,8 @@ pub enum Item {
     Attachable(usize),
     /// Left out, with a reason.
     Excluded(usize),
+    /// So many copies and other versions of ids that others have, in one line.
+    Copies(usize),
 }
 
 impl Item {
@@ -22,6 +24,7 @@ impl Item {
             Self::Hit(i) => answer.results.get(i).map(|h| &h.skill_id),
             Self::Attachable(i) => answer.attachable.get(i).map(|a| &a.skill_id),
             Self::Excluded(i) => answer.excluded.get(i).map(|e| &e.skill_id),
+            Self::Copies(_) => None,
         }
     }
 
@@ -46,9 +49,9 @@ pub enum Row {
     Below(usize),
 }
 
-/// All rows of an answer, without blanks.
+/// All rows of an answer, without blanks; copies one by one where they are unfolded.
 #[must_use]
-pub fn rows(answer: &Answer) -> Vec<Row> {
+pub fn rows(answer: &Answer, unfolded: bool) -> Vec<Row> {
     let mut out = Vec::new();
     let mut rank = 0;
     for (group, name) in
@@ -70,12 +73,28 @@ pub fn rows(answer: &Answer) -> Vec<Row> {
     }
     if !answer.excluded.is_empty() || answer.below_limit > 0 {
         out.push(Row::Heading("left out", answer.excluded.len() + answer.below_limit));
-        out.extend((0..answer.excluded.len()).map(|i| Row::Item(Item::Excluded(i), None)));
+        // What the request itself left out says more than copies do.
+        let shadowed = |i: &usize| matches!(answer.excluded[*i].reason, ExcludedWhy::Shadowed(_));
+        let (copies, others): (Vec<usize>, Vec<usize>) = (0..answer.excluded.len()).partition(shadowed);
+        let row = |i: usize| Row::Item(Item::Excluded(i), None);
+        out.extend(others.into_iter().map(row));
+        if copies.len() > 1 {
+            out.push(Row::Item(Item::Copies(copies.len()), None));
+        }
+        if copies.len() == 1 || unfolded {
+            out.extend(copies.into_iter().map(row));
+        }
     }
     if answer.below_limit > 0 {
         out.push(Row::Below(answer.below_limit));
     }
     out
+}
+
+/// The results in the order of the list, as indices into the answer.
+pub fn listed(answer: &Answer) -> impl Iterator<Item = usize> {
+    let hit = |row| if let Row::Item(Item::Hit(index), _) = row { Some(index) } else { None };
+    rows(answer, false).into_iter().filter_map(hit)
 }
 
 /// The rows the cursor can stand on, in order.

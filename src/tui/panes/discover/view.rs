@@ -7,6 +7,8 @@ use super::{Discover, Drawn, Part};
 use crate::discovery::Fit;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{count, took};
+use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::{Joint, Title, divider};
@@ -61,7 +63,7 @@ impl Discover {
         if wide {
             let band = Rect { y: area.y + 1, width: left, height: 3, ..area };
             self.draw_intent(band, 1, buf, cx);
-            let status = Rect { y: area.y + 2, height: 2, ..right };
+            let status = Rect { y: area.y + 1, height: 3, ..right };
             self.draw_status(status, buf, cx);
         } else {
             let band = Rect { y: area.y + 1, height: 1, ..area };
@@ -147,22 +149,30 @@ impl Discover {
         Title::of("Intent", focused).note(words.join(" · "))
     }
 
-    /// The short status: sign, word, confidence, time.
-    pub(super) fn short_status(&self, cx: &Draw<'_>) -> RichLine {
+    /// The short status: sign, word, confidence or how much is read, time; whole items while they fit.
+    pub(super) fn short_status(&self, cx: &Draw<'_>, room: u16) -> RichLine {
         let Some(shown) = self.asking.shown() else {
             return RichLine::default();
         };
         let (sign, role, word) = fit_words(shown.answer.fit, cx);
-        let mut segs = vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)];
-        let confidence = match shown.answer.fit {
-            Fit::High => " high",
-            Fit::Medium => " medium",
-            Fit::Low | Fit::None => "",
+        let reading = self.reading();
+        let word = if reading.is_some() { format!("{word} so far") } else { word.to_owned() };
+        let mut line =
+            RichLine::from_segs(vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)]);
+        let dot = cx.glyphs.dot;
+        let second = match (reading, shown.answer.fit) {
+            (Some((read, all)), _) => format!(" {dot} {} of {} read", count(read), count(all)),
+            (None, Fit::High) => " high".to_owned(),
+            (None, Fit::Medium) => " medium".to_owned(),
+            (None, Fit::Low | Fit::None) => String::new(),
         };
-        segs.push(Seg::new(confidence, Role::Text));
-        let took = crate::tui::widgets::figures::took(shown.answer.took_us);
-        segs.push(Seg::new(format!(" {} {took}", cx.glyphs.dot), Role::Muted));
-        RichLine::from_segs(segs)
+        let took = format!(" {dot} {}", took(shown.answer.took_us));
+        for (text, role) in [(second, Role::Text), (took, Role::Muted)] {
+            if line.width() + usize::from(cells(&text)) <= usize::from(room) {
+                line.segs.push(Seg::new(text, role));
+            }
+        }
+        line
     }
 }
 

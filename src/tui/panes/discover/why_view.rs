@@ -229,6 +229,9 @@ impl Discover {
         let text = match item {
             Item::Attachable(_) => "a sidecar: it is attached to something, never a direct result".to_owned(),
             Item::Excluded(index) => format!("left out: {}", shown(&answer.excluded[index].why)),
+            Item::Copies(_) => "bundles whose id another one has, or that are its copies; the first in the order \
+                of roots is ranked, and Enter lists the others"
+                .to_owned(),
             Item::Hit(_) => String::new(),
         };
         let mut y = y;
@@ -239,7 +242,7 @@ impl Discover {
         let score = match item {
             Item::Attachable(i) => answer.attachable[i].score,
             Item::Excluded(i) => answer.excluded[i].score,
-            Item::Hit(_) => 0.0,
+            Item::Hit(_) | Item::Copies(_) => return y + 1,
         };
         pen.put(column.x, y, &format!("score {}", plain_score(score, pen.glyphs)), Role::Muted, column.width);
         y += 2;
