@@ -228,7 +228,7 @@ fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
 fn copies_are_one_line_that_unfolds() {
     let mut answer = fits();
     for n in 0..3 {
-        let mut copy = answer.excluded[1].clone();
+        let mut copy = answer.excluded.last().unwrap().clone();
         copy.skill_id = skill_workbench::skill::SkillId::new(format!("pdf-tables@0000000{n}"));
         answer.excluded.insert(0, copy);
     }

@@ -45,7 +45,17 @@ impl Place {
 /// Draws a bar stacked by signal, as long as the sum. What is negative shortens it from its end.
 /// The row's band has to be there before.
 pub fn stacked(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
-    if place.width == 0 || place.scale <= 0.0 {
+    let total: f64 = sums.iter().sum();
+    // What is shown as nothing has no bar.
+    if place.width == 0 || place.scale <= 0.0 || total < 0.005 {
+        return;
+    }
+    let eighths = total / place.scale * f64::from(place.width) * 8.0;
+    if pen.theme.bars == BarStyle::Eighths && !pen.glyphs.ascii && !place.air && eighths < 7.5 {
+        // Less than a cell: eighths of its largest signal, so that small ones still differ.
+        let largest = (0..5).max_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
+        let sign = EIGHTHS[(eighths.round() as usize).clamp(1, 7)];
+        pen.put(place.x, place.y, sign, SIGNALS[largest], 1);
         return;
     }
     match (pen.theme.bars, place.air, pen.glyphs.ascii) {

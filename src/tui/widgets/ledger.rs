@@ -6,11 +6,13 @@ use super::bars::{Place, legend, lettered, stacked};
 use super::figures::{plain_score, score};
 use super::measure::{cells, cut_end, shown};
 use super::pen::Pen;
-use crate::discovery::{Breakdown, Signal, SignalSums};
+use crate::discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
 use crate::tui::theme::Role;
 
 /// Widths of the columns name, description, body, semantic, sum.
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
+/// The same where a letter and a space stand before each name.
+const LETTERED: [u16; 5] = [8, 9, 8, 7, 6];
 const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
 /// The width below which the ledger leaves its columns out.
 pub const FULL_WIDTH: u16 = 52;
@@ -26,6 +28,35 @@ pub struct Row {
     pub by_signal: SignalSums,
     /// Their sum.
     pub sum: f64,
+}
+
+/// The same breakdown with its function words in one row, where there are several: columns still add up.
+/// Parts keep the row they had, as only rule rows show theirs.
+#[must_use]
+pub fn small_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
+    let is_small = |row: &WordRow| row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop);
+    let small = breakdown.words.iter().filter(|row| is_small(row)).count();
+    let mut out = breakdown.clone();
+    if small < 2 {
+        return out;
+    }
+    let mut one =
+        WordRow { label: format!("{small} small words"), query_word: None, by_signal: [0.0; 5], sum: 0.0 };
+    let mut last = None;
+    for (place, row) in out.words.iter_mut().enumerate() {
+        if is_small(row) {
+            for (sum, value) in one.by_signal.iter_mut().zip(&mut row.by_signal) {
+                *sum += std::mem::take(value);
+            }
+            one.sum += std::mem::take(&mut row.sum);
+            last = Some(place);
+        }
+    }
+    // Emptied rows are not shown; places stay as the parts know them.
+    if let Some(place) = last {
+        out.words[place] = one;
+    }
+    out
 }
 
 /// The rows of a breakdown, at most `max`: the smallest are gathered in one, so that it still adds up.
@@ -79,10 +110,11 @@ pub fn row_scale(rows: &[Row]) -> f64 {
 /// Draws it with all columns; answers the rows it took.
 pub fn full(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
     let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), pen);
-    let fixed: u16 = COLUMNS.iter().sum();
+    let columns = if lettered(pen) { LETTERED } else { COLUMNS };
+    let fixed: u16 = columns.iter().sum();
     let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let word = longest.clamp(9, 18).min(area.width.saturating_sub(fixed + 6)).max(5);
-    let ends: Vec<u16> = COLUMNS
+    let ends: Vec<u16> = columns
         .iter()
         .scan(area.x + word, |x, w| {
             *x += w;
@@ -155,9 +187,14 @@ pub fn compact(pen: &mut Pen<'_>, area: Rect, breakdown: &Breakdown, with_legend
     if with_legend && y < area.bottom() {
         let mut x = area.x;
         let apart = if lettered(pen) { 2 } else { 1 };
-        for (signal, name) in ["name", "descr", "body", "sem", "rule"].iter().enumerate() {
+        let names = ["name", "descr", "body", "sem", "rule"];
+        let wide = names.iter().map(|name| cells(name) + apart + 2).sum::<u16>() - 2 <= area.width;
+        for (signal, name) in names.iter().enumerate() {
+            if x + apart + cells(name) > area.right() {
+                break;
+            }
             legend(pen, x, y, signal);
-            x = pen.put(x + apart, y, name, Role::Muted, area.right().saturating_sub(x + apart)) + 1;
+            x = pen.put(x + apart, y, name, Role::Muted, cells(name)) + if wide { 2 } else { 1 };
         }
         y += 1;
     }

@@ -291,7 +291,11 @@ impl Discover {
         let on_skill = |command: Command| Command { blocked: none(), ..command };
         let opens = if self.on_copies() {
             if self.unfolded { "fold" } else { "unfold" }
-        } else if self.drawn.folded && self.focus == Part::Results { "why" } else { "open" };
+        } else if self.drawn.folded && self.focus == Part::Results {
+            "why"
+        } else {
+            "open"
+        };
         let mut out = vec![shown(Action::Down, if self.focus == Part::Why { "scroll" } else { "move" })];
         if self.on_copies() && self.focus == Part::Results {
             out.extend([shown(Action::Open, opens), hidden(Action::Fold, opens)]);

@@ -65,7 +65,9 @@ impl Discover {
             let room = list.width.saturating_sub(4);
             pen.put(list.x + 2, list.bottom() - 1, disclaimer(room), Role::Muted, room);
         }
-        if answer.results.is_empty() {
+        if answer.skills == 0 {
+            self.draw_no_skills(list, &mut pen);
+        } else if answer.results.is_empty() {
             pen.put(list.x + 2, list.y + 1, "nothing matches a word of it", Role::Muted, list.width - 4);
         }
     }
@@ -244,8 +246,13 @@ impl Discover {
         if self.drawn.folded && part == 3 {
             let mut line = RichLine::default();
             for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
-                line.segs.push(Seg::new(format!("{} ", shown(&row.label)), Role::Muted));
-                line.segs.push(Seg::new(format!("{}  ", score(row.sum, pen.glyphs)), Role::Strong));
+                let item = [format!("{} ", shown(&row.label)), score(row.sum, pen.glyphs)];
+                let wide = item.iter().map(|text| usize::from(cells(text))).sum::<usize>();
+                if line.width() + wide <= usize::from(width) {
+                    let [label, value] = item;
+                    let gap = Seg::new("  ", Role::Muted);
+                    line.segs.extend([Seg::new(label, Role::Muted), Seg::new(value, Role::Strong), gap]);
+                }
             }
             pen.line(area.x + 4, area.y, &line, width);
             return;
@@ -263,6 +270,24 @@ impl Discover {
         let wrapped = wrap_to(&segs, width, lines, pen.glyphs.ellipsis);
         if let Some(line) = wrapped.get(part - 1) {
             pen.line(area.x + 4, area.y, line, width);
+        }
+    }
+
+    /// That there is nothing to rank, and where skills are looked for.
+    fn draw_no_skills(&self, area: Rect, pen: &mut Pen<'_>) {
+        let (x, width) = (area.x + 2, area.width.saturating_sub(4));
+        let roots = &self.catalogue.roots;
+        let text = if roots.is_empty() {
+            "there are no skills here yet".to_owned()
+        } else {
+            format!("there are no skills yet; looked in {}:", counted(roots.len(), "place"))
+        };
+        pen.put(x, area.y + 1, &cut_end(&text, width, pen.glyphs.ellipsis), Role::Text, width);
+        let rows = usize::from(area.height.saturating_sub(3));
+        for (row, root) in roots.iter().take(rows).enumerate() {
+            let label = shown(&root.label);
+            let label = cut_middle(&label, width.saturating_sub(2), pen.glyphs.ellipsis);
+            pen.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
         }
     }
 

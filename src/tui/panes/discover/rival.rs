@@ -1,7 +1,11 @@
 //! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
 
+use super::rows::listed;
 use crate::discovery::{Answer, Hit, Signal, SignalSums};
 use crate::tui::widgets::measure::{cut_end, shown};
+
+/// Scores that are nearer than this look the same.
+pub const LEVEL: f64 = 0.005;
 
 /// One word's share in the lead.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,14 +31,10 @@ pub struct Comparison<'a> {
     pub rows: Vec<Difference>,
 }
 
-/// The hit to compare with: for the best one the second, for every other one the best.
+/// The hit to compare with: for the first of the list the second, for every other one the first.
 #[must_use]
 pub fn nearest(answer: &Answer, selected: usize) -> Option<usize> {
-    let best_first = |skip: usize| {
-        let others = answer.results.iter().enumerate().filter(move |(i, _)| *i != skip);
-        others.max_by(|a, b| a.1.score.total_cmp(&b.1.score)).map(|(i, _)| i)
-    };
-    best_first(selected)
+    listed(answer).find(|index| *index != selected)
 }
 
 /// Compares, with at most `max` rows; the smallest are gathered in the last.
@@ -66,14 +66,20 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, max: usize) -> Comparison<'a>
         }
     }
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
-    if rows.len() > max && max > 0 {
-        let rest = rows.split_off(max - 1);
+    let rest = if rows.len() > max && max > 0 { rows.split_off(max - 1) } else { Vec::new() };
+    // What decided comes first: for a lead what speaks for it, else what speaks against.
+    let lead = selected.score - rival.score;
+    if lead > -LEVEL {
+        rows.sort_by(|a, b| b.value.total_cmp(&a.value));
+    } else {
+        rows.sort_by(|a, b| a.value.total_cmp(&b.value));
+    }
+    if !rest.is_empty() {
         let value = rest.iter().map(|r| r.value).sum();
         let label = format!("{} more", rest.len());
         rows.push(Difference { label, value, reason: String::new(), short: "" });
     }
-    rows.sort_by(|a, b| b.value.total_cmp(&a.value));
-    Comparison { rival, lead: selected.score - rival.score, rows }
+    Comparison { rival, lead, rows }
 }
 
 /// Which signal made the difference, in words: with the rival's name, and without.

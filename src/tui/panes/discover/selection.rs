@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use super::rows::{self, Item};
 use super::Discover;
+use super::rows::{self, Item};
 use crate::skill::SkillId;
 
 /// What the person put the cursor on.

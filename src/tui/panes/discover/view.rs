@@ -38,6 +38,9 @@ impl Discover {
         } else {
             self.columns(area, buf, cx);
         }
+        if cx.glyphs.ascii {
+            only_ascii(area, buf);
+        }
     }
 
     fn focused(&self, part: Part, cx: &Draw<'_>) -> bool {
@@ -173,6 +176,22 @@ impl Discover {
             }
         }
         line
+    }
+}
+
+/// Where only ASCII is drawn, typographic signs of sentences and descriptions become their plain forms.
+fn only_ascii(area: Rect, buf: &mut Buffer) {
+    for place in area.positions() {
+        let Some(cell) = buf.cell_mut(place) else { continue };
+        let plain = match cell.symbol() {
+            "“" | "”" | "„" => "\"",
+            "‘" | "’" => "'",
+            "·" | "…" => ".",
+            "•" => "*",
+            "–" | "—" | "−" => "-",
+            _ => continue,
+        };
+        cell.set_symbol(plain);
     }
 }
 

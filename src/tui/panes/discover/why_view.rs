@@ -4,7 +4,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::rival::{Comparison, compare, nearest};
+use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::Item;
 use super::view::disclaimer;
 use super::{Discover, Part, Want};
@@ -104,16 +104,19 @@ impl Discover {
         match self.items.get(self.cursor).copied() {
             Some((Item::Hit(index), _)) => {
                 let hit = &answer.results[index];
-                y += draw_ledger(hit, answer.fit, airy, Rect { y, ..column }, &mut pen) + 1;
-                // In a small window the lead below the card keeps its line.
-                let lines = if airy { 8 } else { usize::from(window.saturating_sub(y + 3)).clamp(3, 8) };
+                let told = self.notices(answer).len() as u16 * 2;
+                // The card and the lead below it keep their rows.
+                let most = if airy { window.saturating_sub(y + told + 13).clamp(7, 18) } else { 9 };
+                y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut pen) + 1;
+                let lead = if airy { 7 + told } else { 3 };
+                let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
                 y += self.draw_card(hit, lines, column, y, &mut pen) + 1;
                 let three = self.drawn.third;
                 let notices = self.notices(answer);
                 if !three && let Some(rival) = nearest(answer, index) {
                     // What is left over above the notices.
-                    let room = window.saturating_sub(y + notices.len() as u16 + 1).max(4);
-                    let comparison = compare(hit, &answer.results[rival], usize::from(room.clamp(3, 8)));
+                    let room = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
+                    let comparison = compare(hit, &answer.results[rival], usize::from(room.clamp(4, 8)));
                     y += if airy {
                         draw_lead(&comparison, column, y, &mut pen)
                     } else {
@@ -229,9 +232,11 @@ impl Discover {
         let text = match item {
             Item::Attachable(_) => "a sidecar: it is attached to something, never a direct result".to_owned(),
             Item::Excluded(index) => format!("left out: {}", shown(&answer.excluded[index].why)),
-            Item::Copies(_) => "bundles whose id another one has, or that are its copies; the first in the order \
+            Item::Copies(_) => {
+                "bundles whose id another one has, or that are its copies; the first in the order \
                 of roots is ranked, and Enter lists the others"
-                .to_owned(),
+                    .to_owned()
+            }
             Item::Hit(_) => String::new(),
         };
         let mut y = y;
@@ -289,12 +294,12 @@ impl Discover {
     }
 }
 
-fn draw_ledger(hit: &Hit, fit: Fit, airy: bool, area: Rect, pen: &mut Pen<'_>) -> u16 {
-    let area = Rect { height: if airy { 18 } else { 9 }, ..area };
-    if airy && area.width >= ledger::FULL_WIDTH && fit != Fit::None {
-        ledger::full(pen, area, &hit.breakdown, hit.score)
+fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, pen: &mut Pen<'_>) -> u16 {
+    let breakdown = ledger::small_words_as_one(&hit.breakdown, &answer.words);
+    if airy && area.width >= ledger::FULL_WIDTH && answer.fit != Fit::None {
+        ledger::full(pen, area, &breakdown, hit.score)
     } else {
-        ledger::compact(pen, area, &hit.breakdown, true)
+        ledger::compact(pen, area, &breakdown, true)
     }
 }
 
@@ -316,16 +321,27 @@ fn draw_card(hit: &Hit, note: &RichLine, max: usize, column: Rect, y: u16, pen: 
     rows
 }
 
+/// `ahead of xlsx by 1.22`: the name is cut before the amount is.
+fn lead_words(comparison: &Comparison<'_>, width: u16, pen: &Pen<'_>) -> RichLine {
+    let rival = shown(comparison.rival.skill_id.as_str());
+    let (word, by) = match comparison.lead {
+        lead if lead.abs() < LEVEL => ("level with ", String::new()),
+        lead if lead > 0.0 => ("ahead of ", plain_score(lead, pen.glyphs)),
+        lead => ("behind ", plain_score(-lead, pen.glyphs)),
+    };
+    let between = if by.is_empty() { "" } else { " by " };
+    let room = width.saturating_sub(cells(word) + cells(between) + cells(&by));
+    RichLine::from_segs(vec![
+        Seg::new(word, Role::Muted),
+        Seg::new(cut_end(&rival, room, pen.glyphs.ellipsis).into_owned(), Role::Strong),
+        Seg::new(between, Role::Muted),
+        Seg::new(by, Role::Strong),
+    ])
+}
+
 /// `ahead of xlsx by 1.22` and a bar for each word; answers the rows it took.
 fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
-    let rival = shown(comparison.rival.skill_id.as_str());
-    let (word, by) = if comparison.lead >= 0.0 { ("ahead of ", " by ") } else { ("behind ", " by ") };
-    let line = RichLine::from_segs(vec![
-        Seg::new(word, Role::Muted),
-        Seg::new(rival, Role::Strong),
-        Seg::new(by, Role::Muted),
-        Seg::new(plain_score(comparison.lead.abs(), pen.glyphs), Role::Strong),
-    ]);
+    let line = lead_words(comparison, column.width, pen);
     pen.line(column.x, y, &line, column.width);
     1 + draw_differences(comparison, column, y + 1, pen)
 }
@@ -354,12 +370,7 @@ fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut P
     let ahead = comparison.lead >= 0.0;
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
-    let mut line = RichLine::from_segs(vec![
-        Seg::new(if ahead { "ahead of " } else { "behind " }, Role::Muted),
-        Seg::new(shown(comparison.rival.skill_id.as_str()), Role::Strong),
-        Seg::new(" by ", Role::Muted),
-        Seg::new(signed(comparison.lead, pen.glyphs), Role::Strong),
-    ]);
+    let mut line = lead_words(comparison, column.width, pen);
     for (index, row) in rows.iter().take(4).enumerate() {
         let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
         if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
