@@ -1,6 +1,6 @@
 //! What a person sees and does in Discover.
 
-#![allow(clippy::unwrap_used, reason = "a test says where it failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says where it failed")]
 
 mod support;
 
