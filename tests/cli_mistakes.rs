@@ -114,7 +114,7 @@ fn an_unknown_key_in_the_settings_names_file_and_line() {
 }
 
 #[test]
-fn a_missing_root_is_shown_and_nothing_breaks() {
+fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
     let home = Home::empty();
     let answer = home.run_bare(&["--root", "/nowhere/at/all", "doctor", "--json"]);
     assert_eq!(answer.code, 1, "{}", answer.stderr);
@@ -122,8 +122,9 @@ fn a_missing_root_is_shown_and_nothing_breaks() {
     let root = checks["checks"].as_array().unwrap().iter().find(|c| c["health"] == "problem").unwrap();
     assert!(root["subject"].as_str().unwrap().contains("/nowhere/at/all"), "{root}");
     assert!(root["advice"].is_string());
-    let list = home.run_bare(&["--root", "/nowhere/at/all", "list", "--json"]);
-    assert_eq!((list.code, list.json()["skills"].as_array().unwrap().len()), (0, 0));
+    let list = home.run_bare(&["--root", "/nowhere/at/all", "list"]);
+    assert_eq!(list.code, 3, "an answer over nothing would look like one over an empty folder");
+    assert!(list.stderr.contains("there is no folder /nowhere/at/all"), "{}", list.stderr);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn a_missing_root_is_not_found_for_every_command() {
     let wrong = home.path().join("skils");
     let wrong = wrong.to_str().unwrap();
     for command in
-        [&["list"][..], &["lint"], &["discover", "a pdf"], &["eval"], &["describe", "x"], &["doctor"], &[]]
+        [&["list"][..], &["lint"], &["discover", "a pdf"], &["eval"], &["describe", "x"], &[]]
     {
         let answer = home.run_bare(&[&["--root", wrong], command].concat());
         assert_eq!(answer.code, 3, "{command:?}: {}", answer.stderr);

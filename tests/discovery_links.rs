@@ -14,7 +14,8 @@ fn first(router: &Router, intent: &str) -> Option<String> {
 }
 
 fn router(off: &[&str]) -> Router {
-    let mut router = Router::new(Weights::shipped().unwrap().patient()).without_links(off.iter().copied()).unwrap();
+    let mut router =
+        Router::new(Weights::shipped().unwrap().patient()).without_links(off.iter().copied()).unwrap();
     let mut skills = documents();
     skills.push(Document::new("canine", "canine-care", "Feeding plans and walks for puppies."));
     skills.push(Document::new("graph", "graph", "Draws charts of numbers, plots, and figures for papers."));

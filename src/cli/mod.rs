@@ -82,7 +82,18 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
     let mut cx = Context { out, global: cli.global, env, cwd };
-    if !cx.global.roots.is_empty() {
+    // Settings and manual pages read no skills, and `doctor` has its own line for a root that is missing.
+    let reads_skills = !matches!(
+        cli.command,
+        Some(
+            Command::Config(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+                | Command::Schema(_)
+                | Command::Doctor
+        )
+    );
+    if reads_skills && !cx.global.roots.is_empty() {
         roots::check(&cx.config()?.argument_roots)?;
     }
     let done = match cli.command {
