@@ -11,9 +11,7 @@ fn a_missing_root_is_not_found_for_every_command() {
     let home = Home::with_skills();
     let wrong = home.path().join("skils");
     let wrong = wrong.to_str().unwrap();
-    for command in
-        [&["list"][..], &["lint"], &["discover", "a pdf"], &["eval"], &["describe", "x"], &[]]
-    {
+    for command in [&["list"][..], &["lint"], &["discover", "a pdf"], &["eval"], &["describe", "x"], &[]] {
         let answer = home.run_bare(&[&["--root", wrong], command].concat());
         assert_eq!(answer.code, 3, "{command:?}: {}", answer.stderr);
         assert!(answer.stderr.contains("did you mean"), "{command:?}: {}", answer.stderr);
