@@ -11,6 +11,7 @@ pub mod config;
 pub mod discovery;
 pub mod gateway;
 pub mod registry;
+pub mod runs;
 pub mod skill;
 pub mod telemetry;
 pub mod tui;

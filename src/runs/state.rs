@@ -1,0 +1,428 @@
+//! The state machine of a run: one pure function, [`transition`], is the only place that knows which
+//! command moves which state where. Stores and adapters call it; [`allowed`] lists what a run takes now.
+//!
+//! A *lease* is a worker's right to write to a run; each claim raises the run's *fence*, and a write
+//! carries the fence it was claimed with, so that a worker which slept past its lease cannot write
+//! (M. Kleppmann, "How to do distributed locking", 2016, calls this a fencing token).
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator};
+
+/// Where a run stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunState {
+    /// Stored, no worker has it. A *held* one waits for `resume`.
+    Pending,
+    /// A worker executes its steps.
+    Running,
+    /// A worker restores recorded steps of the run it was replayed or forked from.
+    Replaying,
+    /// A gate waits for a person.
+    WaitingForHuman,
+    /// A step waits for a named signal.
+    WaitingForSignal,
+    /// All steps are through. Terminal.
+    Completed,
+    /// A step failed for good. Not the end: `resume` goes on.
+    Failed,
+    /// Stopped by a person. Terminal.
+    Canceled,
+}
+
+impl RunState {
+    /// Whether a worker holds it.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Running | Self::Replaying)
+    }
+
+    /// Whether nothing moves it any more but `replay` and `fork`, which make new runs.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled)
+    }
+
+    /// The word of the older run-status routes, which know no cancellation: canceled shows as failed.
+    #[must_use]
+    pub fn legacy(self) -> Self {
+        if self == Self::Canceled { Self::Failed } else { self }
+    }
+}
+
+/// What a waiting run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// A person's yes or no to one step with exactly these inputs.
+    Human {
+        /// The step.
+        step: String,
+        /// SHA-256 of its inputs in canonical JSON: what is approved is what runs.
+        inputs_digest: String,
+    },
+    /// A signal of this name.
+    Signal {
+        /// The step.
+        step: String,
+        /// The name it waits for.
+        name: String,
+    },
+}
+
+/// A person's answer to a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// Go on.
+    Approve,
+    /// Stop.
+    Deny,
+}
+
+/// A decision that was taken, kept so that the same one again gets the same answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// The step it was about.
+    pub step: String,
+    /// The inputs it was about.
+    pub inputs_digest: String,
+}
+
+/// What the table needs to know of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: RunState,
+    /// A pending run that no worker may claim until it is resumed (a fork).
+    pub held: bool,
+    /// Whether recorded steps have to be restored before new ones run.
+    pub replays: bool,
+    /// The present fence.
+    pub fence: u64,
+    /// What it waits for, in the two waiting states.
+    pub gate: Option<Gate>,
+    /// The last decision, if any.
+    pub decided: Option<Decision>,
+}
+
+/// What a worker reports about a run it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerMove {
+    /// A step is through; more follow. A replay whose restored steps are past becomes running.
+    Checkpoint,
+    /// A gate asks; the lease is given back.
+    Wait(Gate),
+    /// All steps are through.
+    Complete,
+    /// A step failed for good.
+    Fail,
+}
+
+/// Everything that can be asked of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A worker wants it.
+    Claim {
+        /// Whether the present lease has run out, by the store's clock.
+        lease_expired: bool,
+        /// Whether claims after a lost lease are used up.
+        attempts_used_up: bool,
+    },
+    /// A worker reports, with the fence it was given.
+    Work {
+        /// The fence of its claim.
+        fence: u64,
+        /// What it reports.
+        report: WorkerMove,
+    },
+    /// A person decides a gate.
+    Decide(Decision),
+    /// A signal arrives.
+    Signal {
+        /// Its name.
+        name: String,
+    },
+    /// A person stops it.
+    Cancel,
+    /// Let a held or failed run go on.
+    Resume,
+    /// A new run that continues from a checkpoint of this one.
+    Replay,
+    /// A new held run that keeps the link to this one.
+    Fork,
+}
+
+/// A command's name, as adapters offer it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the command of that name")]
+pub enum CommandName {
+    Approve,
+    Deny,
+    Resume,
+    Signal,
+    Cancel,
+    Replay,
+    Fork,
+}
+
+/// What becomes of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// As it is.
+    Keep,
+    /// Given to the worker that claims, under the new fence.
+    Grant,
+    /// Given back or taken away.
+    Release,
+}
+
+/// What a command leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// The run moves.
+    Move {
+        /// New state.
+        state: RunState,
+        /// New fence.
+        fence: u64,
+        /// What becomes of the lease.
+        lease: Lease,
+        /// Whether it is held now.
+        held: bool,
+        /// What it waits for now.
+        gate: Option<Gate>,
+    },
+    /// Nothing moves; the first answer holds (a decision or a cancel sent again).
+    Same,
+    /// Nothing moves; the signal is kept until a step asks for it.
+    Kept,
+    /// A new run is made from this one.
+    NewRun {
+        /// Whether it waits for `resume` (a fork) or starts at once (a replay).
+        held: bool,
+    },
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The state does not take it (HTTP 409, `invalid_transition`).
+    #[error("a {state} run does not take {command}{}; it takes {}", .needed.as_deref().map(|n| format!(": {n}")).unwrap_or_default(), list(.allowed))]
+    Invalid {
+        /// The command.
+        command: String,
+        /// The state.
+        state: RunState,
+        /// What is needed instead, in words.
+        needed: Option<String>,
+        /// What it takes now.
+        allowed: Vec<CommandName>,
+    },
+    /// The run was decided otherwise, or the decision is for another gate (409).
+    #[error("{0}")]
+    OtherDecision(String),
+    /// A worker whose claim is no longer the present one; its write changes nothing.
+    #[error("the worker's fence {given} is not the run's {present}: another worker has it")]
+    StaleFence {
+        /// The worker's.
+        given: u64,
+        /// The run's.
+        present: u64,
+    },
+    /// Nothing to claim here now.
+    #[error("the run cannot be claimed now")]
+    NotClaimable,
+}
+
+fn list(commands: &[CommandName]) -> String {
+    if commands.is_empty() {
+        return "nothing".to_owned();
+    }
+    commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The commands of people that a run takes now, in the order of [`CommandName`].
+#[must_use]
+pub fn allowed(run: &Standing) -> Vec<CommandName> {
+    CommandName::iter()
+        .filter(|name| match name {
+            CommandName::Approve | CommandName::Deny => run.state == RunState::WaitingForHuman,
+            CommandName::Resume => takes_resume(run),
+            CommandName::Signal => !run.state.is_terminal() && run.state != RunState::Failed,
+            CommandName::Cancel => !run.state.is_terminal() && run.state != RunState::Failed,
+            CommandName::Replay | CommandName::Fork => true,
+        })
+        .collect()
+}
+
+fn takes_resume(run: &Standing) -> bool {
+    run.state == RunState::Failed || (run.state == RunState::Pending && run.held)
+}
+
+/// The table: where `command` leads a run that stands like this, or why not.
+///
+/// # Errors
+/// [`Refusal`], with what the run takes instead.
+pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
+    match command {
+        Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
+        Command::Work { fence, report } => work(run, *fence, report),
+        Command::Decide(decision) => decide(run, decision),
+        Command::Signal { name } => signal(run, name),
+        Command::Cancel => cancel(run),
+        Command::Resume => resume(run),
+        Command::Replay => Ok(Next::NewRun { held: false }),
+        Command::Fork => Ok(Next::NewRun { held: true }),
+    }
+}
+
+fn to(run: &Standing, state: RunState) -> Next {
+    Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
+}
+
+fn claim(run: &Standing, lease_expired: bool, attempts_used_up: bool) -> Result<Next, Refusal> {
+    let state = match run.state {
+        RunState::Pending if !run.held => {
+            if run.replays {
+                RunState::Replaying
+            } else {
+                RunState::Running
+            }
+        }
+        active if active.is_active() && lease_expired && attempts_used_up => {
+            return Ok(Next::Move {
+                state: RunState::Failed,
+                fence: run.fence + 1,
+                lease: Lease::Release,
+                held: false,
+                gate: None,
+            });
+        }
+        active if active.is_active() && lease_expired => active,
+        _ => return Err(Refusal::NotClaimable),
+    };
+    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, held: false, gate: None })
+}
+
+fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal> {
+    if fence != run.fence || !run.state.is_active() {
+        return Err(Refusal::StaleFence { given: fence, present: run.fence });
+    }
+    Ok(match report {
+        WorkerMove::Checkpoint => Next::Move {
+            state: RunState::Running,
+            fence,
+            lease: Lease::Keep,
+            held: false,
+            gate: None,
+        },
+        WorkerMove::Wait(gate) => Next::Move {
+            state: match gate {
+                Gate::Human { .. } => RunState::WaitingForHuman,
+                Gate::Signal { .. } => RunState::WaitingForSignal,
+            },
+            fence,
+            lease: Lease::Release,
+            held: false,
+            gate: Some(gate.clone()),
+        },
+        WorkerMove::Complete => to(run, RunState::Completed),
+        WorkerMove::Fail => to(run, RunState::Failed),
+    })
+}
+
+fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
+    if run.decided.as_ref() == Some(decision) {
+        return Ok(Next::Same);
+    }
+    if run.state != RunState::WaitingForHuman {
+        if let Some(first) = run.decided.as_ref().filter(|d| same_gate(d, decision)) {
+            return Err(Refusal::OtherDecision(format!(
+                "step {} was already decided: {}; a decision cannot be taken back",
+                first.step, first.verdict
+            )));
+        }
+        return Err(invalid(run, &decision.verdict.to_string(), None));
+    }
+    match &run.gate {
+        Some(Gate::Human { step, inputs_digest })
+            if *step == decision.step && *inputs_digest == decision.inputs_digest =>
+        {
+            Ok(to(run, match decision.verdict {
+                Verdict::Approve => RunState::Pending,
+                Verdict::Deny => RunState::Canceled,
+            }))
+        }
+        Some(Gate::Human { step, inputs_digest }) => Err(Refusal::OtherDecision(format!(
+            "the run waits for a decision on step {step} with inputs {inputs_digest}, not on step {} with inputs {}",
+            decision.step, decision.inputs_digest
+        ))),
+        _ => Err(invalid(run, &decision.verdict.to_string(), None)),
+    }
+}
+
+fn same_gate(a: &Decision, b: &Decision) -> bool {
+    a.step == b.step && a.inputs_digest == b.inputs_digest
+}
+
+fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
+    match (run.state, &run.gate) {
+        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
+            Ok(to(run, RunState::Pending))
+        }
+        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => Err(invalid(
+            run,
+            "signal",
+            Some(format!("it waits for the signal {awaited:?}, not {name:?}")),
+        )),
+        (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
+        _ => Ok(Next::Kept),
+    }
+}
+
+fn cancel(run: &Standing) -> Result<Next, Refusal> {
+    match run.state {
+        RunState::Canceled => Ok(Next::Same),
+        RunState::Completed | RunState::Failed => Err(invalid(run, "cancel", None)),
+        active if active.is_active() => Ok(Next::Move {
+            state: RunState::Canceled,
+            fence: run.fence + 1,
+            lease: Lease::Release,
+            held: false,
+            gate: None,
+        }),
+        _ => Ok(to(run, RunState::Canceled)),
+    }
+}
+
+fn resume(run: &Standing) -> Result<Next, Refusal> {
+    if takes_resume(run) {
+        return Ok(to(run, RunState::Pending));
+    }
+    let needed = match &run.gate {
+        Some(Gate::Human { step, .. }) => Some(format!("step {step} needs an approval")),
+        Some(Gate::Signal { name, .. }) => Some(format!("it needs the signal {name:?}")),
+        None => None,
+    };
+    Err(invalid(run, "resume", needed))
+}
+
+fn invalid(run: &Standing, command: &str, needed: Option<String>) -> Refusal {
+    Refusal::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
+}
+
+#[cfg(test)]
+mod tests;
