@@ -10,7 +10,18 @@ use strum::{Display, EnumIter, EnumString, IntoEnumIterator};
 
 /// Where a run stands.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
     EnumIter,
 )]
 #[serde(rename_all = "snake_case")]
@@ -162,7 +173,18 @@ pub enum Command {
 
 /// A command's name, as adapters offer it.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
     EnumIter,
 )]
 #[serde(rename_all = "snake_case")]
@@ -322,13 +344,9 @@ fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal
         return Err(Refusal::StaleFence { given: fence, present: run.fence });
     }
     Ok(match report {
-        WorkerMove::Checkpoint => Next::Move {
-            state: RunState::Running,
-            fence,
-            lease: Lease::Keep,
-            held: false,
-            gate: None,
-        },
+        WorkerMove::Checkpoint => {
+            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, held: false, gate: None }
+        }
         WorkerMove::Wait(gate) => Next::Move {
             state: match gate {
                 Gate::Human { .. } => RunState::WaitingForHuman,
@@ -361,10 +379,13 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
         Some(Gate::Human { step, inputs_digest })
             if *step == decision.step && *inputs_digest == decision.inputs_digest =>
         {
-            Ok(to(run, match decision.verdict {
-                Verdict::Approve => RunState::Pending,
-                Verdict::Deny => RunState::Canceled,
-            }))
+            Ok(to(
+                run,
+                match decision.verdict {
+                    Verdict::Approve => RunState::Pending,
+                    Verdict::Deny => RunState::Canceled,
+                },
+            ))
         }
         Some(Gate::Human { step, inputs_digest }) => Err(Refusal::OtherDecision(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not on step {} with inputs {}",
@@ -383,11 +404,9 @@ fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(to(run, RunState::Pending))
         }
-        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => Err(invalid(
-            run,
-            "signal",
-            Some(format!("it waits for the signal {awaited:?}, not {name:?}")),
-        )),
+        (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
+            Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited:?}, not {name:?}"))))
+        }
         (state, _) if state.is_terminal() || state == RunState::Failed => Err(invalid(run, "signal", None)),
         _ => Ok(Next::Kept),
     }

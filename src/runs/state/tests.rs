@@ -12,7 +12,9 @@ fn human(step: &str) -> Gate {
 fn standing(state: RunState) -> Standing {
     let gate = match state {
         RunState::WaitingForHuman => Some(human("send")),
-        RunState::WaitingForSignal => Some(Gate::Signal { step: "ready".into(), name: "books-closed".into() }),
+        RunState::WaitingForSignal => {
+            Some(Gate::Signal { step: "ready".into(), name: "books-closed".into() })
+        }
         _ => None,
     };
     Standing { state, held: false, replays: false, fence: 7, gate, decided: None }

@@ -1,0 +1,108 @@
+//! What contracts write, and what they get wrong.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+struct Vars(Value);
+
+impl Scope for Vars {
+    fn resolve(&self, path: &[String]) -> Result<Value, String> {
+        let mut at = &self.0;
+        for part in path {
+            at = at.get(part).ok_or_else(|| format!("{} is not there", path.join(".")))?;
+        }
+        Ok(at.clone())
+    }
+}
+
+fn scope() -> Vars {
+    Vars(json!({
+        "inputs": {"language": "es", "text": ""},
+        "vars": {"score": 0.75, "attempts": 2, "status": "approved", "category": "legal",
+                 "is_ready": true, "is_locked": false, "docs": [1, 2.0], "none": null}
+    }))
+}
+
+fn holds(text: &str) -> Result<bool, ExpressionError> {
+    Expr::parse(text)?.holds(&scope())
+}
+
+#[test]
+fn conditions_as_contracts_write_them() {
+    for (text, expected) in [
+        ("vars.status == 'approved'", true),
+        ("vars.score >= 0.8", false),
+        ("vars.is_ready and not vars.is_locked", true),
+        ("inputs.language in ['es', 'en', 'fr']", true),
+        ("vars.category not in [\"finance\", 'legal']", false),
+        ("(vars.score > 0.7 or vars.override == true) and vars.attempts < 5", true),
+        ("not vars.is_ready or vars.attempts == 2.0", true),
+        ("inputs.text", false),
+        ("vars.none == null", true),
+        ("vars.none != none", false),
+        ("vars.docs == [1.0, 2]", true),
+        ("'pro' in vars.status", true),
+        ("-1 < 0", true),
+        ("not not true", true),
+    ] {
+        assert_eq!(holds(text), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn the_right_side_is_left_alone_when_the_left_decides() {
+    assert_eq!(holds("vars.is_locked and vars.missing == 1"), Ok(false));
+    assert_eq!(holds("vars.is_ready or vars.missing == 1"), Ok(true));
+    assert_eq!(
+        holds("vars.missing == 1"),
+        Err(ExpressionError::Reference("vars.missing is not there".into()))
+    );
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let errors: Vec<String> = [
+        "vars.a = 1",
+        "vars.a ==",
+        "(true",
+        "'open",
+        "true false",
+        "[1 2]",
+        "1 not 2",
+        "vars..a",
+        "1.2.3",
+        "vars.status > 1",
+        "1 in 2",
+    ]
+    .iter()
+    .map(|text| format!("{text:18} {}", holds(text).unwrap_err()))
+    .collect();
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn deep_nesting_is_refused_not_overflowed() {
+    let deep = format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000));
+    assert!(matches!(Expr::parse(&deep), Err(ExpressionError::Syntax { .. })));
+    assert!(matches!(Expr::parse(&"not ".repeat(10_000)), Err(ExpressionError::Syntax { .. })));
+    assert!(matches!(Expr::parse(&"[".repeat(10_000)), Err(ExpressionError::Syntax { .. })));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "[a-z.'\"()\\[\\],<>=! 0-9-]{0,40}") {
+        if let Ok(expr) = Expr::parse(&text) {
+            let _ = expr.holds(&scope());
+            let _ = expr.references();
+        }
+    }
+
+    #[test]
+    fn comparisons_agree_with_numbers(a in -1000_i32..1000, b in -1000_i32..1000) {
+        prop_assert_eq!(holds(&format!("{a} < {b}")), Ok(a < b));
+        prop_assert_eq!(holds(&format!("{a} >= {b}.0")), Ok(a >= b));
+        prop_assert_eq!(holds(&format!("{a} in [{b}, 5]")), Ok(a == b || a == 5));
+    }
+}
