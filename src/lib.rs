@@ -13,5 +13,6 @@ pub mod gateway;
 pub mod registry;
 pub mod runs;
 pub mod skill;
+pub mod store;
 pub mod telemetry;
 pub mod tui;

@@ -8,6 +8,7 @@ mod bundle;
 mod classification;
 mod classify;
 pub mod client;
+pub mod contract;
 mod fence;
 mod finding;
 pub mod fix;

@@ -1,0 +1,14 @@
+//! The executable part of a bundle: `skill.yaml` with typed inputs, outputs and steps, and the
+//! capabilities, bindings and services that a registry folder of the same form declares beside it.
+//!
+//! The form is the one public contract registries use (`skills/<channel>/<domain>/<slug>/skill.yaml`,
+//! `capabilities/*.yaml`, `bindings/**/*.yaml`, `services/*.yaml`), plus one step of our own:
+//! `wait_for_signal`.
+
+mod types;
+
+pub use types::{
+    Binding, Capability, Conformance, Contract, Field, FieldType, Foreach, Gate, GateFailure, Merge,
+    MergeStrategy, Properties, Protocol, Retry, Router, Safety, Scatter, Service, Source, Step, StepAction,
+    TrustLevel, While,
+};

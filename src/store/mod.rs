@@ -1,0 +1,110 @@
+//! What survives: runs, their steps, checkpoints, events, decisions, signals and idempotency keys,
+//! behind one trait with an embedded and a client-server form. No rules: which command moves which
+//! state where is the state machine's alone; a store applies its answer in one transaction.
+
+mod types;
+
+pub use types::{
+    Begun, Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
+    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+};
+
+use async_trait::async_trait;
+
+use crate::runs::{Command, Standing};
+
+/// A durable store of runs. Every method is one transaction: when it returns, what it says is on disk
+/// and survives the loss of the process; when it fails, nothing of it happened.
+///
+/// Implementations call [`crate::runs::transition`] inside the transaction with the run's standing and
+/// their own clock, so that all stores agree by construction; the conformance suite checks the rest.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// What it is and where (`sqlite:/…/runs.db`, `memory:`), for people.
+    fn describe(&self) -> String;
+
+    /// Idempotency look-up and creation: the run of an earlier launch with the same key and payload, or
+    /// a new `pending` run with its first checkpoint and event.
+    ///
+    /// # Errors
+    /// [`StoreError::IdempotencyConflict`] when the key was used with another payload.
+    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError>;
+
+    /// One run that may be claimed now (oldest first), leased to this worker under a new fence.
+    async fn claim(&self, worker: &WorkerId, lease_ms: u64) -> Result<Option<Claimed>, StoreError>;
+
+    /// Extends a lease.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] with a stale fence: the worker has to stop its child and leave.
+    async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError>;
+
+    /// Records that a step is about to begin, before anything of it happens outside.
+    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
+
+    /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
+    /// intents of the steps that follow.
+    async fn report(
+        &self,
+        run: &RunId,
+        command: Command,
+        finished: Vec<StepRecord>,
+        checkpoint: Option<Checkpoint>,
+        intents: Vec<StepIntent>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError>;
+
+    /// A person's or another program's command: decide, signal, cancel, resume. `resume` may move the head to an
+    /// earlier checkpoint of this run; later steps run again.
+    async fn command(
+        &self,
+        run: &RunId,
+        command: Command,
+        record: Option<DecisionRecord>,
+        head: Option<u64>,
+        payload: Option<serde_json::Value>,
+    ) -> Result<RunRecord, StoreError>;
+
+    /// A new run that continues from a checkpoint of another: copied steps, lineage, own checkpoints.
+    async fn branch(
+        &self,
+        source: &RunId,
+        checkpoint: Option<u64>,
+        new: RunId,
+        held: bool,
+    ) -> Result<RunRecord, StoreError>;
+
+    /// A kept signal of this name for a run, consumed in the same transaction.
+    async fn take_signal(
+        &self,
+        run: &RunId,
+        fence: u64,
+        name: &str,
+    ) -> Result<Option<serde_json::Value>, StoreError>;
+
+    /// One run.
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Runs: waiting ones first (oldest first), then by time, newest first; a page at a time.
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError>;
+
+    /// Steps of a run, in order of recording.
+    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError>;
+
+    /// Checkpoints of a run, oldest first.
+    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError>;
+
+    /// Events of a run (or of all runs) after a number, at most `limit`.
+    async fn events(
+        &self,
+        run: Option<&RunId>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<RunEvent>, StoreError>;
+
+    /// Waits until there may be events after this global number, or the time is up.
+    async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError>;
+
+    /// What the state machine would be given for this run.
+    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError>;
+}

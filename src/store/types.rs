@@ -1,0 +1,326 @@
+//! What stores keep and hand out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strum::{Display, EnumString};
+
+use crate::runs::{CommandName, Decision, Gate, Refusal, RunState};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// A run's id: a UUID version 7 (RFC 9562), so that ids sort by time.
+    RunId
+}
+text_id! {
+    /// A worker's id: host, process and a number.
+    WorkerId
+}
+
+/// How a launch is made safe to repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// Who asks; keys of different principals never meet.
+    pub principal: String,
+    /// The caller's key.
+    pub key: String,
+    /// SHA-256 of the payload in canonical JSON.
+    pub payload_digest: String,
+    /// How long the key holds, seconds.
+    pub ttl_seconds: u64,
+}
+
+/// A run to be created.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    /// Its id, made by the caller.
+    pub id: RunId,
+    /// The skill.
+    pub skill_id: String,
+    /// Digest of its contract: what was launched is what runs.
+    pub contract_digest: String,
+    /// The contract itself, as JSON, so that a run outlives an edit.
+    pub contract: Value,
+    /// Inputs.
+    pub inputs: Value,
+    /// What it is attached to, if anything.
+    pub target: Option<Value>,
+    /// The trace it belongs to.
+    pub trace_id: String,
+    /// Who started it.
+    pub started_by: String,
+    /// Key, if given.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// What became of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum IdempotencyOutcome {
+    /// No key was given.
+    None,
+    /// The key is new.
+    Created,
+    /// The key's run is answered.
+    Reused,
+    /// The key's time was over; it is used anew.
+    Expired,
+}
+
+/// Answer of a launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The run, new or found.
+    pub run: RunRecord,
+    /// What became of the key.
+    pub idempotency: IdempotencyOutcome,
+}
+
+/// A run as it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// The skill.
+    pub skill_id: String,
+    /// Its state.
+    pub state: RunState,
+    /// Pending until resumed.
+    pub held: bool,
+    /// What it waits for.
+    pub gate: Option<Gate>,
+    /// The last decision.
+    pub decided: Option<Decision>,
+    /// Digest of the contract it runs.
+    pub contract_digest: String,
+    /// The contract it runs.
+    pub contract: Value,
+    /// Inputs.
+    pub inputs: Value,
+    /// What it is attached to.
+    pub target: Option<Value>,
+    /// Outputs, once completed.
+    pub outputs: Option<Value>,
+    /// Why it failed.
+    pub error: Option<Value>,
+    /// Trace.
+    pub trace_id: String,
+    /// Who started it.
+    pub started_by: String,
+    /// The run and checkpoint it was replayed or forked from.
+    pub source: Option<(RunId, u64)>,
+    /// Steps through, and steps there are.
+    pub progress: (u32, u32),
+    /// The step at hand.
+    pub step: Option<String>,
+    /// Number of the head checkpoint.
+    pub head: u64,
+    /// Present fence.
+    pub fence: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// Since when it is in this state.
+    pub since_ms: i64,
+    /// What it takes now.
+    pub allowed: Vec<CommandName>,
+}
+
+/// A run given to a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claimed {
+    /// The run, already in its new state.
+    pub run: RunRecord,
+    /// The fence to report with.
+    pub fence: u64,
+    /// The head checkpoint to go on from.
+    pub checkpoint: Checkpoint,
+    /// Steps recorded after which an intent stands without a result: the crash window.
+    pub unfinished: Vec<StepIntent>,
+}
+
+/// "This step begins now": written before anything happens outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepIntent {
+    /// The step.
+    pub step: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// SHA-256 of its inputs in canonical JSON.
+    pub inputs_digest: String,
+    /// The key a receiver can use to drop repetitions; the same for every attempt.
+    pub idempotency_key: String,
+    /// Whether repeating it is safe.
+    pub repeatable: bool,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum StepStatus {
+    /// With a result.
+    Completed,
+    /// Its condition did not hold, or a gate degraded it.
+    Skipped,
+    /// For good.
+    Failed,
+}
+
+/// A finished step. Recorded once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepRecord {
+    /// The step.
+    pub step: String,
+    /// How it ended.
+    pub status: StepStatus,
+    /// Its inputs.
+    pub inputs: Value,
+    /// What it produced, or the error.
+    pub result: Value,
+    /// The binding that carried it out.
+    pub binding: Option<String>,
+    /// Isolation that was in force, where a script ran.
+    pub isolation: Option<Value>,
+    /// Attempts it took.
+    pub attempts: u32,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub started_ms: i64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub ended_ms: i64,
+}
+
+/// The state between two steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Counts up from 0 in each run.
+    pub number: u64,
+    /// Steps through at this point.
+    pub done: Vec<String>,
+    /// `vars`, `outputs`, `working`, …, as JSON.
+    pub state: Value,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+}
+
+/// An event to be recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewEvent {
+    /// `run.created`, `step.started`, `step.completed`, `gate.waiting`, `log`, ….
+    pub kind: String,
+    /// The step it is about.
+    pub step: Option<String>,
+    /// Its content.
+    pub data: Value,
+}
+
+/// A recorded event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// The run.
+    pub run: RunId,
+    /// Counts up from 1 in each run, without gaps.
+    pub number: u64,
+    /// Counts up over all runs of the store.
+    pub global: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: NewEvent,
+}
+
+/// Who decided, and what they said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionRecord {
+    /// The authenticated principal, or the name given.
+    pub approver: Option<String>,
+    /// Free text.
+    pub notes: Option<String>,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunFilter {
+    /// Only these states; empty for all.
+    pub states: Vec<RunState>,
+    /// Only this skill.
+    pub skill_id: Option<String>,
+    /// Part of an id, a skill or a step.
+    pub text: Option<String>,
+    /// Where the page before ended.
+    pub cursor: Option<String>,
+    /// Rows at most; 0 means 100.
+    pub limit: usize,
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPage {
+    /// Runs.
+    pub runs: Vec<RunRecord>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<String>,
+    /// Runs by state, over the whole store.
+    pub counts: std::collections::BTreeMap<RunState, u64>,
+}
+
+/// Why a store could not do it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StoreError {
+    /// The state machine says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// No such run.
+    #[error("there is no run {0}")]
+    NoRun(RunId),
+    /// No such checkpoint of this run.
+    #[error("run {run} has no checkpoint {checkpoint}")]
+    NoCheckpoint {
+        /// The run.
+        run: RunId,
+        /// The number asked for.
+        checkpoint: u64,
+    },
+    /// The key was used with another payload.
+    #[error("the idempotency key {key:?} was used for another payload by run {run}; use a new key")]
+    IdempotencyConflict {
+        /// The key.
+        key: String,
+        /// The run that has it.
+        run: RunId,
+    },
+    /// A database of a later version of this program.
+    #[error(
+        "{place} was written by a later version (schema {found}, this program knows {known}); use that version, or another --store"
+    )]
+    Newer {
+        /// Which database.
+        place: String,
+        /// Its schema version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The disk or the server; in the words of the library, with what was tried.
+    #[error("{doing}: {reason}")]
+    Failed {
+        /// What was tried.
+        doing: String,
+        /// Why it failed.
+        reason: String,
+    },
+}
