@@ -2,8 +2,10 @@
 //! behind one trait with an embedded and a client-server form. No rules: which command moves which
 //! state where is the state machine's alone; a store applies its answer in one transaction.
 
+mod sqlite;
 mod types;
 
+pub use sqlite::{Clock, Opened, Sqlite};
 pub use types::{
     Begun, Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
     RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,

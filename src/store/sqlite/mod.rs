@@ -1,0 +1,318 @@
+//! The embedded store: SQLite (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
+//! with group commit and readers beside it. The same code on a private in-memory database serves trials.
+
+mod command;
+mod launch;
+mod read;
+mod rows;
+mod schema;
+mod work;
+mod writer;
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{
+    Begun, Checkpoint, Claimed, DecisionRecord, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
+    RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
+};
+use crate::runs::{Command, Standing};
+use writer::Writer;
+
+/// How often another process's events are looked for while somebody waits.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Where the present moment comes from, in milliseconds since 1970-01-01 UTC.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// The embedded store.
+pub struct Sqlite {
+    place: String,
+    writer: Writer,
+    reader: Arc<Mutex<Connection>>,
+    committed: watch::Receiver<u64>,
+    now: Clock,
+}
+
+/// An opened store, and the damaged file that stood in its place.
+pub struct Opened {
+    /// The store.
+    pub store: Sqlite,
+    /// Where a damaged database was moved to, untouched, if there was one.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn failed(doing: String, reason: &dyn Display) -> StoreError {
+    StoreError::Failed { doing, reason: reason.to_string() }
+}
+
+/// A clock that never runs backwards, whatever the machine's does: leases and orders hold through a step back.
+fn steady(now: Clock, from: i64) -> Clock {
+    let latest = AtomicI64::new(from);
+    Arc::new(move || {
+        let present = now();
+        latest.fetch_max(present, Ordering::Relaxed).max(present)
+    })
+}
+
+impl Sqlite {
+    /// Opens a database file, creating it and its folder where needed. A damaged file is set aside, never
+    /// overwritten; one of a later version is refused.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`], or [`StoreError::Failed`] with what the system said.
+    pub fn open(path: &Path, now: Clock) -> Result<Opened, StoreError> {
+        let place = format!("sqlite:{}", path.display());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|e| failed(format!("creating the folder of {place}"), &e))?;
+        }
+        let mut set_aside = None;
+        let connection = match prepare(path) {
+            Ok(connection) => connection,
+            Err(e) if schema::is_damage(&e) => {
+                let aside = schema::set_aside(path, now())
+                    .map_err(|e| failed(format!("setting the damaged {place} aside"), &e))?;
+                tracing::error!("{place} is damaged ({e}); it was set aside as {}", aside.display());
+                set_aside = Some(aside);
+                prepare(path).map_err(|e| failed(format!("opening {place}"), &e))?
+            }
+            Err(e) => return Err(failed(format!("opening {place}"), &e)),
+        };
+        let reader = Connection::open_with_flags(
+            path,
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        );
+        Ok(Opened { store: Self::start(connection, reader, place, now)?, set_aside })
+    }
+
+    /// A store in memory, gone with the process.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when the database cannot be made.
+    pub fn in_memory(now: Clock) -> Result<Self, StoreError> {
+        let name = format!("file:skills-{}?mode=memory&cache=shared", uuid::Uuid::now_v7());
+        let open = || Connection::open(&name);
+        let connection = open().map_err(|e| failed("making a store in memory".into(), &e))?;
+        let reader = open().and_then(|r| r.pragma_update(None, "read_uncommitted", "ON").map(|()| r));
+        Self::start(connection, reader, "memory:".to_owned(), now)
+    }
+
+    fn start(
+        mut connection: Connection,
+        reader: rusqlite::Result<Connection>,
+        place: String,
+        now: Clock,
+    ) -> Result<Self, StoreError> {
+        schema::migrate(&mut connection, &place)?;
+        let reader = reader
+            .and_then(|r| r.busy_timeout(Duration::from_secs(10)).map(|()| r))
+            .map_err(|e| failed(format!("opening {place} for reading"), &e))?;
+        let from = connection
+            .query_row("SELECT coalesce(max(since_ms), 0) FROM runs", [], |row| row.get(0))
+            .map_err(|e| failed(format!("reading {place}"), &e))?;
+        let (commits, committed) = watch::channel(0_u64);
+        let writer = Writer::start(connection, place.clone(), move || {
+            commits.send_modify(|n| *n = n.wrapping_add(1))
+        })?;
+        Ok(Self { place, writer, reader: Arc::new(Mutex::new(reader)), committed, now: steady(now, from) })
+    }
+
+    /// Looks every page of the database over; answers what is wrong with it, if anything.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when it cannot be read at all.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let lines: Vec<String> = connection
+                .prepare("PRAGMA integrity_check")
+                .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
+                .map_err(|e| failed("checking the store".into(), &e))?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
+        .await
+    }
+
+    /// Writes a copy of the whole database, consistent while work goes on.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`], also when the file exists already.
+    pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        let doing = format!("backing up to {}", to.display());
+        if to.exists() {
+            return Err(failed(doing, &"the file exists; name another"));
+        }
+        let to = to.to_string_lossy().into_owned();
+        self.read(move |connection| {
+            connection.execute("VACUUM INTO ?1", [&to]).map(|_| ()).map_err(|e| failed(doing, &e))
+        })
+        .await
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, i64) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let now = self.now.clone();
+        self.writer.run(move |connection| work(connection, now())).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.reader.clone();
+        tokio::task::spawn_blocking(move || {
+            let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            work(&connection)
+        })
+        .await
+        .map_err(|e| failed("reading the store".into(), &e))?
+    }
+}
+
+/// A writing connection to a file that is a sound database as far as a quick look tells.
+fn prepare(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    schema::configure(&connection)?;
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    Ok(connection)
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    fn describe(&self) -> String {
+        self.place.clone()
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+        self.write(move |connection, now| launch::launch(connection, &launch, now)).await
+    }
+
+    async fn claim(&self, worker: &WorkerId, lease_ms: u64) -> Result<Option<Claimed>, StoreError> {
+        let worker = worker.clone();
+        self.write(move |connection, now| work::claim(connection, &worker, lease_ms, now)).await
+    }
+
+    async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.write(move |connection, now| {
+            work::renew(connection, &run, fence, now.saturating_add_unsigned(lease_ms))
+        })
+        .await
+    }
+
+    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.write(move |connection, now| work::intend(connection, &run, fence, &intent, now)).await
+    }
+
+    async fn report(
+        &self,
+        run: &RunId,
+        command: Command,
+        finished: Vec<StepRecord>,
+        checkpoint: Option<Checkpoint>,
+        intents: Vec<StepIntent>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError> {
+        let run = run.clone();
+        let report = work::Report { command, finished, checkpoint, intents, events };
+        self.write(move |connection, now| work::report(connection, &run, &report, now)).await
+    }
+
+    async fn command(
+        &self,
+        run: &RunId,
+        command: Command,
+        record: Option<DecisionRecord>,
+        head: Option<u64>,
+        payload: Option<Value>,
+    ) -> Result<RunRecord, StoreError> {
+        let run = run.clone();
+        let order = command::Order { command, record, head, payload };
+        self.write(move |connection, now| command::command(connection, &run, &order, now)).await
+    }
+
+    async fn branch(
+        &self,
+        source: &RunId,
+        checkpoint: Option<u64>,
+        new: RunId,
+        held: bool,
+    ) -> Result<RunRecord, StoreError> {
+        let source = source.clone();
+        self.write(move |connection, now| launch::branch(connection, &source, checkpoint, &new, held, now))
+            .await
+    }
+
+    async fn take_signal(&self, run: &RunId, fence: u64, name: &str) -> Result<Option<Value>, StoreError> {
+        let (run, name) = (run.clone(), name.to_owned());
+        self.write(move |connection, _| work::take_signal(connection, &run, fence, &name)).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| Ok(rows::find(connection, &run)?.map(|(run, _)| run))).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+        self.read(move |connection| read::runs(connection, &filter)).await
+    }
+
+    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| read::steps(connection, &run)).await
+    }
+
+    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| read::checkpoints(connection, &run)).await
+    }
+
+    async fn events(
+        &self,
+        run: Option<&RunId>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        let run = run.cloned();
+        self.read(move |connection| read::events(connection, run.as_ref(), after, limit)).await
+    }
+
+    async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError> {
+        let mut committed = self.committed.clone();
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms);
+        loop {
+            committed.mark_unchanged();
+            if self.read(read::newest).await? > after || tokio::time::Instant::now() >= deadline {
+                return Ok(());
+            }
+            // Our own commits wake us; those of other processes are seen at the next poll.
+            let turn = deadline.min(tokio::time::Instant::now() + POLL);
+            let _ = tokio::time::timeout_at(turn, committed.changed()).await;
+        }
+    }
+
+    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| {
+            Ok(rows::find(connection, &run)?.map(|(run, replays)| rows::standing(&run, replays)))
+        })
+        .await
+    }
+}

@@ -1,0 +1,177 @@
+//! What is read without writing: runs by page, steps, checkpoints, events.
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use super::failed;
+use super::rows::{RUN_COLUMNS, column, record};
+use crate::runs::RunState;
+use crate::store::{Checkpoint, NewEvent, RunEvent, RunFilter, RunId, RunPage, StepRecord, StoreError};
+
+/// Rows of a page when the filter names none.
+const PAGE: usize = 100;
+
+pub(super) fn checkpoint(
+    connection: &Connection,
+    run: &RunId,
+    number: u64,
+) -> Result<Checkpoint, StoreError> {
+    connection
+        .prepare_cached("SELECT number, done, state, at_ms FROM checkpoints WHERE run = ?1 AND number = ?2")
+        .and_then(|mut s| s.query_row(params![run.0, number.cast_signed()], one_checkpoint).optional())
+        .map_err(|e| failed("reading a checkpoint".into(), &e))?
+        .ok_or_else(|| StoreError::NoCheckpoint { run: run.clone(), checkpoint: number })
+}
+
+fn one_checkpoint(row: &rusqlite::Row<'_>) -> rusqlite::Result<Checkpoint> {
+    Ok(Checkpoint {
+        number: row.get::<_, i64>(0)?.unsigned_abs(),
+        done: column(row, 1)?,
+        state: column(row, 2)?,
+        at_ms: row.get(3)?,
+    })
+}
+
+pub(super) fn checkpoints(connection: &Connection, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+    connection
+        .prepare_cached("SELECT number, done, state, at_ms FROM checkpoints WHERE run = ?1 ORDER BY number")
+        .and_then(|mut s| s.query_map([&run.0], one_checkpoint)?.collect())
+        .map_err(|e| failed("reading checkpoints".into(), &e))
+}
+
+pub(super) fn steps(connection: &Connection, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+    connection
+        .prepare_cached("SELECT json FROM steps WHERE run = ?1 AND superseded = 0 ORDER BY n")
+        .and_then(|mut s| s.query_map([&run.0], |row| column(row, 0))?.collect())
+        .map_err(|e| failed("reading steps".into(), &e))
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    run: Option<&RunId>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<RunEvent>, StoreError> {
+    let sql = if run.is_some() {
+        "SELECT run, number, global, at_ms, kind, step, data FROM events
+         WHERE run = ?3 AND number > ?1 ORDER BY number LIMIT ?2"
+    } else {
+        "SELECT run, number, global, at_ms, kind, step, data FROM events
+         WHERE global > ?1 AND ?3 IS NULL ORDER BY global LIMIT ?2"
+    };
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut s| {
+            s.query_map(params![after.cast_signed(), limit as i64, run.map(|r| &r.0)], |row| {
+                Ok(RunEvent {
+                    run: RunId(row.get(0)?),
+                    number: row.get::<_, i64>(1)?.unsigned_abs(),
+                    global: row.get::<_, i64>(2)?.unsigned_abs(),
+                    at_ms: row.get(3)?,
+                    event: NewEvent { kind: row.get(4)?, step: row.get(5)?, data: column(row, 6)? },
+                })
+            })?
+            .collect()
+        })
+        .map_err(|e| failed("reading events".into(), &e))
+}
+
+/// Number of the newest event of all runs.
+pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
+    connection
+        .prepare_cached("SELECT coalesce(max(global), 0) FROM events")
+        .and_then(|mut s| s.query_row([], |row| row.get::<_, i64>(0)))
+        .map(i64::unsigned_abs)
+        .map_err(|e| failed("looking for new events".into(), &e))
+}
+
+/// Where a page begins: those that wait for a person come first, oldest first; then all others, newest first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cursor {
+    Waiting { since: i64, seq: i64 },
+    Others { seq: i64 },
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let cursor = match (parts.next()?, parts.next()?.parse().ok()?, parts.next()) {
+            ("w", since, Some(seq)) => Self::Waiting { since, seq: seq.parse().ok()? },
+            ("o", seq, None) => Self::Others { seq },
+            _ => return None,
+        };
+        Some(cursor)
+    }
+}
+
+pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPage, StoreError> {
+    let doing = || "listing runs".to_owned();
+    let limit = if filter.limit == 0 { PAGE } else { filter.limit };
+    let cursor = match filter.cursor.as_deref() {
+        None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
+        Some(text) => Cursor::parse(text).ok_or_else(|| {
+            failed(doing(), &format!("{text:?} is no cursor of this list; leave it out to start anew"))
+        })?,
+    };
+    let mut rows = Vec::new();
+    if let Cursor::Waiting { since, seq } = cursor {
+        let place = ("r.state = 'waiting_for_human' AND (r.since_ms, r.seq) > (?, ?)", "r.since_ms, r.seq");
+        rows = page(connection, filter, place, vec![since.into(), seq.into()], limit + 1)?;
+    }
+    if rows.len() <= limit {
+        let seq = if let Cursor::Others { seq } = cursor { seq } else { i64::MAX };
+        let place = ("r.state <> 'waiting_for_human' AND r.seq < ?", "r.seq DESC");
+        rows.extend(page(connection, filter, place, vec![seq.into()], limit + 1 - rows.len())?);
+    }
+    let next = (rows.len() > limit).then(|| {
+        let (run, seq) = &rows[limit - 1];
+        if run.state == RunState::WaitingForHuman {
+            format!("w:{}:{seq}", run.since_ms)
+        } else {
+            format!("o:{seq}")
+        }
+    });
+    rows.truncate(limit);
+    let counts = connection
+        .prepare_cached("SELECT state, count(*) FROM runs GROUP BY state")
+        .and_then(|mut s| {
+            s.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        })
+        .map_err(|e| failed(doing(), &e))?
+        .into_iter()
+        .filter_map(|(state, count)| Some((state.parse().ok()?, count.unsigned_abs())))
+        .collect();
+    Ok(RunPage { runs: rows.into_iter().map(|(run, _)| run).collect(), next, counts })
+}
+
+fn page(
+    connection: &Connection,
+    filter: &RunFilter,
+    (place, order): (&str, &str),
+    mut values: Vec<Sql>,
+    limit: usize,
+) -> Result<Vec<(crate::store::RunRecord, i64)>, StoreError> {
+    let mut sql = format!(
+        "SELECT {RUN_COLUMNS} FROM runs r JOIN contracts c ON c.digest = r.contract_digest WHERE {place}"
+    );
+    if !filter.states.is_empty() {
+        sql += &format!(" AND r.state IN ({})", vec!["?"; filter.states.len()].join(", "));
+        values.extend(filter.states.iter().map(|s| Sql::from(s.to_string())));
+    }
+    if let Some(skill) = &filter.skill_id {
+        sql += " AND r.skill_id = ?";
+        values.push(skill.clone().into());
+    }
+    if let Some(text) = &filter.text {
+        sql += " AND (instr(r.id, ?) OR instr(lower(r.skill_id), lower(?)) OR instr(lower(coalesce(r.step, '')), lower(?)))";
+        values.extend(std::iter::repeat_n(Sql::from(text.clone()), 3));
+    }
+    sql += &format!(" ORDER BY {order} LIMIT {limit}");
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut s| {
+            s.query_map(params_from_iter(values), |row| Ok((record(row)?, row.get(24)?)))?.collect()
+        })
+        .map_err(|e| failed("listing runs".into(), &e))
+}

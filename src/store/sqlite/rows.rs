@@ -1,0 +1,178 @@
+//! Between rows and records.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::failed;
+use crate::runs::{Decision, Gate, Lease, Next, RunState, Standing, allowed};
+use crate::store::{NewEvent, RunId, RunRecord, StoreError};
+
+/// The columns that [`record`] reads, in its order.
+pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, c.json, \
+    r.inputs, r.target, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, r.step, \
+    r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.replays, r.seq";
+
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| failed("encoding a record".into(), &e))
+}
+
+/// Reads a JSON column; a value that cannot be read is an error of the row, not of the caller.
+pub(super) fn column<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
+    decode(index, &row.get::<_, String>(index)?)
+}
+
+fn optional<T: DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<T>> {
+    row.get::<_, Option<String>>(index)?.map(|text| decode(index, &text)).transpose()
+}
+
+fn decode<T: DeserializeOwned>(index: usize, text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|e| {
+        rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(e))
+    })
+}
+
+fn state(row: &Row<'_>, index: usize) -> rusqlite::Result<RunState> {
+    let word: String = row.get(index)?;
+    word.parse().map_err(|e| {
+        rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(e))
+    })
+}
+
+/// A run from a row of [`RUN_COLUMNS`].
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+    let source_run: Option<String> = row.get(14)?;
+    let source_checkpoint: Option<i64> = row.get(15)?;
+    let mut run = RunRecord {
+        id: RunId(row.get(0)?),
+        skill_id: row.get(1)?,
+        state: state(row, 2)?,
+        held: row.get(3)?,
+        gate: optional(row, 4)?,
+        decided: optional(row, 5)?,
+        contract_digest: row.get(6)?,
+        contract: column(row, 7)?,
+        inputs: column(row, 8)?,
+        target: optional(row, 9)?,
+        outputs: optional(row, 10)?,
+        error: optional(row, 11)?,
+        trace_id: row.get(12)?,
+        started_by: row.get(13)?,
+        source: source_run.zip(source_checkpoint).map(|(run, n)| (RunId(run), n.unsigned_abs())),
+        step: row.get(16)?,
+        progress: (row.get(17)?, row.get(18)?),
+        head: row.get::<_, i64>(19)?.unsigned_abs(),
+        fence: row.get::<_, i64>(20)?.unsigned_abs(),
+        created_ms: row.get(21)?,
+        since_ms: row.get(22)?,
+        allowed: Vec::new(),
+    };
+    run.allowed = allowed(&standing(&run, row.get(23)?));
+    Ok(run)
+}
+
+/// What the state machine reads of a run.
+pub(super) fn standing(run: &RunRecord, replays: bool) -> Standing {
+    Standing {
+        state: run.state,
+        held: run.held,
+        replays,
+        fence: run.fence,
+        gate: run.gate.clone(),
+        decided: run.decided.clone(),
+    }
+}
+
+/// One run and whether it replays.
+pub(super) fn find(connection: &Connection, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
+    let sql = format!(
+        "SELECT {RUN_COLUMNS} FROM runs r JOIN contracts c ON c.digest = r.contract_digest WHERE r.id = ?1"
+    );
+    connection
+        .prepare_cached(&sql)
+        .and_then(|mut s| s.query_row([&run.0], |row| Ok((record(row)?, row.get(23)?))).optional())
+        .map_err(|e| failed(format!("reading run {run}"), &e))
+}
+
+/// As [`find`], where the run has to be there.
+pub(super) fn get(connection: &Connection, run: &RunId) -> Result<(RunRecord, bool), StoreError> {
+    find(connection, run)?.ok_or_else(|| StoreError::NoRun(run.clone()))
+}
+
+/// Runs one cached statement.
+pub(super) fn execute(
+    connection: &Connection,
+    doing: &str,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<usize, StoreError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute(values))
+        .map_err(|e| failed(doing.to_owned(), &e))
+}
+
+/// Appends events under the run's own numbering, without gaps.
+pub(super) fn append(
+    connection: &Connection,
+    run: &RunId,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let doing = "recording events";
+    let first: i64 = connection
+        .prepare_cached("UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1")
+        .and_then(|mut s| s.query_row(params![run.0, events.len() as i64], |row| row.get(0)))
+        .map_err(|e| failed(doing.into(), &e))?;
+    for (number, event) in (first..).zip(events) {
+        execute(
+            connection,
+            doing,
+            "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![run.0, number, now_ms, event.kind, event.step, json(&event.data)?],
+        )?;
+    }
+    Ok(())
+}
+
+/// An event about a run's state.
+pub(super) fn moved(kind: &str, data: Value) -> NewEvent {
+    NewEvent { kind: kind.to_owned(), step: None, data }
+}
+
+/// Writes what the state machine answered. Answers whether the run moved.
+pub(super) fn apply(
+    connection: &Connection,
+    run: &RunId,
+    next: &Next,
+    decided: Option<&Decision>,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let Next::Move { state, fence, lease, held, gate } = next else { return Ok(false) };
+    let gate = gate.as_ref().map(json::<Gate>).transpose()?;
+    let decided = decided.map(json::<Decision>).transpose()?;
+    execute(
+        connection,
+        "moving a run",
+        "UPDATE runs SET since_ms = CASE WHEN state = ?2 THEN since_ms ELSE ?8 END, state = ?2, fence = ?3, held = ?4,
+            gate = ?5, decided = CASE WHEN ?5 IS NULL THEN coalesce(?6, decided) END,
+            worker = CASE WHEN ?7 THEN NULL ELSE worker END,
+            lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END
+         WHERE id = ?1",
+        params![
+            run.0,
+            state.to_string(),
+            fence.cast_signed(),
+            held,
+            gate,
+            decided,
+            *lease == Lease::Release,
+            now_ms
+        ],
+    )?;
+    Ok(true)
+}

@@ -1,0 +1,140 @@
+//! Tables, migrations and the state a database file is found in.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::failed;
+use crate::store::StoreError;
+
+/// Each entry brings a database from its index to the next version; never edited once released.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE contracts (digest TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE runs (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        skill_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        held INTEGER NOT NULL DEFAULT 0,
+        replays INTEGER NOT NULL DEFAULT 0,
+        gate TEXT,
+        decided TEXT,
+        contract_digest TEXT NOT NULL REFERENCES contracts(digest),
+        inputs TEXT NOT NULL,
+        target TEXT,
+        outputs TEXT,
+        error TEXT,
+        trace_id TEXT NOT NULL,
+        started_by TEXT NOT NULL,
+        source_run TEXT,
+        source_checkpoint INTEGER,
+        step TEXT,
+        steps_total INTEGER NOT NULL,
+        steps_done INTEGER NOT NULL DEFAULT 0,
+        head INTEGER NOT NULL DEFAULT 0,
+        fence INTEGER NOT NULL DEFAULT 0,
+        worker TEXT,
+        lease_until_ms INTEGER,
+        lost_leases INTEGER NOT NULL DEFAULT 0,
+        events INTEGER NOT NULL DEFAULT 0,
+        created_ms INTEGER NOT NULL,
+        since_ms INTEGER NOT NULL
+    );
+    CREATE INDEX runs_claimable ON runs(seq) WHERE state IN ('pending', 'running', 'replaying');
+    CREATE INDEX runs_by_state ON runs(state, since_ms);
+    CREATE TABLE steps (
+        run TEXT NOT NULL, n INTEGER NOT NULL, step TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
+        json TEXT NOT NULL, PRIMARY KEY (run, n)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX steps_once ON steps(run, step) WHERE superseded = 0;
+    CREATE TABLE checkpoints (
+        run TEXT NOT NULL, number INTEGER NOT NULL, done TEXT NOT NULL, state TEXT NOT NULL,
+        at_ms INTEGER NOT NULL, PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE intents (
+        run TEXT NOT NULL, step TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY (run, step)
+    ) WITHOUT ROWID;
+    CREATE TABLE events (
+        global INTEGER PRIMARY KEY AUTOINCREMENT,
+        run TEXT NOT NULL, number INTEGER NOT NULL, at_ms INTEGER NOT NULL,
+        kind TEXT NOT NULL, step TEXT, data TEXT NOT NULL
+    );
+    CREATE UNIQUE INDEX events_of_run ON events(run, number);
+    CREATE TABLE signals (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, name TEXT NOT NULL, payload TEXT NOT NULL
+    );
+    CREATE INDEX signals_of_run ON signals(run, name);
+    CREATE TABLE decisions (
+        run TEXT NOT NULL, at_ms INTEGER NOT NULL, decision TEXT NOT NULL, approver TEXT, notes TEXT
+    );
+    CREATE INDEX decisions_of_run ON decisions(run);
+    CREATE TABLE idempotency (
+        principal TEXT NOT NULL, skill_id TEXT NOT NULL, key TEXT NOT NULL,
+        payload_digest TEXT NOT NULL, run TEXT NOT NULL, expires_ms INTEGER NOT NULL,
+        PRIMARY KEY (principal, skill_id, key)
+    ) WITHOUT ROWID;
+"];
+
+/// Marks a file as ours in its header (bytes 68 to 71 of the SQLite file format): `SkWb`.
+const APPLICATION_ID: i64 = 0x536b_5762;
+
+/// Settings of every connection: durable at each commit, readers beside the writer.
+pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", "ON")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// Brings a database to this program's version.
+///
+/// # Errors
+/// [`StoreError::Newer`] for a database of a later version; it is left untouched.
+pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), StoreError> {
+    let doing = |what: &str| format!("{what} the schema of {place}");
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(|e| failed(doing("locking"), &e))?;
+    let found: i64 = transaction
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|e| failed(doing("reading"), &e))?;
+    let known = MIGRATIONS.len() as i64;
+    if found > known {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known });
+    }
+    for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.execute_batch(migration).map_err(|e| failed(doing("migrating"), &e))?;
+    }
+    if found < known {
+        transaction
+            .pragma_update(None, "user_version", known)
+            .and_then(|()| transaction.pragma_update(None, "application_id", APPLICATION_ID))
+            .map_err(|e| failed(doing("stamping"), &e))?;
+    }
+    transaction.commit().map_err(|e| failed(doing("committing"), &e))
+}
+
+/// Whether an error means that the file itself is damaged (and not busy, full or locked).
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Renames a damaged database and its side files, so that nothing is overwritten; answers the new name.
+pub(super) fn set_aside(path: &Path, now_ms: i64) -> std::io::Result<PathBuf> {
+    let name = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".damaged-{now_ms}{suffix}"));
+        PathBuf::from(name)
+    };
+    for suffix in ["-wal", "-shm"] {
+        let mut side = path.as_os_str().to_owned();
+        side.push(suffix);
+        if Path::new(&side).exists() {
+            std::fs::rename(&side, name(suffix))?;
+        }
+    }
+    std::fs::rename(path, name(""))?;
+    Ok(name(""))
+}

@@ -1,0 +1,245 @@
+//! What workers do: claim, renew, intend, report. Every write is fenced.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::json;
+
+use super::rows::{append, apply, column, execute, get, json as encode, moved, standing};
+use super::{failed, read};
+use crate::runs::{Command, Next, Refusal, RunState, transition};
+use crate::store::{
+    Checkpoint, Claimed, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+};
+
+/// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
+const LOST_LEASES: u32 = 5;
+
+pub(super) fn claim(
+    connection: &Connection,
+    worker: &WorkerId,
+    lease_ms: u64,
+    now_ms: i64,
+) -> Result<Option<Claimed>, StoreError> {
+    loop {
+        let candidate: Option<(String, bool, u32)> = connection
+            .prepare_cached(
+                "SELECT id, state <> 'pending', lost_leases FROM runs
+                 WHERE state IN ('pending', 'running', 'replaying')
+                   AND ((state = 'pending' AND held = 0) OR (state <> 'pending' AND lease_until_ms < ?1))
+                 ORDER BY seq LIMIT 1",
+            )
+            .and_then(|mut s| {
+                s.query_row([now_ms], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+            })
+            .map_err(|e| failed("looking for a run to claim".into(), &e))?;
+        let Some((id, lease_expired, lost)) = candidate else { return Ok(None) };
+        let id = RunId(id);
+        let (run, replays) = get(connection, &id)?;
+        let used_up = lost >= LOST_LEASES;
+        let command = Command::Claim { lease_expired, attempts_used_up: used_up };
+        let next = transition(&standing(&run, replays), &command)?;
+        apply(connection, &id, &next, None, now_ms)?;
+        if used_up && lease_expired {
+            let why = json!({"code": "runtime_error",
+                "message": format!("its workers died {lost} times while they had it; see the log, then resume it")});
+            execute(
+                connection,
+                "giving a run up",
+                "UPDATE runs SET error = ?2 WHERE id = ?1",
+                params![id.0, why.to_string()],
+            )?;
+            append(connection, &id, &[moved("run.failed", why)], now_ms)?;
+            continue;
+        }
+        execute(
+            connection,
+            "leasing a run",
+            "UPDATE runs SET worker = ?2, lease_until_ms = ?3, lost_leases = lost_leases + ?4 WHERE id = ?1",
+            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lease_expired],
+        )?;
+        let data = json!({"worker": worker.0, "takeover": lease_expired});
+        append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
+        let (run, _) = get(connection, &id)?;
+        let checkpoint = read::checkpoint(connection, &id, run.head)?;
+        let unfinished = connection
+            .prepare_cached("SELECT json FROM intents WHERE run = ?1 ORDER BY step")
+            .and_then(|mut s| s.query_map([&id.0], |row| column(row, 0))?.collect())
+            .map_err(|e| failed("reading intents".into(), &e))?;
+        return Ok(Some(Claimed { fence: run.fence, run, checkpoint, unfinished }));
+    }
+}
+
+/// The run, if this fence may still write to it.
+fn fenced(connection: &Connection, run: &RunId, fence: u64) -> Result<(), StoreError> {
+    let (record, _) = get(connection, run)?;
+    if record.fence == fence && record.state.is_active() {
+        Ok(())
+    } else {
+        Err(Refusal::StaleFence { given: fence, present: record.fence }.into())
+    }
+}
+
+pub(super) fn renew(
+    connection: &Connection,
+    run: &RunId,
+    fence: u64,
+    until_ms: i64,
+) -> Result<(), StoreError> {
+    fenced(connection, run, fence)?;
+    execute(
+        connection,
+        "renewing a lease",
+        "UPDATE runs SET lease_until_ms = ?2 WHERE id = ?1",
+        params![run.0, until_ms],
+    )?;
+    Ok(())
+}
+
+pub(super) fn intend(
+    connection: &Connection,
+    run: &RunId,
+    fence: u64,
+    intent: &StepIntent,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    fenced(connection, run, fence)?;
+    keep_intent(connection, run, intent, now_ms)
+}
+
+fn keep_intent(
+    connection: &Connection,
+    run: &RunId,
+    intent: &StepIntent,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    execute(
+        connection,
+        "recording an intent",
+        "INSERT OR REPLACE INTO intents (run, step, json) VALUES (?1, ?2, ?3)",
+        params![run.0, intent.step, encode(intent)?],
+    )?;
+    execute(
+        connection,
+        "showing the step at hand",
+        "UPDATE runs SET step = ?2 WHERE id = ?1",
+        params![run.0, intent.step],
+    )?;
+    let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
+    let event = NewEvent { kind: "step.started".into(), step: Some(intent.step.clone()), data };
+    append(connection, run, &[event], now_ms)
+}
+
+/// A worker's report and everything that belongs to it.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub command: Command,
+    pub finished: Vec<StepRecord>,
+    pub checkpoint: Option<Checkpoint>,
+    pub intents: Vec<StepIntent>,
+    pub events: Vec<NewEvent>,
+}
+
+pub(super) fn report(
+    connection: &Connection,
+    run: &RunId,
+    report: &Report,
+    now_ms: i64,
+) -> Result<RunRecord, StoreError> {
+    let (before, replays) = get(connection, run)?;
+    let next = transition(&standing(&before, replays), &report.command)?;
+    for step in &report.finished {
+        execute(
+            connection,
+            "recording a step",
+            "INSERT INTO steps (run, n, step, json)
+             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
+            params![run.0, step.step, encode(step)?],
+        )?;
+        execute(
+            connection,
+            "closing an intent",
+            "DELETE FROM intents WHERE run = ?1 AND step = ?2",
+            params![run.0, step.step],
+        )?;
+        let event = NewEvent {
+            kind: format!("step.{}", step.status),
+            step: Some(step.step.clone()),
+            data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
+        };
+        append(connection, run, &[event], now_ms)?;
+    }
+    if let Some(checkpoint) = &report.checkpoint {
+        execute(
+            connection,
+            "recording a checkpoint",
+            "INSERT INTO checkpoints (run, number, done, state, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                run.0,
+                checkpoint.number.cast_signed(),
+                encode(&checkpoint.done)?,
+                encode(&checkpoint.state)?,
+                now_ms
+            ],
+        )?;
+        execute(
+            connection,
+            "moving the head",
+            "UPDATE runs SET head = ?2, steps_done = ?3, lost_leases = 0 WHERE id = ?1",
+            params![run.0, checkpoint.number.cast_signed(), checkpoint.done.len() as i64],
+        )?;
+    }
+    apply(connection, run, &next, None, now_ms)?;
+    let mut events = report.events.clone();
+    if let Next::Move { state, gate, .. } = &next {
+        match state {
+            RunState::Completed => {
+                let state = report.checkpoint.as_ref().map(|c| &c.state["outputs"]);
+                execute(
+                    connection,
+                    "keeping outputs",
+                    "UPDATE runs SET outputs = ?2, step = NULL WHERE id = ?1",
+                    params![run.0, state.map(encode).transpose()?],
+                )?;
+                events.push(moved("run.completed", json!({})));
+            }
+            RunState::Failed => {
+                let error = report
+                    .finished
+                    .iter()
+                    .find(|s| s.status == StepStatus::Failed)
+                    .map_or_else(|| json!({"code": "runtime_error"}), |s| s.result.clone());
+                execute(
+                    connection,
+                    "keeping an error",
+                    "UPDATE runs SET error = ?2 WHERE id = ?1",
+                    params![run.0, encode(&error)?],
+                )?;
+                events.push(moved("run.failed", error));
+            }
+            RunState::WaitingForHuman | RunState::WaitingForSignal => {
+                events.push(moved("gate.waiting", json!({"gate": gate})));
+            }
+            _ => {}
+        }
+    }
+    append(connection, run, &events, now_ms)?;
+    for intent in &report.intents {
+        keep_intent(connection, run, intent, now_ms)?;
+    }
+    Ok(get(connection, run)?.0)
+}
+
+/// A kept signal, taken out of its box.
+pub(super) fn take_signal(
+    connection: &Connection,
+    run: &RunId,
+    fence: u64,
+    name: &str,
+) -> Result<Option<serde_json::Value>, StoreError> {
+    fenced(connection, run, fence)?;
+    connection
+        .prepare_cached(
+            "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2) RETURNING payload",
+        )
+        .and_then(|mut s| s.query_row(params![run.0, name], |row| column(row, 0)).optional())
+        .map_err(|e| failed("taking a signal".into(), &e))
+}
