@@ -1,0 +1,494 @@
+//! What every store has to do, whatever it is made of. A store passes when [`run_all`] returns; its test
+//! file brings a factory that makes an empty store with a clock the kit can move.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::json;
+use skill_workbench::runs::{Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove};
+use skill_workbench::store::{
+    Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, RunFilter, RunId,
+    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
+};
+
+/// The kit's clock: starts at one o'clock, moves when told.
+#[derive(Clone)]
+pub struct Time(Arc<AtomicI64>);
+
+impl Time {
+    pub fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(3_600_000)))
+    }
+
+    pub fn clock(&self) -> Arc<dyn Fn() -> i64 + Send + Sync> {
+        let time = self.0.clone();
+        Arc::new(move || time.load(Ordering::SeqCst))
+    }
+
+    pub fn pass(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+const LEASE: u64 = 30_000;
+
+pub fn launch(n: u32) -> Launch {
+    Launch {
+        id: RunId(format!("run-{n:04}")),
+        skill_id: format!("skill-{}", n % 3),
+        contract_digest: "c0ffee".into(),
+        contract: json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]}),
+        inputs: json!({"n": n}),
+        target: None,
+        trace_id: format!("trace-{n}"),
+        started_by: "ana".into(),
+        idempotency: None,
+    }
+}
+
+fn keyed(n: u32, key: &str, payload: &str) -> Launch {
+    let key = Idempotency {
+        principal: "ana".into(),
+        key: key.into(),
+        payload_digest: payload.into(),
+        ttl_seconds: 60,
+    };
+    Launch { idempotency: Some(key), skill_id: "skill".into(), ..launch(n) }
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId(name.into())
+}
+
+fn done(step: &str) -> StepRecord {
+    StepRecord {
+        step: step.into(),
+        status: StepStatus::Completed,
+        inputs: json!({}),
+        result: json!({"ok": step}),
+        binding: None,
+        isolation: None,
+        attempts: 1,
+        started_ms: 1,
+        ended_ms: 4,
+    }
+}
+
+fn intent(step: &str) -> StepIntent {
+    StepIntent {
+        step: step.into(),
+        attempt: 1,
+        inputs_digest: "d1".into(),
+        idempotency_key: format!("key-{step}"),
+        repeatable: false,
+    }
+}
+
+fn checkpoint(number: u64, steps: &[&str]) -> Checkpoint {
+    Checkpoint {
+        number,
+        done: steps.iter().map(ToString::to_string).collect(),
+        state: json!({"vars": {}, "outputs": {"steps": steps.len()}}),
+        at_ms: 0,
+    }
+}
+
+fn work(fence: u64, report: WorkerMove) -> Command {
+    Command::Work { fence, report }
+}
+
+async fn claimed(store: &dyn Store, name: &str) -> Claimed {
+    store.claim(&worker(name), LEASE).await.unwrap().expect("a run to claim")
+}
+
+/// Runs step one and leaves the run where `then` leads.
+async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerMove) {
+    let run = &claim.run.id;
+    store.intend(run, claim.fence, intent("one")).await.unwrap();
+    store
+        .report(
+            run,
+            work(claim.fence, then),
+            vec![done("one")],
+            Some(checkpoint(1, &["one"])),
+            vec![],
+            vec![],
+        )
+        .await
+        .unwrap();
+}
+
+async fn state(store: &dyn Store, run: &str) -> RunState {
+    store.run(&RunId(run.into())).await.unwrap().expect("the run").state
+}
+
+/// Every check, each on a store of its own.
+pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
+    macro_rules! check {
+        ($($name:ident),+ $(,)?) => {$(
+            let time = Time::new();
+            let store = new(time.clone()).await;
+            eprintln!("{}: {}", store.describe(), stringify!($name));
+            $name(&store, &time).await;
+        )+};
+    }
+    check!(
+        a_run_goes_from_launch_to_completed,
+        a_key_is_used_once_per_payload_and_principal,
+        an_expired_key_is_used_anew,
+        keys_raced_by_many_launches_make_one_run,
+        runs_are_claimed_oldest_first_and_by_one_worker,
+        a_lost_lease_is_taken_over_and_the_sleeper_cannot_write,
+        a_run_that_kills_its_workers_is_given_up,
+        a_renewed_lease_holds,
+        a_clock_that_steps_back_takes_no_lease_away,
+        an_intent_without_result_is_told_to_the_next_worker,
+        a_step_is_recorded_once,
+        a_gate_waits_and_a_decision_moves_it_once,
+        two_deciders_at_once_get_one_decision,
+        signals_wait_for_their_step,
+        cancel_takes_the_fence_away,
+        a_failed_run_resumes_from_an_earlier_checkpoint,
+        forks_are_held_and_own_their_checkpoints,
+        events_are_numbered_without_gaps,
+        waiting_runs_are_listed_first_and_pages_join,
+        unknown_runs_are_named,
+    );
+}
+
+async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {
+    let begun = store.launch(launch(1)).await.unwrap();
+    assert_eq!((begun.run.state, begun.idempotency), (RunState::Pending, IdempotencyOutcome::None));
+    assert_eq!(begun.run.progress, (0, 2));
+    let claim = claimed(store, "w1").await;
+    assert_eq!((claim.run.state, claim.fence, claim.checkpoint.number), (RunState::Running, 1, 0));
+    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    let end = store
+        .report(
+            &claim.run.id,
+            work(claim.fence, WorkerMove::Complete),
+            vec![done("two")],
+            Some(checkpoint(2, &["one", "two"])),
+            vec![],
+            vec![],
+        )
+        .await
+        .unwrap();
+    assert_eq!((end.state, end.progress, end.head), (RunState::Completed, (2, 2), 2));
+    assert_eq!(end.outputs, Some(json!({"steps": 2})));
+    assert_eq!(end.allowed, [CommandName::Replay, CommandName::Fork]);
+    assert_eq!(store.steps(&claim.run.id).await.unwrap().len(), 2);
+    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none());
+}
+
+async fn a_key_is_used_once_per_payload_and_principal(store: &dyn Store, _: &Time) {
+    let first = store.launch(keyed(1, "k", "p")).await.unwrap();
+    assert_eq!(first.idempotency, IdempotencyOutcome::Created);
+    let again = store.launch(keyed(2, "k", "p")).await.unwrap();
+    assert_eq!((again.idempotency, &again.run.id), (IdempotencyOutcome::Reused, &first.run.id));
+    let other = store.launch(keyed(3, "k", "q")).await.unwrap_err();
+    assert!(matches!(other, StoreError::IdempotencyConflict { run, .. } if run == first.run.id));
+    assert!(store.run(&RunId("run-0003".into())).await.unwrap().is_none(), "a conflict creates nothing");
+    let mut bea = keyed(4, "k", "q");
+    if let Some(key) = &mut bea.idempotency {
+        key.principal = "bea".into();
+    }
+    assert_eq!(store.launch(bea).await.unwrap().idempotency, IdempotencyOutcome::Created);
+}
+
+async fn an_expired_key_is_used_anew(store: &dyn Store, time: &Time) {
+    store.launch(keyed(1, "k", "p")).await.unwrap();
+    time.pass(60_001);
+    let anew = store.launch(keyed(2, "k", "q")).await.unwrap();
+    assert_eq!((anew.idempotency, anew.run.id.0.as_str()), (IdempotencyOutcome::Expired, "run-0002"));
+    let again = store.launch(keyed(3, "k", "q")).await.unwrap();
+    assert_eq!((again.idempotency, again.run.id.0.as_str()), (IdempotencyOutcome::Reused, "run-0002"));
+}
+
+async fn keys_raced_by_many_launches_make_one_run(store: &dyn Store, _: &Time) {
+    let answers = futures::future::join_all((0..32).map(|n| store.launch(keyed(n, "race", "p")))).await;
+    let runs: std::collections::BTreeSet<_> =
+        answers.iter().map(|a| a.as_ref().unwrap().run.id.clone()).collect();
+    assert_eq!(runs.len(), 1);
+    let created = answers.iter().filter(|a| a.as_ref().unwrap().idempotency == IdempotencyOutcome::Created);
+    assert_eq!(created.count(), 1);
+    assert_eq!(store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+}
+
+async fn runs_are_claimed_oldest_first_and_by_one_worker(store: &dyn Store, _: &Time) {
+    for n in 0..20 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    assert_eq!(claimed(store, "w0").await.run.id.0, "run-0000");
+    let names: Vec<WorkerId> = (0..25).map(|n| worker(&format!("w{n}"))).collect();
+    let claims = futures::future::join_all(names.iter().map(|name| store.claim(name, LEASE))).await;
+    let runs: Vec<_> = claims.into_iter().filter_map(|c| c.unwrap().map(|c| c.run.id)).collect();
+    let distinct: std::collections::BTreeSet<_> = runs.iter().collect();
+    assert_eq!((runs.len(), distinct.len()), (19, 19));
+}
+
+async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let sleeper = claimed(store, "sleeper").await;
+    assert!(store.claim(&worker("other"), LEASE).await.unwrap().is_none(), "the lease holds");
+    time.pass(30_001);
+    let heir = claimed(store, "heir").await;
+    assert_eq!((heir.fence, heir.run.state), (sleeper.fence + 1, RunState::Running));
+    let late = store
+        .report(
+            &sleeper.run.id,
+            work(sleeper.fence, WorkerMove::Complete),
+            vec![done("one")],
+            None,
+            vec![],
+            vec![],
+        )
+        .await;
+    assert!(
+        matches!(late, Err(StoreError::Refused(Refusal::StaleFence { given: 1, present: 2 }))),
+        "{late:?}"
+    );
+    assert!(store.renew(&sleeper.run.id, sleeper.fence, LEASE).await.is_err());
+    assert!(store.intend(&sleeper.run.id, sleeper.fence, intent("one")).await.is_err());
+    assert!(store.steps(&sleeper.run.id).await.unwrap().is_empty(), "a refused report leaves nothing behind");
+    step_one(store, &heir, WorkerMove::Complete).await;
+}
+
+async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let mut claims = 0;
+    while store.claim(&worker("w"), LEASE).await.unwrap().is_some() {
+        claims += 1;
+        assert!(claims < 100, "it is claimed for ever");
+        time.pass(30_001);
+    }
+    let run = store.run(&RunId("run-0001".into())).await.unwrap().unwrap();
+    assert_eq!(run.state, RunState::Failed);
+    assert!(run.error.unwrap()["message"].as_str().unwrap().contains("workers died"));
+    assert!(run.allowed.contains(&CommandName::Resume));
+}
+
+async fn a_renewed_lease_holds(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    for _ in 0..5 {
+        time.pass(20_000);
+        store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
+        assert!(store.claim(&worker("w2"), LEASE).await.unwrap().is_none());
+    }
+}
+
+async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    time.pass(-3_000_000);
+    store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
+    assert!(store.claim(&worker("w2"), LEASE).await.unwrap().is_none());
+    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    let times: Vec<i64> = store.events(None, 0, 100).await.unwrap().iter().map(|e| e.at_ms).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let first = claimed(store, "w1").await;
+    step_one(store, &first, WorkerMove::Checkpoint).await;
+    store.intend(&first.run.id, first.fence, intent("two")).await.unwrap();
+    time.pass(30_001);
+    let heir = claimed(store, "w2").await;
+    assert_eq!(heir.unfinished, [intent("two")]);
+    assert_eq!(heir.checkpoint.done, ["one"]);
+}
+
+async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    let again = store
+        .report(
+            &claim.run.id,
+            work(claim.fence, WorkerMove::Checkpoint),
+            vec![done("one")],
+            Some(checkpoint(2, &["one"])),
+            vec![],
+            vec![],
+        )
+        .await;
+    assert!(matches!(again, Err(StoreError::Failed { .. })), "{again:?}");
+    assert_eq!(store.checkpoints(&claim.run.id).await.unwrap().len(), 2, "its checkpoint went with it");
+}
+
+fn decision(verdict: Verdict) -> Command {
+    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into() })
+}
+
+async fn waiting(store: &dyn Store, n: u32) -> RunId {
+    store.launch(launch(n)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let gate = Gate::Human { step: "two".into(), inputs_digest: "d1".into() };
+    step_one(store, &claim, WorkerMove::Wait(gate)).await;
+    claim.run.id
+}
+
+async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) {
+    let run = waiting(store, 1).await;
+    assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman);
+    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none(), "a waiting run keeps no worker");
+    let by = DecisionRecord { approver: Some("kim".into()), notes: Some("seen".into()) };
+    let after = store.command(&run, decision(Verdict::Approve), Some(by.clone()), None, None).await.unwrap();
+    assert_eq!(after.state, RunState::Pending);
+    let events = store.events(Some(&run), 0, 100).await.unwrap().len();
+    let again = store.command(&run, decision(Verdict::Approve), Some(by), None, None).await.unwrap();
+    assert_eq!(again.state, RunState::Pending);
+    assert_eq!(store.events(Some(&run), 0, 100).await.unwrap().len(), events, "said twice, done once");
+    let other = store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap_err();
+    assert!(matches!(other, StoreError::Refused(Refusal::OtherDecision(_))), "{other:?}");
+}
+
+async fn two_deciders_at_once_get_one_decision(store: &dyn Store, _: &Time) {
+    let run = waiting(store, 1).await;
+    let (yes, no) = futures::join!(
+        store.command(&run, decision(Verdict::Approve), None, None, None),
+        store.command(&run, decision(Verdict::Deny), None, None, None),
+    );
+    assert_eq!(u8::from(yes.is_ok()) + u8::from(no.is_ok()), 1);
+    let expected = if yes.is_ok() { RunState::Pending } else { RunState::Canceled };
+    assert_eq!(state(store, &run.0).await, expected);
+}
+
+async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let run = RunId("run-0001".into());
+    let signal = |name: &str| Command::Signal { name: name.into() };
+    store.command(&run, signal("early"), None, None, Some(json!({"n": 1}))).await.unwrap();
+    assert_eq!(state(store, &run.0).await, RunState::Pending, "an early signal is kept");
+    let claim = claimed(store, "w1").await;
+    assert_eq!(store.take_signal(&run, claim.fence, "early").await.unwrap(), Some(json!({"n": 1})));
+    assert_eq!(store.take_signal(&run, claim.fence, "early").await.unwrap(), None, "taken once");
+    let gate = Gate::Signal { step: "two".into(), name: "ready".into() };
+    step_one(store, &claim, WorkerMove::Wait(gate)).await;
+    assert!(store.command(&run, signal("other"), None, None, None).await.is_err());
+    store.command(&run, signal("ready"), None, None, Some(json!("go"))).await.unwrap();
+    let claim = claimed(store, "w2").await;
+    assert_eq!(store.take_signal(&run, claim.fence, "ready").await.unwrap(), Some(json!("go")));
+}
+
+async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!((run.state, run.fence), (RunState::Canceled, claim.fence + 1));
+    assert!(
+        store.renew(&run.id, claim.fence, LEASE).await.is_err(),
+        "the worker learns it at its next renewal"
+    );
+    let again = store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!(again, run);
+}
+
+async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = claim.run.id.clone();
+    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    let error = json!({"code": "upstream_failure", "message": "502"});
+    let failed = StepRecord { status: StepStatus::Failed, result: error.clone(), ..done("two") };
+    let end = store
+        .report(&run, work(claim.fence, WorkerMove::Fail), vec![failed], None, vec![], vec![])
+        .await
+        .unwrap();
+    assert_eq!((end.state, end.error), (RunState::Failed, Some(error)));
+    assert!(matches!(
+        store.command(&run, Command::Resume, None, Some(9), None).await,
+        Err(StoreError::NoCheckpoint { checkpoint: 9, .. })
+    ));
+    let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap();
+    assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
+    assert!(store.steps(&run).await.unwrap().is_empty(), "steps behind the head run again");
+    let claim = claimed(store, "w2").await;
+    assert_eq!(claim.checkpoint.number, 0);
+}
+
+async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Time) {
+    let source = waiting(store, 1).await;
+    let fork = store.branch(&source, Some(1), RunId("fork".into()), true).await.unwrap();
+    assert_eq!((fork.state, fork.held, fork.head), (RunState::Pending, true, 1));
+    assert_eq!(fork.source, Some((source.clone(), 1)));
+    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none(), "a fork executes nothing by itself");
+    store.command(&fork.id, Command::Resume, None, None, None).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    assert_eq!((claim.run.id.0.as_str(), claim.run.state), ("fork", RunState::Replaying));
+    assert_eq!(store.steps(&fork.id).await.unwrap(), store.steps(&source).await.unwrap());
+    let report = work(claim.fence, WorkerMove::Complete);
+    let end = checkpoint(2, &["one", "two"]);
+    store.report(&fork.id, report, vec![done("two")], Some(end), vec![], vec![]).await.unwrap();
+    assert_eq!(store.checkpoints(&source).await.unwrap().len(), 2, "the source keeps its own");
+    assert_eq!(state(store, &source.0).await, RunState::WaitingForHuman);
+    let none = store.branch(&source, Some(7), RunId("lost".into()), false).await.unwrap_err();
+    assert!(matches!(none, StoreError::NoCheckpoint { checkpoint: 7, .. }));
+    assert!(store.run(&RunId("lost".into())).await.unwrap().is_none());
+}
+
+async fn events_are_numbered_without_gaps(store: &dyn Store, _: &Time) {
+    for n in 0..5 {
+        store.launch(launch(n)).await.unwrap();
+        let claim = claimed(store, "w1").await;
+        step_one(store, &claim, WorkerMove::Checkpoint).await;
+        store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
+    }
+    let run = RunId("run-0002".into());
+    let events = store.events(Some(&run), 0, 100).await.unwrap();
+    let numbers: Vec<u64> = events.iter().map(|e| e.number).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    let kinds: Vec<&str> = events.iter().map(|e| e.event.kind.as_str()).collect();
+    assert_eq!(kinds, ["run.created", "run.claimed", "step.started", "step.completed", "run.canceled"]);
+    assert_eq!(store.events(Some(&run), 3, 1).await.unwrap()[0].number, 4);
+    let all = store.events(None, 0, 1000).await.unwrap();
+    assert_eq!(all.len(), 25);
+    assert!(all.is_sorted_by_key(|e| e.global));
+    store.wait(0, 60_000).await.unwrap();
+}
+
+async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, time: &Time) {
+    for n in 0..30 {
+        if n % 10 == 3 {
+            waiting(store, n).await;
+        } else {
+            store.launch(launch(n)).await.unwrap();
+            let claim = claimed(store, "w1").await;
+            step_one(store, &claim, WorkerMove::Complete).await;
+        }
+        time.pass(1000);
+    }
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = store.runs(RunFilter { cursor, limit: 7, ..RunFilter::default() }).await.unwrap();
+        assert_eq!(page.counts[&RunState::WaitingForHuman], 3);
+        all.extend(page.runs);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let ids: Vec<&str> = all.iter().map(|r| r.id.0.as_str()).collect();
+    assert_eq!(ids.len(), 30);
+    assert_eq!(&ids[..5], ["run-0003", "run-0013", "run-0023", "run-0029", "run-0028"]);
+    let filter = RunFilter {
+        skill_id: Some("skill-1".into()),
+        states: vec![RunState::Completed],
+        ..RunFilter::default()
+    };
+    assert!(store.runs(filter).await.unwrap().runs.iter().all(|r| r.skill_id == "skill-1"));
+    let text = RunFilter { text: Some("0017".into()), ..RunFilter::default() };
+    assert_eq!(store.runs(text).await.unwrap().runs.len(), 1);
+    let bad = RunFilter { cursor: Some("x".into()), ..RunFilter::default() };
+    assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
+}
+
+async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
+    let run = RunId("nowhere".into());
+    assert!(store.run(&run).await.unwrap().is_none());
+    let error = store.command(&run, Command::Cancel, None, None, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no run nowhere");
+}
