@@ -1,7 +1,5 @@
-//! What is executed: the states of a run and the commands that move it, and the small expression
-//! language of contracts. Pure: nothing here reads a clock, a disk or a network.
+//! What is executed: the states of a run and the commands that move it.
 
-pub mod expression;
 mod state;
 
 pub use state::{

@@ -5,8 +5,15 @@
 //! `capabilities/*.yaml`, `bindings/**/*.yaml`, `services/*.yaml`), plus one step of our own:
 //! `wait_for_signal`.
 
+mod check;
+pub mod expression;
+mod parse;
+mod reader;
+mod registry;
 mod types;
 
+pub use parse::{NAMESPACES, parse};
+pub use registry::{parse_binding, parse_capability, parse_service};
 pub use types::{
     Binding, Capability, Conformance, Contract, Field, FieldType, Foreach, Gate, GateFailure, Merge,
     MergeStrategy, Properties, Protocol, Retry, Router, Safety, Scatter, Service, Source, Step, StepAction,

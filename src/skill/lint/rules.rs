@@ -128,6 +128,18 @@ rules! {
     /// A relative link leads out of the bundle.
     LINK_LEAVES_BUNDLE = "link-leaves-bundle" Info: "Copy the file into the bundle, or name the other skill instead: a skill that is installed alone does not have this file.";
 
+    // Contracts, capabilities, bindings and services.
+    /// A part that the form demands is absent or has no meaning.
+    CONTRACT_INVALID = "contract-invalid" Error: "Correct it; until then the contract does not run.";
+    /// A key that no reader of contracts knows.
+    CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it changes nothing as it stands.";
+    /// A step reads or waits for something that is not there.
+    CONTRACT_REFERENCE = "contract-reference" Error: "Name an input, an earlier step's output, or a step of this contract.";
+    /// An expression that cannot be read.
+    CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not.";
+    /// An output that no step produces.
+    CONTRACT_OUTPUT = "contract-output" Warning: "Let a step write it, or take it out of `outputs`.";
+
     // What a reader should know before trusting it.
     /// Characters that cannot be seen, or that change the order of what is seen.
     HIDDEN_CHARACTERS = "hidden-characters" Warning: "Delete them: a model reads what a person cannot see.";

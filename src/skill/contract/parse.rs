@@ -1,0 +1,305 @@
+//! From `skill.yaml` to [`Contract`].
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::check;
+use super::reader::{Reader, join};
+use super::types::{
+    Contract, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter, Source, Step,
+    StepAction, While,
+};
+use crate::skill::Finding;
+use crate::skill::yaml::{Content, Node};
+
+/// First words of a dotted text that make it a reference; any other text is a constant.
+pub const NAMESPACES: &[&str] =
+    &["inputs", "vars", "outputs", "working", "frame", "output", "extensions", "target"];
+
+/// Longest bound on one invocation: a day.
+const DAY: f64 = 86_400.0;
+
+/// Reads a contract. `None` where the file is no YAML mapping or has no steps: the findings say why.
+/// A contract with findings of severity error is answered too, so that it can be shown; it does not run.
+#[must_use]
+pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) {
+    let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
+    let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
+    let Some(root) = reader.root() else { return (None, reader.findings()) };
+    let Some(steps) = root.get("steps") else { return (None, reader.findings()) };
+    let steps_at = steps.value.at.clone();
+    let mut contract = Contract {
+        id: reader.required(&root, "", "id").unwrap_or_default(),
+        version: reader.text(&root, "", "version").unwrap_or_else(|| "0.0.0".to_owned()),
+        name: reader.text(&root, "", "name"),
+        description: reader.text(&root, "", "description"),
+        inputs: fields(&mut reader, &root, "inputs"),
+        outputs: fields(&mut reader, &root, "outputs"),
+        steps: Vec::new(),
+        findings: Vec::new(),
+        location: location.to_owned(),
+    };
+    for (index, node) in reader.list(&root, "", "steps").iter().enumerate() {
+        let before = contract.steps.last().map(|step: &Step| step.id.clone());
+        if let Some(step) = step(&mut reader, node, index, before) {
+            contract.steps.push(step);
+        }
+    }
+    if contract.steps.is_empty() {
+        reader.invalid("steps", &steps_at, "`steps` holds no step");
+    }
+    check::check(&mut reader, &contract, &root);
+    let findings = reader.findings();
+    contract.findings.clone_from(&findings);
+    (Some(contract), findings)
+}
+
+/// Typed fields under a key: `{name: {type, required, …}}`, or `{name: type}` in short.
+pub(super) fn fields(reader: &mut Reader<'_>, node: &Node, key: &str) -> BTreeMap<String, Field> {
+    let mut out = BTreeMap::new();
+    for entry in reader.map(node, "", key) {
+        let path = join(key, &entry.key);
+        let types = "string, number, integer, boolean, array, object, any";
+        let field = match &entry.value.value {
+            Content::Text(word) => Field {
+                kind: word.parse().unwrap_or_else(|_| {
+                    reader.invalid(
+                        &path,
+                        &entry.value.at,
+                        format!("`{path}` is `{word}`, which is none of {types}"),
+                    );
+                    FieldType::Any
+                }),
+                required: false,
+                description: None,
+                default: None,
+                allowed: Vec::new(),
+            },
+            Content::Map(_) => {
+                let known = [
+                    "type",
+                    "required",
+                    "description",
+                    "default",
+                    "enum",
+                    "items",
+                    "properties",
+                    "format",
+                    "example",
+                    "examples",
+                ];
+                reader.only(&entry.value, &path, &known);
+                Field {
+                    kind: reader.word(&entry.value, &path, "type", types).unwrap_or(FieldType::Any),
+                    required: reader.flag(&entry.value, &path, "required").unwrap_or(false),
+                    description: reader.text(&entry.value, &path, "description"),
+                    default: Reader::json(&entry.value, "default"),
+                    allowed: reader.list(&entry.value, &path, "enum").iter().map(Node::to_json).collect(),
+                }
+            }
+            _ => {
+                reader.invalid(
+                    &path,
+                    &entry.value.at,
+                    format!("`{path}` is neither a type nor a mapping with one"),
+                );
+                continue;
+            }
+        };
+        out.insert(entry.key.clone(), field);
+    }
+    out
+}
+
+fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<String>) -> Option<Step> {
+    let place = format!("steps.{index}");
+    let id = reader.required(node, &place, "id")?;
+    let path = format!("steps.{id}");
+    let known = ["id", "uses", "wait_for_signal", "input", "output", "config", "description", "name"];
+    reader.only(node, &path, &known);
+    let uses = reader.text(node, &path, "uses");
+    let signal = reader.text(node, &path, "wait_for_signal");
+    let action = match (uses, signal) {
+        (Some(uses), None) => match uses.strip_prefix("skill:") {
+            Some(skill) => StepAction::Skill(skill.trim().to_owned()),
+            None => StepAction::Capability(uses),
+        },
+        (None, Some(name)) => StepAction::WaitForSignal(name),
+        (Some(_), Some(_)) => {
+            reader.invalid(&path, &node.at, format!("step `{id}` has both `uses` and `wait_for_signal`"));
+            return None;
+        }
+        (None, None) => {
+            reader.invalid(&path, &node.at, format!("step `{id}` has neither `uses` nor `wait_for_signal`"));
+            return None;
+        }
+    };
+    let input = reader
+        .map(node, &path, "input")
+        .iter()
+        .map(|entry| (entry.key.clone(), source(&entry.value.to_json())))
+        .collect();
+    let mut output = BTreeMap::new();
+    for entry in reader.map(node, &path, "output") {
+        let Content::Text(target) = &entry.value.value else {
+            reader.invalid(
+                &join(&path, "output"),
+                &entry.value.at,
+                "an output goes to a dotted path such as vars.rows",
+            );
+            continue;
+        };
+        output.insert(entry.key.clone(), target.trim().split('.').map(str::to_owned).collect());
+    }
+    let empty = Node { value: Content::Map(Vec::new()), at: node.at.clone() };
+    let config = node.get("config").map_or(&empty, |entry| &entry.value);
+    let path = join(&path, "config");
+    let known = [
+        "depends_on",
+        "condition",
+        "retry",
+        "foreach",
+        "while",
+        "router",
+        "scatter",
+        "merge_strategy",
+        "timeout_seconds",
+    ];
+    reader.only(config, &path, &known);
+    let mut step = Step {
+        action,
+        input,
+        output,
+        depends_on: match reader.texts(config, &path, "depends_on") {
+            Some(stated) => stated,
+            None => before.into_iter().collect(),
+        },
+        condition: reader.text(config, &path, "condition"),
+        retry: part(config, "retry").and_then(|node| retry(reader, node, &join(&path, "retry"))),
+        foreach: part(config, "foreach").and_then(|node| foreach(reader, node, &join(&path, "foreach"))),
+        repeat: part(config, "while").and_then(|node| repeat(reader, node, &join(&path, "while"))),
+        router: part(config, "router").and_then(|node| router(reader, node, &join(&path, "router"))),
+        scatter: part(config, "scatter").and_then(|node| scatter(reader, node, &join(&path, "scatter"))),
+        merge_strategy: reader
+            .word(config, &path, "merge_strategy", "overwrite, append, deep_merge, replace")
+            .unwrap_or(MergeStrategy::Overwrite),
+        timeout: reader.number(config, &path, "timeout_seconds", 0.001, DAY).map(Duration::from_secs_f64),
+        line: reader.line(&node.at),
+        id,
+    };
+    if let Some(foreach) = &step.foreach {
+        let names = [Some(&foreach.item), foreach.index_as.as_ref()];
+        for source in step.input.values_mut() {
+            item_reference(source, &names);
+        }
+    }
+    let exclusive = [step.foreach.is_some(), step.repeat.is_some(), step.scatter.is_some()];
+    if exclusive.iter().filter(|x| **x).count() > 1 || (step.scatter.is_some() && step.router.is_some()) {
+        let message = "foreach, while and scatter exclude one another, and scatter excludes router";
+        reader.invalid(&path, &config.at, message);
+    }
+    Some(step)
+}
+
+fn part<'n>(config: &'n Node, key: &str) -> Option<&'n Node> {
+    config.get(key).map(|entry| &entry.value).filter(|node| node.value != Content::Null)
+}
+
+/// A text whose first word is a namespace is a reference; everything else is itself, at any depth.
+pub(super) fn source(value: &Value) -> Source {
+    match value {
+        Value::String(text) => {
+            let path: Vec<&str> = text.split('.').collect();
+            let plain = |part: &&str| {
+                !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+            };
+            if NAMESPACES.contains(&path[0]) && path.len() > 1 && path.iter().all(plain) {
+                Source::Reference(path.into_iter().map(str::to_owned).collect())
+            } else {
+                Source::Literal(value.clone())
+            }
+        }
+        Value::Array(items) => Source::List(items.iter().map(source).collect()),
+        Value::Object(map) => Source::Object(map.iter().map(|(k, v)| (k.clone(), source(v))).collect()),
+        _ => Source::Literal(value.clone()),
+    }
+}
+
+/// Inside a `foreach`, a text that is the item's or the index's name (or a path from it) is a reference too.
+fn item_reference(source: &mut Source, names: &[Option<&String>]) {
+    match source {
+        Source::Literal(Value::String(text)) => {
+            let path: Vec<String> = text.split('.').map(str::to_owned).collect();
+            if names.iter().flatten().any(|name| **name == path[0]) {
+                *source = Source::Reference(path);
+            }
+        }
+        Source::List(items) => items.iter_mut().for_each(|item| item_reference(item, names)),
+        Source::Object(map) => map.values_mut().for_each(|item| item_reference(item, names)),
+        Source::Literal(_) | Source::Reference(_) => {}
+    }
+}
+
+fn retry(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Retry> {
+    reader.only(node, path, &["max_attempts", "backoff_seconds", "backoff_multiplier"]);
+    let attempts = reader.number(node, path, "max_attempts", 1.0, 100.0);
+    if node.get("max_attempts").is_none() {
+        reader.invalid(path, &node.at, format!("`{path}.max_attempts` is absent"));
+    }
+    Some(Retry {
+        max_attempts: attempts? as u32,
+        backoff_seconds: reader.number(node, path, "backoff_seconds", 0.0, DAY).unwrap_or(1.0),
+        backoff_multiplier: reader.number(node, path, "backoff_multiplier", 1.0, 100.0).unwrap_or(2.0),
+    })
+}
+
+fn foreach(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Foreach> {
+    reader.only(node, path, &["items", "as", "index_as"]);
+    Some(Foreach {
+        items: reader.required(node, path, "items")?,
+        item: reader.required(node, path, "as")?,
+        index_as: reader.text(node, path, "index_as"),
+    })
+}
+
+fn repeat(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<While> {
+    reader.only(node, path, &["condition", "max_iterations"]);
+    Some(While {
+        condition: reader.required(node, path, "condition")?,
+        max_iterations: reader.number(node, path, "max_iterations", 1.0, 10_000.0).unwrap_or(10.0) as u32,
+    })
+}
+
+fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
+    reader.only(node, path, &["on", "cases", "default"]);
+    let mut cases = BTreeMap::new();
+    for entry in reader.map(node, path, "cases") {
+        match &entry.value.value {
+            Content::Text(capability) => {
+                cases.insert(entry.key.clone(), capability.trim().to_owned());
+            }
+            _ => reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability"),
+        }
+    }
+    if cases.is_empty() {
+        reader.invalid(&join(path, "cases"), &node.at, "a router has no case to choose");
+    }
+    Some(Router {
+        on: reader.required(node, path, "on")?,
+        cases,
+        default: reader.text(node, path, "default"),
+    })
+}
+
+fn scatter(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Scatter> {
+    reader.only(node, path, &["capabilities", "merge"]);
+    let capabilities = reader.texts(node, path, "capabilities").unwrap_or_default();
+    if capabilities.len() < 2 {
+        reader.invalid(&join(path, "capabilities"), &node.at, "a scatter has two capabilities at least");
+    }
+    let merge = reader.word(node, path, "merge", "collect, concat_lists, first_success");
+    Some(Scatter { capabilities, merge: merge.unwrap_or(Merge::Collect) })
+}

@@ -1,0 +1,212 @@
+//! Walks a YAML tree of the contract form: takes what is there, notes what is wrong, forgets no key.
+
+use std::ops::Range;
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::skill::Finding;
+use crate::skill::lint::rules;
+use crate::skill::notes::{Notes, span};
+use crate::skill::yaml::{self, Content, Entry, Node};
+
+/// Reads one file of the contract form.
+pub(super) struct Reader<'a> {
+    notes: Notes<'a>,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a Path, source: &'a str) -> Self {
+        Self { notes: Notes::new(file, source) }
+    }
+
+    /// The file's mapping; none (with a finding) where it is no YAML or no mapping.
+    pub fn root(&mut self) -> Option<Node> {
+        match yaml::parse(self.notes.source) {
+            Ok(root) if matches!(root.value, Content::Map(_)) => Some(root),
+            Ok(_) => {
+                self.notes.add(&rules::NOT_A_MAPPING, None, 0..0, "the file holds no `key: value` lines");
+                None
+            }
+            Err(error) => {
+                let message = format!("the file is not YAML: {}", error.message);
+                self.notes.add(&rules::BAD_YAML, None, error.at, message);
+                None
+            }
+        }
+    }
+
+    pub fn findings(self) -> Vec<Finding> {
+        self.notes.finish()
+    }
+
+    pub fn line(&self, at: &Range<usize>) -> u32 {
+        span(self.notes.source, at.clone()).line
+    }
+
+    /// Notes something that keeps the contract from running.
+    pub fn invalid(&mut self, field: &str, at: &Range<usize>, message: impl Into<String>) {
+        self.notes.add(&rules::CONTRACT_INVALID, Some(field), at.clone(), message);
+    }
+
+    /// Notes a reference, an expression or an output by its own rule.
+    pub fn note(&mut self, rule: &rules::Rule, field: &str, at: &Range<usize>, message: impl Into<String>) {
+        self.notes.add(rule, Some(field), at.clone(), message);
+    }
+
+    /// Notes every key that is none of `known`, with the nearest of them.
+    pub fn only(&mut self, node: &Node, field: &str, known: &[&str]) {
+        for entry in node.entries() {
+            if !known.contains(&entry.key.as_str()) {
+                let path = join(field, &entry.key);
+                let message = format!("`{path}` is no key of this form");
+                let near = known.iter().min_by_key(|key| strsim::levenshtein(key, &entry.key));
+                let near = near.filter(|key| strsim::levenshtein(key, &entry.key) <= 2);
+                let finding =
+                    self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
+                if let Some(near) = near {
+                    finding.help = format!("Did you mean `{near}`?");
+                }
+            }
+        }
+    }
+
+    /// A text, if the key is there.
+    pub fn text(&mut self, node: &Node, field: &str, key: &str) -> Option<String> {
+        let entry = node.get(key)?;
+        match &entry.value.value {
+            Content::Null => None,
+            Content::Text(text) => Some(text.trim().to_owned()),
+            Content::Flag(_) | Content::Number(_) => {
+                // `version: 1.10` is meant as written, not as the number 1.1.
+                self.notes.source.get(entry.value.at.clone()).map(|text| text.trim().to_owned())
+            }
+            _ => self.wrong(&join(field, key), &entry.value, "a text"),
+        }
+    }
+
+    /// A text that has to be there.
+    pub fn required(&mut self, node: &Node, field: &str, key: &str) -> Option<String> {
+        let found = self.text(node, field, key).filter(|text| !text.is_empty());
+        if found.is_none() {
+            let path = join(field, key);
+            let at = node.get(key).map_or(node.at.start..node.at.start, |entry| entry.key_at.clone());
+            self.invalid(&path, &at, format!("`{path}` is absent"));
+        }
+        found
+    }
+
+    /// One of a set of words.
+    pub fn word<T: FromStr>(&mut self, node: &Node, field: &str, key: &str, words: &str) -> Option<T> {
+        let text = self.text(node, field, key)?;
+        let parsed = text.parse().ok();
+        if parsed.is_none()
+            && let Some(entry) = node.get(key)
+        {
+            let path = join(field, key);
+            self.invalid(&path, &entry.value.at, format!("`{path}` is `{text}`, which is none of {words}"));
+        }
+        parsed
+    }
+
+    pub fn flag(&mut self, node: &Node, field: &str, key: &str) -> Option<bool> {
+        let entry = node.get(key)?;
+        match &entry.value.value {
+            Content::Null => None,
+            Content::Flag(flag) => Some(*flag),
+            _ => self.wrong(&join(field, key), &entry.value, "true or false"),
+        }
+    }
+
+    /// A number within bounds.
+    pub fn number(&mut self, node: &Node, field: &str, key: &str, least: f64, most: f64) -> Option<f64> {
+        let entry = node.get(key)?;
+        let path = join(field, key);
+        match &entry.value.value {
+            Content::Null => None,
+            Content::Number(number) => {
+                let number = number.as_f64().filter(|n| (least..=most).contains(n));
+                if number.is_none() {
+                    self.invalid(
+                        &path,
+                        &entry.value.at,
+                        format!("`{path}` has to lie between {least} and {most}"),
+                    );
+                }
+                number
+            }
+            _ => self.wrong(&path, &entry.value, "a number"),
+        }
+    }
+
+    /// A list of texts; a single text counts as a list of one.
+    pub fn texts(&mut self, node: &Node, field: &str, key: &str) -> Option<Vec<String>> {
+        let entry = node.get(key)?;
+        let path = join(field, key);
+        match &entry.value.value {
+            Content::Null => None,
+            Content::Text(text) => Some(vec![text.trim().to_owned()]),
+            Content::List(items) => {
+                let mut texts = Vec::new();
+                for item in items {
+                    match &item.value {
+                        Content::Text(text) => texts.push(text.trim().to_owned()),
+                        _ => drop(self.wrong::<()>(&path, item, "a text")),
+                    }
+                }
+                Some(texts)
+            }
+            _ => self.wrong(&path, &entry.value, "a list of texts"),
+        }
+    }
+
+    /// The entries of a mapping under a key; none where it is absent, with a finding where it is something else.
+    pub fn map<'n>(&mut self, node: &'n Node, field: &str, key: &str) -> &'n [Entry] {
+        let Some(entry) = node.get(key) else { return &[] };
+        match &entry.value.value {
+            Content::Map(entries) => entries,
+            Content::Null => &[],
+            _ => {
+                self.wrong::<()>(&join(field, key), &entry.value, "a mapping");
+                &[]
+            }
+        }
+    }
+
+    /// The items of a list under a key.
+    pub fn list<'n>(&mut self, node: &'n Node, field: &str, key: &str) -> &'n [Node] {
+        let Some(entry) = node.get(key) else { return &[] };
+        match &entry.value.value {
+            Content::List(items) => items,
+            Content::Null => &[],
+            _ => {
+                self.wrong::<()>(&join(field, key), &entry.value, "a list");
+                &[]
+            }
+        }
+    }
+
+    /// The value under a key as JSON.
+    pub fn json(node: &Node, key: &str) -> Option<Value> {
+        node.get(key).map(|entry| entry.value.to_json()).filter(|value| !value.is_null())
+    }
+
+    fn wrong<T>(&mut self, path: &str, node: &Node, wanted: &str) -> Option<T> {
+        let is = match node.value {
+            Content::Null => "empty",
+            Content::Flag(_) => "true or false",
+            Content::Number(_) => "a number",
+            Content::Text(_) => "a text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a mapping",
+        };
+        self.invalid(path, &node.at, format!("`{path}` is {is} where {wanted} belongs"));
+        None
+    }
+}
+
+/// `steps.send` and `config` → `steps.send.config`.
+pub(super) fn join(field: &str, key: &str) -> String {
+    if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") }
+}

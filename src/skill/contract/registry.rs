@@ -1,0 +1,122 @@
+//! From `capabilities/*.yaml`, `bindings/**/*.yaml` and `services/*.yaml` to their types.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::parse::fields;
+use super::reader::Reader;
+use super::types::{Binding, Capability, Conformance, Gate, GateFailure, Properties, Safety, Service};
+use crate::skill::Finding;
+use crate::skill::yaml::{Content, Node};
+
+fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
+    Reader::new(
+        location.file_name().map_or(location, Path::new),
+        source.strip_prefix('\u{feff}').unwrap_or(source),
+    )
+}
+
+/// Reads a capability. `None` with the reason among the findings where it cannot be used at all.
+#[must_use]
+pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, Vec<Finding>) {
+    let mut reader = open(location, source);
+    let capability = reader.root().and_then(|root| {
+        let empty = Node { value: Content::Map(Vec::new()), at: root.at.clone() };
+        let properties = root.get("properties").map_or(&empty, |entry| &entry.value);
+        let safety = root.get("safety").map_or(&empty, |entry| &entry.value);
+        let mut gates = Vec::new();
+        for gate in reader.list(safety, "safety", "mandatory_pre_gates") {
+            let path = "safety.mandatory_pre_gates";
+            if let Some(capability) = reader.required(gate, path, "capability") {
+                let words = "block, require_human, degrade, warn";
+                // A gate that does not say what a no means is taken at its strictest.
+                let on_fail = reader.word(gate, path, "on_fail", words).unwrap_or(GateFailure::Block);
+                gates.push(Gate { capability, on_fail });
+            }
+        }
+        Some(Capability {
+            id: reader.required(&root, "", "id")?,
+            version: reader.text(&root, "", "version").unwrap_or_else(|| "0.0.0".to_owned()),
+            description: reader.text(&root, "", "description").unwrap_or_default(),
+            inputs: fields(&mut reader, &root, "inputs"),
+            outputs: fields(&mut reader, &root, "outputs"),
+            properties: Properties {
+                deterministic: reader.flag(properties, "properties", "deterministic").unwrap_or(false),
+                // Silence is no promise: what is not said to be free of effects is taken to have some.
+                side_effects: reader.flag(properties, "properties", "side_effects").unwrap_or(true),
+                idempotent: reader.flag(properties, "properties", "idempotent").unwrap_or(false),
+            },
+            safety: Safety {
+                trust_level: reader
+                    .word(safety, "safety", "trust_level", "sandbox, standard, elevated, privileged")
+                    .unwrap_or_default(),
+                requires_confirmation: reader
+                    .flag(safety, "safety", "requires_confirmation")
+                    .unwrap_or(false),
+                mandatory_pre_gates: gates,
+                reversible: reader.flag(safety, "safety", "reversible"),
+            },
+            location: location.to_owned(),
+        })
+    });
+    (capability, reader.findings())
+}
+
+/// Reads a binding.
+#[must_use]
+pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Finding>) {
+    let mut reader = open(location, source);
+    let binding = reader.root().and_then(|root| {
+        let metadata = object(&root, "metadata");
+        let word = |key: &str| metadata.get(key).and_then(Value::as_str).map(str::to_owned);
+        let response: BTreeMap<String, String> = reader
+            .map(&root, "", "response")
+            .iter()
+            .filter_map(|entry| match &entry.value.value {
+                Content::Text(text) => Some((entry.key.clone(), text.trim().to_owned())),
+                _ => None,
+            })
+            .collect();
+        Some(Binding {
+            id: reader.required(&root, "", "id")?,
+            capability: reader.required(&root, "", "capability")?,
+            service: reader.required(&root, "", "service")?,
+            protocol: {
+                reader.required(&root, "", "protocol")?;
+                reader.word(&root, "", "protocol", "script, pythoncall, openapi, mcp, openrpc, builtin")?
+            },
+            operation: reader.required(&root, "", "operation")?,
+            request: Reader::json(&root, "request").unwrap_or(Value::Object(Map::new())),
+            response,
+            conformance: word("conformance_profile")
+                .or_else(|| word("conformance"))
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(Conformance::Standard),
+            fallback: word("fallback_binding_id"),
+            metadata,
+            location: location.to_owned(),
+        })
+    });
+    (binding, reader.findings())
+}
+
+/// Reads a service.
+#[must_use]
+pub fn parse_service(location: &Path, source: &str) -> (Option<Service>, Vec<Finding>) {
+    let mut reader = open(location, source);
+    let service = reader.root().and_then(|root| {
+        let mut settings = root.to_json_map();
+        settings.shift_remove("id");
+        Some(Service { id: reader.required(&root, "", "id")?, settings, location: location.to_owned() })
+    });
+    (service, reader.findings())
+}
+
+fn object(node: &Node, key: &str) -> Map<String, Value> {
+    match Reader::json(node, key) {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
