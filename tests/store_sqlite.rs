@@ -1,4 +1,5 @@
 //! The embedded store: the kit on a file and in memory, and what a file can suffer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 mod store_kit;
 

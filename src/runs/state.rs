@@ -283,8 +283,9 @@ pub fn allowed(run: &Standing) -> Vec<CommandName> {
         .filter(|name| match name {
             CommandName::Approve | CommandName::Deny => run.state == RunState::WaitingForHuman,
             CommandName::Resume => takes_resume(run),
-            CommandName::Signal => !run.state.is_terminal() && run.state != RunState::Failed,
-            CommandName::Cancel => !run.state.is_terminal() && run.state != RunState::Failed,
+            CommandName::Signal | CommandName::Cancel => {
+                !run.state.is_terminal() && run.state != RunState::Failed
+            }
             CommandName::Replay | CommandName::Fork => true,
         })
         .collect()

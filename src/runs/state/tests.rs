@@ -1,5 +1,7 @@
 //! The table, row by row, and properties over random command sequences.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use strum::IntoEnumIterator as _;
 
@@ -67,11 +69,11 @@ fn the_whole_table() {
     ];
     let mut table = String::new();
     for (name, command) in &commands {
-        table += &format!("{name:>22}");
+        write!(table, "{name:>22}").unwrap();
         for state in RunState::iter() {
-            table += &format!(" | {state}: {}", cell(&standing(state), command));
+            write!(table, " | {state}: {}", cell(&standing(state), command)).unwrap();
         }
-        table += "\n";
+        table.push('\n');
     }
     insta::assert_snapshot!(table);
 }
@@ -125,7 +127,7 @@ fn apply(run: &mut Standing, command: &Command) {
         if let Command::Decide(decision) = command {
             run.decided = Some(decision.clone());
         }
-        *run = Standing { state, fence, held, gate, ..run.clone() };
+        *run = Standing { state, held, fence, gate, ..run.clone() };
     }
 }
 

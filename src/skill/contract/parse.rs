@@ -182,7 +182,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
         foreach: part(config, "foreach").and_then(|node| foreach(reader, node, &join(&path, "foreach"))),
         repeat: part(config, "while").and_then(|node| repeat(reader, node, &join(&path, "while"))),
         router: part(config, "router").and_then(|node| router(reader, node, &join(&path, "router"))),
-        scatter: part(config, "scatter").and_then(|node| scatter(reader, node, &join(&path, "scatter"))),
+        scatter: part(config, "scatter").map(|node| scatter(reader, node, &join(&path, "scatter"))),
         merge_strategy: reader
             .word(config, &path, "merge_strategy", "overwrite, append, deep_merge, replace")
             .unwrap_or(MergeStrategy::Overwrite),
@@ -294,12 +294,12 @@ fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
     })
 }
 
-fn scatter(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Scatter> {
+fn scatter(reader: &mut Reader<'_>, node: &Node, path: &str) -> Scatter {
     reader.only(node, path, &["capabilities", "merge"]);
     let capabilities = reader.texts(node, path, "capabilities").unwrap_or_default();
     if capabilities.len() < 2 {
         reader.invalid(&join(path, "capabilities"), &node.at, "a scatter has two capabilities at least");
     }
     let merge = reader.word(node, path, "merge", "collect, concat_lists, first_success");
-    Some(Scatter { capabilities, merge: merge.unwrap_or(Merge::Collect) })
+    Scatter { capabilities, merge: merge.unwrap_or(Merge::Collect) }
 }

@@ -84,6 +84,7 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         skill.findings.iter().filter(|finding| !counted.contains(&finding.code.as_str())).cloned().collect();
     findings.extend(notes.finish());
+    findings.extend(contract_findings(skill));
     findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
     findings
 }
@@ -103,4 +104,15 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
         "Delete the copy; nothing would be missing.".clone_into(&mut finding.help);
     }
     finding.clone()
+}
+/// What is wrong with the contract of a bundle, where it has one.
+fn contract_findings(skill: &Skill) -> Vec<Finding> {
+    let location = skill.root_dir.join("skill.yaml");
+    let small = std::fs::metadata(&location)
+        .is_ok_and(|file| file.is_file() && file.len() <= crate::skill::MAX_BYTES);
+    if !small {
+        return Vec::new();
+    }
+    let Ok(source) = std::fs::read_to_string(&location) else { return Vec::new() };
+    crate::skill::contract::parse(&location, &source).1
 }

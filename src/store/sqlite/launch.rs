@@ -44,7 +44,8 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
         "INSERT OR IGNORE INTO contracts (digest, json) VALUES (?1, ?2)",
         params![launch.contract_digest, encode(&launch.contract)?],
     )?;
-    let total = launch.contract["steps"].as_array().map_or(0, Vec::len) as i64;
+    let total =
+        launch.contract["steps"].as_array().map_or(0, |steps| i64::try_from(steps.len()).unwrap_or(i64::MAX));
     execute(
         connection,
         "creating a run",

@@ -1,4 +1,4 @@
-//! The embedded store: SQLite (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
+//! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
 //! with group commit and readers beside it. The same code on a private in-memory database serves trials.
 
 mod command;
@@ -127,7 +127,7 @@ impl Sqlite {
             .map_err(|e| failed(format!("reading {place}"), &e))?;
         let (commits, committed) = watch::channel(0_u64);
         let writer = Writer::start(connection, place.clone(), move || {
-            commits.send_modify(|n| *n = n.wrapping_add(1))
+            commits.send_modify(|n| *n = n.wrapping_add(1));
         })?;
         Ok(Self { place, writer, reader: Arc::new(Mutex::new(reader)), committed, now: steady(now, from) })
     }

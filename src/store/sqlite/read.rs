@@ -62,15 +62,18 @@ pub(super) fn events(
     connection
         .prepare_cached(sql)
         .and_then(|mut s| {
-            s.query_map(params![after.cast_signed(), limit as i64, run.map(|r| &r.0)], |row| {
-                Ok(RunEvent {
-                    run: RunId(row.get(0)?),
-                    number: row.get::<_, i64>(1)?.unsigned_abs(),
-                    global: row.get::<_, i64>(2)?.unsigned_abs(),
-                    at_ms: row.get(3)?,
-                    event: NewEvent { kind: row.get(4)?, step: row.get(5)?, data: column(row, 6)? },
-                })
-            })?
+            s.query_map(
+                params![after.cast_signed(), i64::try_from(limit).unwrap_or(i64::MAX), run.map(|r| &r.0)],
+                |row| {
+                    Ok(RunEvent {
+                        run: RunId(row.get(0)?),
+                        number: row.get::<_, i64>(1)?.unsigned_abs(),
+                        global: row.get::<_, i64>(2)?.unsigned_abs(),
+                        at_ms: row.get(3)?,
+                        event: NewEvent { kind: row.get(4)?, step: row.get(5)?, data: column(row, 6)? },
+                    })
+                },
+            )?
             .collect()
         })
         .map_err(|e| failed("reading events".into(), &e))
@@ -156,7 +159,9 @@ fn page(
         "SELECT {RUN_COLUMNS} FROM runs r JOIN contracts c ON c.digest = r.contract_digest WHERE {place}"
     );
     if !filter.states.is_empty() {
-        sql += &format!(" AND r.state IN ({})", vec!["?"; filter.states.len()].join(", "));
+        sql.push_str(" AND r.state IN (");
+        sql.push_str(&vec!["?"; filter.states.len()].join(", "));
+        sql.push(')');
         values.extend(filter.states.iter().map(|s| Sql::from(s.to_string())));
     }
     if let Some(skill) = &filter.skill_id {
@@ -167,7 +172,9 @@ fn page(
         sql += " AND (instr(r.id, ?) OR instr(lower(r.skill_id), lower(?)) OR instr(lower(coalesce(r.step, '')), lower(?)))";
         values.extend(std::iter::repeat_n(Sql::from(text.clone()), 3));
     }
-    sql += &format!(" ORDER BY {order} LIMIT {limit}");
+    for part in [" ORDER BY ", order, " LIMIT ", &limit.to_string()] {
+        sql.push_str(part);
+    }
     connection
         .prepare_cached(&sql)
         .and_then(|mut s| {

@@ -124,9 +124,10 @@ pub(super) fn append(
         return Ok(());
     }
     let doing = "recording events";
+    let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
     let first: i64 = connection
         .prepare_cached("UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1")
-        .and_then(|mut s| s.query_row(params![run.0, events.len() as i64], |row| row.get(0)))
+        .and_then(|mut s| s.query_row(params![run.0, count], |row| row.get(0)))
         .map_err(|e| failed(doing.into(), &e))?;
     for (number, event) in (first..).zip(events) {
         execute(

@@ -75,7 +75,7 @@ const MIGRATIONS: &[&str] = &["
     ) WITHOUT ROWID;
 "];
 
-/// Marks a file as ours in its header (bytes 68 to 71 of the SQLite file format): `SkWb`.
+/// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
 const APPLICATION_ID: i64 = 0x536b_5762;
 
 /// Settings of every connection: durable at each commit, readers beside the writer.
@@ -100,7 +100,7 @@ pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), St
     let found: i64 = transaction
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(|e| failed(doing("reading"), &e))?;
-    let known = MIGRATIONS.len() as i64;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if found > known {
         return Err(StoreError::Newer { place: place.to_owned(), found, known });
     }

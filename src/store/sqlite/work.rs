@@ -184,7 +184,11 @@ pub(super) fn report(
             connection,
             "moving the head",
             "UPDATE runs SET head = ?2, steps_done = ?3, lost_leases = 0 WHERE id = ?1",
-            params![run.0, checkpoint.number.cast_signed(), checkpoint.done.len() as i64],
+            params![
+                run.0,
+                checkpoint.number.cast_signed(),
+                i64::try_from(checkpoint.done.len()).unwrap_or(i64::MAX)
+            ],
         )?;
     }
     apply(connection, run, &next, None, now_ms)?;
