@@ -12,6 +12,7 @@ pub mod discovery;
 pub mod gateway;
 pub mod registry;
 pub mod runs;
+pub mod sandbox;
 pub mod skill;
 pub mod store;
 pub mod telemetry;

@@ -1,0 +1,66 @@
+//! Bubblewrap around the helper, where it is installed: a view of the disk that holds nothing else, and process,
+//! network and IPC namespaces of its own (<https://github.com/containers/bubblewrap>).
+
+use std::path::{Path, PathBuf};
+
+use super::plan::FileAccess;
+
+/// Where the helper's program lies in the view.
+const HELPER: &str = "/.isolate";
+
+/// The program along a search path.
+pub fn find(search: &[PathBuf]) -> Option<PathBuf> {
+    search.iter().map(|folder| folder.join("bwrap")).find(|path| path.is_file())
+}
+
+/// The command up to where the helper's own arguments begin.
+///
+/// Started by root it makes its namespaces as root, and keeps just what the helper needs to become another user
+/// inside; the helper gives that up too.
+pub fn command(bwrap: &Path, helper: &Path, access: &FileAccess, as_root: bool) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut out = vec![text(bwrap)];
+    let mut add = |words: &[&str]| out.extend(words.iter().map(|word| (*word).to_owned()));
+    add(&["--die-with-parent", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]);
+    add(&["--unshare-cgroup-try", "--hostname", "sandbox"]);
+    if as_root {
+        add(&["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]);
+    } else {
+        add(&["--unshare-user", "--cap-drop", "ALL"]);
+    }
+    add(&["--dev", "/dev", "--proc", "/proc"]);
+    for path in &access.readable_if_present {
+        add(&["--ro-bind-try", &text(path), &text(path)]);
+    }
+    for path in &access.readable {
+        add(&["--ro-bind", &text(path), &text(path)]);
+    }
+    add(&["--bind", &text(&access.writable), &text(&access.writable)]);
+    add(&["--ro-bind", &text(helper), HELPER, "--remount-ro", "/", "--chdir", "/", "--", HELPER]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_granted_is_in_view() {
+        let access = FileAccess {
+            readable: vec!["/b".into()],
+            readable_if_present: vec!["/usr".into()],
+            writable: "/w".into(),
+            ..FileAccess::default()
+        };
+        let line = command(Path::new("/usr/bin/bwrap"), Path::new("/opt/skills"), &access, false).join(" ");
+        assert!(line.starts_with("/usr/bin/bwrap --die-with-parent"), "{line}");
+        assert!(line.contains("--ro-bind-try /usr /usr --ro-bind /b /b --bind /w /w"), "{line}");
+        assert!(line.contains("--unshare-net") && line.contains("--unshare-user"), "{line}");
+        assert!(
+            line.ends_with("--ro-bind /opt/skills /.isolate --remount-ro / --chdir / -- /.isolate"),
+            "{line}"
+        );
+        let as_root = command(Path::new("bwrap"), Path::new("/opt/skills"), &access, true).join(" ");
+        assert!(!as_root.contains("--unshare-user"), "root keeps its user numbers: {as_root}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Finds out what isolation this machine gives, by trying it.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::helper::{WARDEN, WORD};
+use super::identity;
+use super::interpreter::Table;
+use super::plan::{
+    CallFilter, Ended, FileAccess, Findings, Order, Plan, ResourceLimits, Verdict, WITNESS, receive, send,
+};
+use super::report::{Evidence, Report};
+use super::workdir::WorkDir;
+use super::{bwrap, seatbelt};
+
+/// How long the helper may take; a program that is no helper never answers.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What each run takes from the machine, as it was seen to work.
+#[derive(Clone, Debug)]
+pub struct Means {
+    /// The Landlock ABI to insist on.
+    pub landlock: Option<i32>,
+    pub syscalls: bool,
+    pub limits: bool,
+    /// Become another user.
+    pub identity: bool,
+    /// The bubblewrap to put around.
+    pub wrapper: Option<PathBuf>,
+    pub report: Report,
+}
+
+impl Means {
+    fn none(why: &str) -> Self {
+        let report = Report::unavailable(why);
+        Self { landlock: None, syscalls: false, limits: false, identity: false, wrapper: None, report }
+    }
+}
+
+/// Tries everything once; with bubblewrap first, and without when that does not work.
+pub fn detect(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Means {
+    let mut failure = None;
+    if let Some(wrapper) = wrapper {
+        match attempt(helper, Some(wrapper), table) {
+            Ok(means) => return means,
+            Err(why) => failure = Some(why),
+        }
+    }
+    let mut means = attempt(helper, None, table).unwrap_or_else(|why| Means::none(&why));
+    means.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
+    means
+}
+
+fn attempt(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Result<Means, String> {
+    let lease = if identity::is_root() { identity::lease() } else { None };
+    let owner = lease.as_ref().map(identity::Lease::identity);
+    let work = WorkDir::create(owner, &[], Path::new("")).map_err(|error| error.to_string())?;
+    let outside = work.outer().join("outside");
+    let failed = |error: std::io::Error| format!("preparing a trial: {error}");
+    std::fs::create_dir(&outside).map_err(failed)?;
+    std::fs::write(outside.join(WITNESS), "x").map_err(failed)?;
+    std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o777)).map_err(failed)?;
+    let files = FileAccess {
+        landlock: None,
+        readable: vec![],
+        readable_if_present: table.readable.clone(),
+        devices: table.devices.clone(),
+        writable: work.path().to_owned(),
+    };
+    let wrapping = match wrapper {
+        Some(bwrap) => Some(bwrap::command(bwrap, &real(helper)?, &files, identity::is_root())),
+        None => None,
+    };
+    let plan = Plan {
+        program: PathBuf::new(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::new(),
+        directory: work.path().to_owned(),
+        identity: owner,
+        limits: Some(TRIAL),
+        seatbelt: cfg!(target_os = "macos").then(|| seatbelt::profile(&files)),
+        files: Some(files),
+        syscalls: Some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() }),
+        probe: Some(outside),
+    };
+    let (findings, verdict) = converse(helper, &Order { plan, stdin: 0, wrapper: wrapping })?;
+    Ok(means(findings, &verdict, wrapper))
+}
+
+/// Limits of the trial: all of them, none of them tight.
+const TRIAL: ResourceLimits = ResourceLimits {
+    cpu_seconds: 60,
+    data: 1 << 40,
+    address_space: 1 << 40,
+    file_size: 1 << 30,
+    open_files: 256,
+    tasks: 1 << 20,
+};
+
+fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means {
+    let evidence = Evidence {
+        adopts: verdict.adopts,
+        wrapper: wrapper.map(|_| Ok(())),
+        seatbelt: cfg!(target_os = "macos"),
+        findings,
+    };
+    let found = &evidence.findings;
+    Means {
+        landlock: found.landlock.clone().and_then(Result::ok),
+        syscalls: matches!(found.syscalls, Some(Ok(()))),
+        limits: matches!(found.limits, Some(Ok(()))),
+        identity: matches!(found.identity, Some(Ok(()))),
+        wrapper: wrapper.map(Path::to_owned),
+        report: Report::from_evidence(&evidence),
+    }
+}
+
+/// Starts a warden for a trial and hears both of its answers.
+fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
+    let failed = |error: std::io::Error| format!("the helper {} gives no answer: {error}", helper.display());
+    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+    ours.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut child = Command::new(helper)
+        .args([WORD, WARDEN])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let verdict = send(&mut ours, order).and_then(|()| receive::<Verdict>(&mut ours));
+    if verdict.is_err() {
+        let _ = child.kill();
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    let verdict = verdict.map_err(failed)?;
+    if let Ended::NotStarted(why) = &verdict.end {
+        return Err(format!("{why} {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let findings = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("the helper's findings: {error}; {:?}", verdict.end))?;
+    Ok((findings, verdict))
+}
+
+/// The helper's path as another program sees it: `/proc/self/exe` would be that program's own.
+pub fn real(helper: &Path) -> Result<PathBuf, String> {
+    helper.canonicalize().map_err(|error| format!("the helper {}: {error}", helper.display()))
+}

@@ -1,0 +1,124 @@
+//! What can go wrong before, at or after the start of a script.
+
+use std::path::{Path, PathBuf};
+
+/// Why a script was not run, or why its end is not known.
+///
+/// A script that ran and failed is no error: that is an [`Outcome`](super::Outcome) with an exit code.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The path of the script is no plain path below `scripts/`.
+    #[error("`{}` is no script of the bundle: {why}; name a file below `scripts/`, without `..`", path.display())]
+    NotAScript {
+        /// The path as given.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The path leads out of the bundle, through a link for instance.
+    #[error("`{}` leads out of its bundle to `{}`; put the file itself into the bundle", path.display(), target.display())]
+    Escapes {
+        /// The path as given.
+        path: PathBuf,
+        /// Where it really leads.
+        target: PathBuf,
+    },
+    /// There is no such script.
+    #[error("no script `{}` in the bundle {}", script.display(), bundle.display())]
+    Missing {
+        /// The script, relative to its bundle.
+        script: PathBuf,
+        /// The bundle's folder.
+        bundle: PathBuf,
+    },
+    /// The script's extension has no interpreter and the file itself is not executable.
+    #[error(
+        "nothing is known to run `{}` with: its extension is none of {known}, and the file is not executable \
+         (chmod +x makes it its own program)",
+        script.display()
+    )]
+    NoInterpreterKnown {
+        /// The script, relative to its bundle.
+        script: PathBuf,
+        /// The extensions that have an interpreter.
+        known: String,
+    },
+    /// The interpreter is not installed, or cannot be used by the sandbox.
+    #[error("no usable `{interpreter}` for `{}`: {}; install one that every user can read, in /usr/bin for instance", script.display(), tried.join("; "))]
+    NoInterpreter {
+        /// The interpreter's name.
+        interpreter: String,
+        /// The script, relative to its bundle.
+        script: PathBuf,
+        /// Each place looked at and what was wrong with it.
+        tried: Vec<String>,
+    },
+    /// A variable that would change how the interpreter itself loads code.
+    #[error("the variable `{name}` is refused: {why}; pass the value as an argument or on stdin")]
+    Variable {
+        /// The variable's name.
+        name: String,
+        /// Why it is refused.
+        why: &'static str,
+    },
+    /// Arguments, limits or file names that cannot be used.
+    #[error("{what}: {why}")]
+    BadSpec {
+        /// Which part of the request.
+        what: String,
+        /// What is wrong with it and what to do.
+        why: String,
+    },
+    /// This machine cannot isolate the script.
+    #[error(
+        "this machine cannot isolate a script: {why}; it can be run without isolation only when that is asked for (--unsandboxed)"
+    )]
+    NoIsolation {
+        /// Which promises cannot be kept, and why.
+        why: String,
+    },
+    /// A limit could not be set, a filter not be installed, the program not be started.
+    #[error("the script was not started: {why}")]
+    NotStarted {
+        /// The step that failed.
+        why: String,
+    },
+    /// The isolating helper ended or hung without telling how the script ended.
+    #[error("the isolating process gave no answer: {why}; whether the script ran is unknown")]
+    Lost {
+        /// What was seen.
+        why: String,
+    },
+    /// A file or folder could not be used.
+    #[error("{doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done, as "reading", "creating".
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl SandboxError {
+    /// The code under which the adapters answer this error.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotAScript { .. } | Self::Variable { .. } | Self::BadSpec { .. } => "invalid_request",
+            Self::Escapes { .. } => "path_escape",
+            Self::Missing { .. } => "not_found",
+            Self::NoInterpreterKnown { .. } | Self::NoInterpreter { .. } => "invalid_configuration",
+            Self::NoIsolation { .. } => "safety_denied",
+            Self::NotStarted { .. } | Self::Lost { .. } | Self::Io { .. } => "runtime_error",
+        }
+    }
+
+    pub(super) fn io(doing: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { doing, path: path.to_owned(), source }
+    }
+
+    pub(super) fn bad(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::BadSpec { what: what.into(), why: why.into() }
+    }
+}

@@ -1,0 +1,66 @@
+//! File access by Landlock (<https://docs.kernel.org/userspace-api/landlock.html>): read here, write there, nothing
+//! else; no TCP port, no signal and no abstract socket across the border, where the kernel's ABI knows these.
+
+use std::error::Error;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    PathFdError, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::super::plan::FileAccess;
+
+/// The newest ABI whose rights this module has been written for.
+const NEWEST: ABI = ABI::V7;
+
+/// Puts the rules in force for this process and all its children, and answers the ABI.
+///
+/// With an ABI in the plan every right of it is a hard requirement. Without, the best there is is taken.
+pub fn restrict(access: &FileAccess) -> Result<i32, String> {
+    let (abi, level) = match access.landlock {
+        Some(number) => (ABI::from(number), CompatLevel::HardRequirement),
+        None => (NEWEST, CompatLevel::BestEffort),
+    };
+    let status = build(access, abi, level).map_err(|error| format!("Landlock: {error}"))?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err("Landlock is not in this kernel, or switched off".to_owned());
+    }
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => Ok((effective_abi as i32).min(NEWEST as i32)),
+        other => Err(format!("Landlock: {other:?}")),
+    }
+}
+
+fn build(
+    access: &FileAccess,
+    abi: ABI,
+    level: CompatLevel,
+) -> Result<landlock::RestrictionStatus, Box<dyn Error>> {
+    let mut rules = Ruleset::default().set_compatibility(level).handle_access(AccessFs::from_all(abi))?;
+    // Asking for a set that an ABI leaves empty is an error of its own.
+    if abi >= ABI::V4 {
+        rules = rules.handle_access(AccessNet::from_all(abi))?;
+    }
+    if abi >= ABI::V6 {
+        rules = rules.scope(Scope::from_all(abi))?;
+    }
+    let read = AccessFs::from_read(abi);
+    let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
+    // No device nodes and no sockets: both are doors to something outside.
+    let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock);
+    let mut rules = rules.create()?;
+    for path in &access.readable {
+        rules = rules.add_rules(path_beneath_rules([required(path)?], read))?;
+    }
+    Ok(rules
+        .add_rules(path_beneath_rules(&access.readable_if_present, read))?
+        .add_rules(path_beneath_rules(&access.devices, device))?
+        .add_rule(PathBeneath::new(PathFd::new(&access.writable)?, write))?
+        .restrict_self()?)
+}
+
+/// A path that must be there: `path_beneath_rules` passes over missing ones in silence.
+fn required(path: &std::path::Path) -> Result<&std::path::Path, PathFdError> {
+    PathFd::new(path)?;
+    Ok(path)
+}

@@ -1,0 +1,152 @@
+//! The process that gives up its rights and becomes the script.
+//!
+//! Single-threaded from start to `exec`. The order matters: a new session and the current directory first, limits
+//! and identity while the rights for them are there, then the one-way doors.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Gid, Uid, chdir, close, setgid, setgroups, setsid, setuid};
+
+use super::super::plan::{Findings, Identity, Plan, receive};
+use super::{FAILED, limits, probe};
+
+/// Where a process finds its own open files by number.
+#[cfg(target_os = "linux")]
+const OWN_FILES: &str = "/proc/self/fd";
+#[cfg(not(target_os = "linux"))]
+const OWN_FILES: &str = "/dev/fd";
+
+/// Reads the plan from stdin, carries it out, and becomes the script, which reads the rest of stdin.
+pub fn run(failures: Option<&str>) -> ExitCode {
+    let Some(mut failures) = failures.and_then(open_failures) else { return ExitCode::from(FAILED) };
+    let why = match receive::<Plan>(&mut Unbuffered) {
+        Err(error) => format!("reading the plan: {error}"),
+        Ok(plan) => match plan.probe.clone() {
+            Some(outside) => {
+                let findings = probe::look(apply(&plan, false), &outside);
+                return match findings.and_then(|findings| print(&mut failures, &findings)) {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(_) => ExitCode::from(FAILED),
+                };
+            }
+            None => match apply(&plan, true) {
+                Err(why) => why,
+                Ok(_) => start(&plan, &mut failures),
+            },
+        },
+    };
+    let _ = write!(failures, "!{why}");
+    ExitCode::from(FAILED)
+}
+
+/// Opens the failure pipe anew, so that it closes on `exec`, and closes every file that was inherited.
+fn open_failures(number: &str) -> Option<File> {
+    let kept = File::options().write(true).open(format!("{OWN_FILES}/{number}")).ok()?;
+    let open: Vec<i32> = std::fs::read_dir(OWN_FILES)
+        .ok()?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2 && *fd != kept.as_raw_fd())
+        .collect();
+    for fd in open {
+        // The listing's own file is among them and closed already.
+        let _ = close(fd);
+    }
+    Some(kept)
+}
+
+/// Becomes the script; answers why it could not.
+fn start(plan: &Plan, failures: &mut File) -> String {
+    let mut command = match &plan.seatbelt {
+        None => Command::new(&plan.program),
+        Some(profile) => {
+            let mut command = Command::new("/usr/bin/sandbox-exec");
+            command.arg("-p").arg(profile).arg(&plan.program);
+            command
+        }
+    };
+    command.args(&plan.args).env_clear().envs(&plan.env);
+    if let Err(error) = failures.write_all(b"+") {
+        return format!("telling the start: {error}");
+    }
+    format!("starting {}: {}", plan.program.display(), command.exec())
+}
+
+/// Takes every measure of the plan. With `strict` the first that fails ends it; a probe notes it and goes on.
+fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
+    let mut found = Findings::default();
+    // Fails only in a process that leads a group already, and then it has no terminal to lose either.
+    let _ = setsid();
+    umask(Mode::from_bits_truncate(0o077));
+    chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
+    if let Some(wanted) = &plan.limits {
+        found.limits = Some(noted(strict, limits::set(wanted))?);
+    }
+    if let Some(identity) = plan.identity {
+        found.identity = Some(noted(strict, become_user(identity))?);
+    }
+    one_way_doors(plan, strict, &mut found)?;
+    Ok(found)
+}
+
+/// An error ends everything when `strict`, and is only noted otherwise.
+fn noted<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>, String> {
+    match result {
+        Err(why) if strict => Err(why),
+        other => Ok(other),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), String> {
+    use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
+    // A change of the user forgets it, so it stands after that.
+    set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
+        .map_err(|error| format!("tying the script's life to the helper's: {error}"))?;
+    set_no_new_privs().map_err(|error| format!("giving up new privileges: {error}"))?;
+    if let Some(access) = &plan.files {
+        found.landlock = Some(noted(strict, super::files::restrict(access))?);
+    }
+    if let Some(filter) = plan.syscalls {
+        found.syscalls = Some(noted(strict, super::syscalls::install(filter))?);
+    }
+    Ok(())
+}
+
+/// Elsewhere the profile around the script is the door.
+#[cfg(not(target_os = "linux"))]
+fn one_way_doors(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
+    Ok(())
+}
+
+/// Leaves every group and becomes the user of that number for good: real, effective and saved.
+fn become_user(identity: Identity) -> Result<(), String> {
+    let Identity(number) = identity;
+    #[cfg(target_os = "linux")]
+    setgroups(&[]).map_err(|error| format!("leaving all groups: {error}"))?;
+    setgid(Gid::from_raw(number)).map_err(|error| format!("becoming group {number}: {error}"))?;
+    setuid(Uid::from_raw(number)).map_err(|error| format!("becoming user {number}: {error}"))?;
+    if setuid(Uid::from_raw(0)).is_ok() {
+        return Err(format!("user {number} could become root again"));
+    }
+    Ok(())
+}
+
+fn print(failures: &mut File, findings: &Findings) -> io::Result<()> {
+    serde_json::to_writer(io::stdout(), findings)?;
+    failures.write_all(b"+")
+}
+
+/// Stdin without a buffer: what follows the plan belongs to the script.
+struct Unbuffered;
+
+impl Read for Unbuffered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(nix::unistd::read(io::stdin().as_fd(), buffer)?)
+    }
+}

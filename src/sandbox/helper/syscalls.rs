@@ -1,0 +1,252 @@
+//! System calls that a script is refused (seccomp(2)).
+//!
+//! A list of what is denied, not of what is allowed: file access is Landlock's business, and an allow-list would
+//! break interpreters with every release. Denied is what reaches other processes, the network, the kernel's own
+//! surface, or memory that no limit counts.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+use super::super::plan::CallFilter;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Calls without any use for a script, refused whatever their arguments.
+const DENIED: &[i64] = &[
+    // Network, and local sockets that reach other programs.
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    // A second way to make system calls, past this filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // Namespaces and mounts.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_chroot,
+    libc::SYS_pivot_root,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    // Keys.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Memory that no limit counts, and objects that outlive their maker.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+    // Names of files that Landlock hides.
+    libc::SYS_inotify_add_watch,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_open_by_handle_at,
+    // The kernel itself.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_personality,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];
+
+#[cfg(target_arch = "x86_64")]
+const DENIED_HERE: &[i64] = &[
+    libc::SYS_kexec_file_load,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_inotify_add_watch,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const DENIED_HERE: &[i64] = &[];
+
+/// Calls that change mode, owner or times of a file; `fchmodat2`, `setxattrat`, `removexattrat` and `file_setattr` are newer than
+/// the tables of some C libraries, and have the same number on every architecture.
+const METADATA: &[i64] = &[libc::SYS_fchmod, libc::SYS_fchmodat, 452, libc::SYS_fchown, libc::SYS_fchownat];
+const EXTENDED: &[i64] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    463,
+    466,
+    469,
+];
+#[cfg(target_arch = "x86_64")]
+const METADATA_HERE: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const METADATA_HERE: &[i64] = &[];
+
+/// Flags of `clone` that make a namespace (clone(2)).
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// The bit that turns a call into its x32 form, which the same processor takes and other filters forget.
+#[cfg(target_arch = "x86_64")]
+const X32: i64 = 0x4000_0000;
+
+/// Installs the filters; they hold for this process, its children, and every program these become.
+pub fn install(filter: CallFilter) -> Result<(), String> {
+    let programs = compile(filter).map_err(|error| format!("system call filter: {error}"))?;
+    for program in &programs {
+        apply_filter(program).map_err(|error| format!("system call filter: {error}"))?;
+    }
+    Ok(())
+}
+
+/// One filter for each answer. A C library that hears ENOSYS from `clone3` falls back to `clone`, whose flags can be
+/// looked at; a program that hears ENOTSUP goes on without extended attributes.
+fn compile(filter: CallFilter) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let mut programs = vec![
+        program(denied()?, libc::EPERM)?,
+        program(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?,
+    ];
+    if filter.freeze_metadata {
+        programs.push(program(frozen()?, 0)?);
+        let extended = EXTENDED.iter().map(|call| (*call, Vec::new())).collect();
+        programs.push(program(extended, libc::ENOTSUP)?);
+    }
+    Ok(programs)
+}
+
+fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::BackendError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno as u32), arch)?.try_into()
+}
+
+fn denied() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = DENIED.iter().chain(DENIED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut namespaces = Vec::new();
+    for flag in NAMESPACES {
+        namespaces.push(rule(0, Op::MaskedEq(flag as u64), flag as u64)?);
+    }
+    rules.insert(libc::SYS_clone, namespaces);
+    rules.insert(libc::SYS_socketpair, pairs_that_reach_out()?);
+    // Limits and scheduling of others: by number only one's own, which is 0.
+    for call in [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setscheduler,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setattr,
+    ] {
+        rules.insert(call, vec![rule(0, Op::Ne, 0)?]);
+    }
+    rules.insert(libc::SYS_setpriority, vec![rule(0, Op::Ne, 0)?, rule(1, Op::Ne, 0)?]);
+    rules.insert(libc::SYS_ioprio_set, vec![rule(0, Op::Ne, 1)?, rule(1, Op::Ne, 0)?]);
+    #[cfg(target_arch = "x86_64")]
+    {
+        let twins: Vec<i64> =
+            rules.keys().map(|call| call | X32).chain((512..=547).map(|call| call | X32)).collect();
+        rules.extend(twins.into_iter().map(|call| (call, Vec::new())));
+    }
+    Ok(rules)
+}
+
+/// A connected pair of Unix stream sockets stays between the processes that share it, and event loops are built on
+/// it; it is let through. Datagram pairs are not: their ends can still send to any other address.
+fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    const KIND: u64 = 0xf;
+    let mut rules = vec![rule(0, Op::Ne, libc::AF_UNIX as u64)?];
+    for kind in (0..=KIND).filter(|kind| *kind != libc::SOCK_STREAM as u64) {
+        rules.push(rule(1, Op::MaskedEq(KIND), kind)?);
+    }
+    Ok(rules)
+}
+
+/// Calls that answer success and change nothing.
+fn frozen() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = METADATA.iter().chain(METADATA_HERE).map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_utimensat, Vec::new());
+    Ok(rules)
+}
+
+fn rule(argument: u8, operator: Op, value: u64) -> Result<SeccompRule, seccompiler::BackendError> {
+    SeccompRule::new(vec![SeccompCondition::new(argument, Len::Dword, operator, value)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_fit_into_the_kernel() {
+        let programs = compile(CallFilter { freeze_metadata: true }).expect("this architecture");
+        assert_eq!(programs.len(), 4);
+        for program in programs {
+            assert!(program.len() < 4096, "{}", program.len());
+        }
+    }
+
+    #[test]
+    fn every_denied_call_has_its_twin() {
+        let rules = denied().expect("valid rules");
+        #[cfg(target_arch = "x86_64")]
+        assert!(DENIED.iter().all(|call| rules.contains_key(&(call | X32))));
+        assert!(rules[&libc::SYS_socket].is_empty(), "refused whatever the family");
+    }
+}

@@ -1,0 +1,204 @@
+//! The process above the script: starts it, passes on what the program orders, and leaves nothing alive behind.
+//!
+//! Its stdin is a socket to the program. As a child subreaper it inherits every process whose parent has died, a
+//! daemon in a session of its own included, so "the script and everything it started" is exactly the tree below it.
+//! When the socket ends, the program is gone, and so is the script a moment later.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, pipe};
+
+use super::super::plan::{Ended, Order, STOP, Verdict, frame, receive, send};
+use super::{FAILED, INNER, WORD, tree};
+
+/// How long a tree that forks as fast as it is killed is fought before the warden gives up.
+const LAST_ROUNDS: u32 = 5_000;
+const ROUND: Duration = Duration::from_millis(1);
+
+/// Takes one order from stdin and sees it through.
+pub fn run() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The program shows what its helper printed when no verdict came.
+            let _ = writeln!(io::stderr(), "the isolating helper failed: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let order: Order = receive(&mut control)?;
+    let mut stdin = vec![0; order.stdin];
+    control.read_exact(&mut stdin)?;
+    let mut answer = control.try_clone()?;
+    send(&mut answer, &watch(order, stdin, control)?)
+}
+
+/// Starts the script and waits until it and everything it started is gone.
+fn watch(order: Order, stdin: Vec<u8>, control: UnixStream) -> io::Result<Verdict> {
+    let adopts = become_subreaper();
+    let wrapped = order.wrapper.is_some();
+    let (mut failures, failures_end) = failure_pipe()?;
+    let mut command = inner_command(order.wrapper.as_deref())?;
+    command.args([WORD, INNER]).arg(failures_end.as_raw_fd().to_string());
+    command.env_clear().current_dir("/").stdin(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let why = format!("starting `{}`: {error}", command.get_program().display());
+            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts });
+        }
+    };
+    drop(failures_end);
+    let pid = Pid::from_raw(child.id().cast_signed());
+
+    let mut first = frame(&order.plan)?;
+    first.extend_from_slice(&stdin);
+    if let Some(mut pipe) = child.stdin.take() {
+        // A script may leave its stdin unread for ever; that must hold nothing else up.
+        std::thread::spawn(move || pipe.write_all(&first));
+    }
+    let state = Arc::new(State::default());
+    let obeying = Arc::clone(&state);
+    std::thread::spawn(move || obey(control, pid, wrapped, &obeying));
+
+    let mut told = String::new();
+    failures.read_to_string(&mut told)?;
+    let status = reap(pid)?;
+    let leftovers = clear(pid);
+    state.over.store(true, Ordering::SeqCst);
+    let end = ended(&told, status, wrapped && state.stopping.load(Ordering::SeqCst));
+    Ok(Verdict { end, leftovers, adopts })
+}
+
+#[derive(Default)]
+struct State {
+    /// The script was told to end.
+    stopping: AtomicBool,
+    /// Nothing of it is left.
+    over: AtomicBool,
+}
+
+/// Carries out single-byte orders until the stream ends, which means that the program has died.
+fn obey(mut control: UnixStream, script: Pid, wrapped: bool, state: &State) {
+    let mut byte = [0];
+    while control.read_exact(&mut byte).is_ok() && byte[0] == STOP {
+        state.stopping.store(true, Ordering::SeqCst);
+        tree::signal(script, Signal::SIGTERM, wrapped);
+    }
+    state.stopping.store(true, Ordering::SeqCst);
+    while !state.over.load(Ordering::SeqCst) {
+        tree::signal(script, Signal::SIGKILL, false);
+        std::thread::sleep(ROUND);
+    }
+}
+
+/// Waits for the script's own process, reaping adopted ones on the way.
+fn reap(script: Pid) -> io::Result<WaitStatus> {
+    loop {
+        match waitpid(None, None) {
+            Ok(status) if status.pid() == Some(script) => return Ok(status),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Kills and reaps until there is no child left; answers how many processes that took.
+fn clear(script: Pid) -> u32 {
+    let mut killed = std::collections::BTreeSet::new();
+    for _ in 0..LAST_ROUNDS {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => break,
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return killed.len() as u32,
+            }
+        }
+        killed.extend(tree::signal(script, Signal::SIGKILL, false));
+        std::thread::sleep(ROUND);
+    }
+    killed.len() as u32
+}
+
+/// What the failure pipe and the wait status say together. `+` on the pipe: everything was in place and the script
+/// was started; `!`: the text after it says why not.
+fn ended(told: &str, status: WaitStatus, stopped_in_wrapper: bool) -> Ended {
+    if let Some((_, why)) = told.split_once('!') {
+        return Ended::NotStarted(why.to_owned());
+    }
+    match status {
+        _ if !told.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => Ended::NotStarted(
+            format!("the helper ended before it could start the script ({status:?}); see what it printed"),
+        ),
+        // A wrapper tells the signal that ended its child as a shell does.
+        WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => Ended::Signaled(code - 128),
+        WaitStatus::Exited(_, code) => Ended::Exited(code),
+        WaitStatus::Signaled(_, signal, _) => Ended::Signaled(signal as i32),
+        other => Ended::NotStarted(format!("unexpected end: {other:?}")),
+    }
+}
+
+/// A pipe whose writing end outlives an `exec`: the one file that the inner helper inherits beside its three
+/// standard ones.
+fn failure_pipe() -> io::Result<(File, std::os::fd::OwnedFd)> {
+    let (read, write) = pipe()?;
+    fcntl(&read, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    Ok((File::from(read), write))
+}
+
+/// The helper, or the wrapper that starts it.
+fn inner_command(wrapper: Option<&[String]>) -> io::Result<Command> {
+    if let Some((program, args)) = wrapper.and_then(<[String]>::split_first) {
+        let mut command = Command::new(program);
+        command.args(args);
+        return Ok(command);
+    }
+    #[cfg(target_os = "linux")]
+    let own = std::path::PathBuf::from("/proc/self/exe");
+    #[cfg(not(target_os = "linux"))]
+    let own = std::env::current_exe()?;
+    Ok(Command::new(own))
+}
+
+#[cfg(target_os = "linux")]
+fn become_subreaper() -> bool {
+    nix::sys::prctl::set_child_subreaper(true).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_subreaper() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PID: Pid = Pid::from_raw(7);
+
+    #[test]
+    fn an_end_is_told_as_what_it_was() {
+        let exited = |code| WaitStatus::Exited(PID, code);
+        assert_eq!(ended("+", exited(3), false), Ended::Exited(3));
+        assert_eq!(ended("+", exited(143), false), Ended::Exited(143));
+        assert_eq!(ended("+", exited(143), true), Ended::Signaled(15));
+        let killed = WaitStatus::Signaled(PID, Signal::SIGKILL, false);
+        assert_eq!(ended("+", killed, false), Ended::Signaled(9));
+        assert_eq!(ended("+!no such file", exited(70), false), Ended::NotStarted("no such file".into()));
+        assert!(matches!(ended("", exited(1), false), Ended::NotStarted(_)), "a wrapper that failed");
+    }
+}

@@ -1,0 +1,124 @@
+//! Another user for a script, when the program runs as root: one that owns nothing and runs nothing else.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::plan::Identity;
+
+/// Numbers that systemd sets aside for users made up on the fly (systemd.exec(5), `DynamicUser`).
+const FIRST: u32 = 61_184;
+const LAST: u32 = 65_519;
+
+/// Numbers that runs of this process have now.
+static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// A user number that no other run has while this value lives.
+#[derive(Debug)]
+pub struct Lease(u32);
+
+impl Lease {
+    /// The number as a plan states it.
+    pub fn identity(&self) -> Identity {
+        Identity(self.0)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Whether the program may become another user.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Takes a number that neither a run of this process nor any living process has.
+pub fn lease() -> Option<Lease> {
+    let living = owners_of_processes();
+    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    // Programs that start at the same moment begin at different places.
+    let number = free(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;
+    taken.insert(number);
+    Some(Lease(number))
+}
+
+/// The first free number from a place that the seed decides.
+fn free(seed: u32, taken: impl Fn(u32) -> bool) -> Option<u32> {
+    let span = LAST - FIRST + 1;
+    let start = seed.wrapping_mul(2_654_435_761) % span;
+    (0..span).map(|step| FIRST + (start + step) % span).find(|number| !taken(*number))
+}
+
+fn owners_of_processes() -> BTreeSet<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeSet::new() };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit))
+        .filter_map(|entry| entry.metadata().ok().map(|meta| meta.uid()))
+        .collect()
+}
+
+/// How many tasks (processes and threads) belong to the user of this program; the kernel counts them against one
+/// limit.
+pub fn own_tasks() -> u64 {
+    let own = nix::unistd::getuid().as_raw();
+    let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
+    entries
+        .flatten()
+        .filter(|entry| entry.metadata().is_ok_and(|meta| meta.uid() == own))
+        .filter_map(|entry| std::fs::read_dir(entry.path().join("task")).ok())
+        .map(|tasks| tasks.count() as u64)
+        .sum()
+}
+
+/// Whether the script can read a file or enter a folder: as a user that owns nothing when `other` is set, as the
+/// user of this program otherwise. Answers the part of the path that is closed.
+pub fn readable(path: &Path, other: bool) -> Result<(), String> {
+    if !other {
+        return nix::unistd::access(path, nix::unistd::AccessFlags::R_OK)
+            .map_err(|error| format!("{}: {error}", path.display()));
+    }
+    let mut steps: Vec<&Path> = path.ancestors().collect();
+    steps.reverse();
+    for step in steps {
+        let meta = std::fs::metadata(step).map_err(|error| format!("{}: {error}", step.display()))?;
+        let needed = match (meta.is_dir(), step == path) {
+            (true, false) => 0o001,
+            (true, true) => 0o005,
+            (false, _) => 0o004,
+        };
+        if meta.mode() & needed != needed {
+            return Err(format!("{} is closed to other users", step.display()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn numbers_in_use_are_passed_over() {
+        let first = free(7, |_| false).expect("one of thousands");
+        assert!((FIRST..=LAST).contains(&first));
+        assert_ne!(free(7, |number| number == first), Some(first));
+        assert_eq!(free(7, |_| true), None);
+    }
+
+    #[test]
+    fn a_closed_folder_on_the_way_closes_everything_below() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "x").expect("written");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).expect("own folder");
+        let why = readable(&file, true).expect_err("closed");
+        assert!(why.contains(&folder.path().display().to_string()), "{why}");
+        assert!(readable(&file, false).is_ok());
+    }
+}

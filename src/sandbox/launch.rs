@@ -1,0 +1,263 @@
+//! Starts a prepared script, reads what it prints, and ends it at its time or on demand.
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::error::SandboxError;
+use super::helper::{WARDEN, WORD};
+use super::outcome::{End, Stream};
+use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
+use super::spec::Limits;
+
+/// How long the helper may take for its own part beyond the script's time.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long output is waited for when the script has ended and something else still holds its pipe.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How a script ran.
+#[derive(Debug)]
+pub struct Ran {
+    pub end: End,
+    pub stdout: Stream,
+    pub stderr: Stream,
+    pub timed_out: bool,
+    pub cancelled: bool,
+    pub duration: Duration,
+    pub leftovers: u32,
+}
+
+/// Runs a script under the helper.
+pub async fn isolated(
+    helper: &Path,
+    order: &Order,
+    stdin: &[u8],
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<Ran, SandboxError> {
+    let lost = |error: io::Error| SandboxError::Lost { why: error.to_string() };
+    let begun = Instant::now();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(lost)?;
+    ours.set_nonblocking(true).map_err(lost)?;
+    let mut command = Command::new(helper);
+    command.args([WORD, WARDEN]).env_clear().current_dir("/").process_group(0);
+    command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
+        why: format!("starting the helper {}: {error}", helper.display()),
+    })?;
+    // The command holds their end of the socket open, and only its closing tells that the helper has died.
+    drop(command);
+    let output = Output::follow(&mut child, limits.output);
+    let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
+
+    let handed_over = timeout(PATIENCE, async {
+        to.write_all(&frame(order)?).await?;
+        to.write_all(stdin).await
+    });
+    let handed_over = handed_over.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    if let Err(error) = handed_over {
+        let _ = child.start_kill();
+        let (_, stderr) = output.collected().await;
+        return Err(SandboxError::Lost { why: format!("{error}; it said: {}", stderr.text().trim()) });
+    }
+    let answer = async {
+        let mut length = [0; 4];
+        from.read_exact(&mut length).await?;
+        let mut body = vec![0; u32::from_le_bytes(length).min(1 << 20) as usize];
+        from.read_exact(&mut body).await?;
+        Ok::<Verdict, io::Error>(serde_json::from_slice(&body)?)
+    };
+    let (answer, stopped) = shepherd(answer, &mut Reins::Warden(to), limits, cancel).await;
+    let verdict = match answer {
+        Some(Ok(verdict)) => verdict,
+        Some(Err(error)) => {
+            let _ = child.start_kill();
+            let (_, stderr) = output.collected().await;
+            return Err(SandboxError::Lost { why: format!("{error}; it said: {}", stderr.text().trim()) });
+        }
+        None => {
+            let _ = child.start_kill();
+            return Err(SandboxError::Lost {
+                why: format!("not within {} s after SIGKILL", PATIENCE.as_secs()),
+            });
+        }
+    };
+    // It has said its last word; what is left is to reap it.
+    let _ = timeout(PATIENCE, child.wait()).await;
+    let duration = begun.elapsed();
+    let (stdout, stderr) = output.collected().await;
+    let end = match verdict.end {
+        Ended::Exited(code) => End::ExitCode(code),
+        Ended::Signaled(signal) => End::Signal(signal),
+        Ended::NotStarted(why) => {
+            let said = stderr.text().trim().to_owned();
+            let why = if said.is_empty() { why } else { format!("{why}: {said}") };
+            return Err(SandboxError::NotStarted { why });
+        }
+    };
+    let Stopped { timed_out, cancelled } = stopped;
+    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers: verdict.leftovers })
+}
+
+/// Runs a script as any program runs another: its own process group, a clean environment, and nothing more.
+pub async fn bare(
+    plan: &Plan,
+    stdin: Vec<u8>,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<Ran, SandboxError> {
+    use std::os::unix::process::ExitStatusExt;
+    let begun = Instant::now();
+    let mut command = Command::new(&plan.program);
+    command.args(&plan.args).env_clear().envs(&plan.env).current_dir(&plan.directory).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
+        why: format!("starting {}: {error}", plan.program.display()),
+    })?;
+    let mut reins = Reins::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
+    let output = Output::follow(&mut child, limits.output);
+    if let Some(mut pipe) = child.stdin.take() {
+        // Ends when the script has read it all, or is gone.
+        tokio::spawn(async move { pipe.write_all(&stdin).await });
+    }
+    let (status, stopped) = shepherd(child.wait(), &mut reins, limits, cancel).await;
+    let status = match status {
+        Some(Ok(status)) => status,
+        Some(Err(error)) => return Err(SandboxError::Lost { why: error.to_string() }),
+        None => return Err(SandboxError::Lost { why: "it cannot be killed".to_owned() }),
+    };
+    reins.let_go();
+    let duration = begun.elapsed();
+    let (stdout, stderr) = output.collected().await;
+    let end = match (status.code(), status.signal()) {
+        (Some(code), _) => End::ExitCode(code),
+        (None, signal) => End::Signal(signal.unwrap_or_default()),
+    };
+    let Stopped { timed_out, cancelled } = stopped;
+    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers: 0 })
+}
+
+/// What a running script is held by.
+enum Reins {
+    Warden(OwnedWriteHalf),
+    Group(Group),
+}
+
+/// A process group that is killed when nobody waits for it any more.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0.take() {
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Reins {
+    /// Sends SIGTERM, or SIGKILL when `hard`. An error means that there is nothing left to pull.
+    async fn pull(&mut self, hard: bool) {
+        match self {
+            Self::Warden(socket) => {
+                let _ = socket.write_all(&[if hard { KILL } else { STOP }]).await;
+            }
+            Self::Group(Group(Some(pid))) => {
+                let _ = killpg(*pid, if hard { Signal::SIGKILL } else { Signal::SIGTERM });
+            }
+            Self::Group(Group(None)) => {}
+        }
+    }
+
+    fn let_go(&mut self) {
+        if let Self::Group(group) = self {
+            group.0 = None;
+        }
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Stopped {
+    timed_out: bool,
+    cancelled: bool,
+}
+
+/// Waits for an end; asks for it when time is over or the caller wishes so, and forces it after the grace. Answers
+/// nothing when even that did not end it.
+async fn shepherd<T>(
+    end: impl Future<Output = T>,
+    reins: &mut Reins,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> (Option<T>, Stopped) {
+    tokio::pin!(end);
+    let mut stopped = Stopped::default();
+    tokio::select! {
+        end = &mut end => return (Some(end), stopped),
+        () = tokio::time::sleep(limits.wall) => stopped.timed_out = true,
+        () = cancel.cancelled() => stopped.cancelled = true,
+    }
+    reins.pull(false).await;
+    if let Ok(end) = timeout(limits.grace, &mut end).await {
+        return (Some(end), stopped);
+    }
+    reins.pull(true).await;
+    (timeout(PATIENCE, &mut end).await.ok(), stopped)
+}
+
+/// Both output streams of a child, read to their end whatever is kept of them.
+struct Output {
+    streams: [Arc<Mutex<Stream>>; 2],
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Output {
+    fn follow(child: &mut Child, keep: usize) -> Self {
+        let streams = [Arc::default(), Arc::default()];
+        let mut readers = Vec::new();
+        if let Some(pipe) = child.stdout.take() {
+            readers.push(tokio::spawn(drain(pipe, keep, Arc::clone(&streams[0]))));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            readers.push(tokio::spawn(drain(pipe, keep, Arc::clone(&streams[1]))));
+        }
+        Self { streams, readers }
+    }
+
+    async fn collected(self) -> (Stream, Stream) {
+        let until = tokio::time::Instant::now() + SETTLING;
+        for reader in self.readers {
+            let stop = reader.abort_handle();
+            if tokio::time::timeout_at(until, reader).await.is_err() {
+                stop.abort();
+            }
+        }
+        let [stdout, stderr] = self
+            .streams
+            .map(|stream| std::mem::take(&mut *stream.lock().unwrap_or_else(PoisonError::into_inner)));
+        (stdout, stderr)
+    }
+}
+
+async fn drain(mut pipe: impl AsyncRead + Unpin, keep: usize, into: Arc<Mutex<Stream>>) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+        let mut stream = into.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = keep.saturating_sub(stream.bytes.len()).min(read);
+        stream.bytes.extend_from_slice(&buffer[..room]);
+        stream.total += read as u64;
+    }
+}

@@ -1,0 +1,194 @@
+//! From a request to everything a start needs: script, interpreter, work directory, plan.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::bundle::{self, Located};
+use super::detect::{self, Means};
+use super::error::SandboxError;
+use super::identity::{self, Lease};
+use super::interpreter::{Runner, Table};
+use super::plan::{CallFilter, FileAccess, Identity, Order, Plan, ResourceLimits};
+use super::report::{Level, Report};
+use super::spec::{Limits, Spec};
+use super::workdir::WorkDir;
+use super::{Setup, bwrap, environment, seatbelt};
+
+/// Processes that bubblewrap keeps inside its own count.
+const WRAPPER_TASKS: u64 = 2;
+
+/// What every run of a sandbox shares.
+#[derive(Debug)]
+pub struct Workshop {
+    setup: Setup,
+    /// Why the table of interpreters cannot be used, should it be broken.
+    table: Result<Table, String>,
+    means: Option<Means>,
+    unavailable: Report,
+    /// Interpreters found so far, by name.
+    runners: Mutex<HashMap<(Option<String>, bool), Runner>>,
+}
+
+/// Everything for one start.
+pub struct Prepared {
+    pub order: Order,
+    pub stdin: Vec<u8>,
+    pub limits: Limits,
+    pub work: WorkDir,
+    pub report: Report,
+    pub isolated: bool,
+    pub lease: Option<Lease>,
+}
+
+impl Workshop {
+    /// Tries out what works here.
+    pub fn open(setup: Setup) -> Self {
+        let table = Table::shipped().map_err(|error| error.to_string());
+        let means = table
+            .as_ref()
+            .ok()
+            .map(|table| detect::detect(&setup.helper, setup.bubblewrap.as_deref(), table));
+        let unavailable = Report::unavailable(table.as_ref().err().map_or("", String::as_str));
+        Self { setup, table, means, unavailable, runners: Mutex::default() }
+    }
+
+    pub fn report(&self) -> &Report {
+        self.means.as_ref().map_or(&self.unavailable, |means| &means.report)
+    }
+
+    pub fn helper(&self) -> &Path {
+        &self.setup.helper
+    }
+
+    /// Checks the request and lays everything out. Touches the disk; may start an interpreter once to ask it where
+    /// its library lies.
+    pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {
+        spec.check()?;
+        let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
+        let means = match &self.means {
+            Some(means) if !spec.unsandboxed && means.report.level >= Level::Partial => Some(means),
+            _ if spec.unsandboxed => None,
+            _ => return Err(SandboxError::NoIsolation { why: self.report().summary() }),
+        };
+        let located = bundle::locate(&spec.bundle_root, &spec.script)?;
+        let lease = match means {
+            Some(means) if means.identity => {
+                Some(identity::lease().ok_or_else(|| SandboxError::NotStarted {
+                    why: "every number set aside for users of scripts is taken".to_owned(),
+                })?)
+            }
+            _ => None,
+        };
+        let owner = lease.as_ref().map(Lease::identity);
+        let runner = self.runner(table, &located, owner.is_some())?;
+        let work = WorkDir::create(owner, &spec.files, &spec.workdir)?;
+        let root = match owner {
+            None => located.root.clone(),
+            Some(_) => copied(&located.root, work.outer())?,
+        };
+        let env = environment::compose(&spec.env, |name| std::env::var_os(name), &runner.path, work.path())?;
+        let script = root.join(&located.script);
+        let (program, mut args) = match runner.program {
+            None => (script, Vec::new()),
+            Some(program) => {
+                let mut args = runner.arguments;
+                args.push(utf8(&script)?);
+                (program, args)
+            }
+        };
+        args.extend(spec.args);
+        let mut plan = Plan {
+            program,
+            args,
+            env,
+            directory: work.path().join(&spec.workdir),
+            identity: owner,
+            limits: None,
+            files: None,
+            syscalls: None,
+            seatbelt: None,
+            probe: None,
+        };
+        let mut wrapper = None;
+        if let Some(means) = means {
+            let files = FileAccess {
+                landlock: means.landlock,
+                readable: std::iter::once(root).chain(runner.readable).collect(),
+                readable_if_present: table.readable.clone(),
+                devices: table.devices.clone(),
+                writable: work.path().to_owned(),
+            };
+            wrapper = self.wrap(means, &files)?;
+            plan.limits =
+                means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, owner, wrapper.is_some()));
+            plan.seatbelt = cfg!(target_os = "macos").then(|| seatbelt::profile(&files));
+            plan.files = means.landlock.map(|_| files);
+            plan.syscalls = means
+                .syscalls
+                .then_some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() });
+        }
+        Ok(Prepared {
+            order: Order { plan, stdin: spec.stdin.len(), wrapper },
+            stdin: spec.stdin,
+            limits: spec.limits,
+            work,
+            report: means.map_or_else(Report::unsandboxed, |means| means.report.clone()),
+            isolated: means.is_some(),
+            lease,
+        })
+    }
+
+    fn wrap(&self, means: &Means, files: &FileAccess) -> Result<Option<Vec<String>>, SandboxError> {
+        let Some(wrapper) = &means.wrapper else { return Ok(None) };
+        let helper = detect::real(&self.setup.helper).map_err(|why| SandboxError::NotStarted { why })?;
+        Ok(Some(bwrap::command(wrapper, &helper, files, identity::is_root())))
+    }
+
+    /// The interpreter of a script, remembered by its name.
+    fn runner(&self, table: &Table, script: &Located, other: bool) -> Result<Runner, SandboxError> {
+        let key = (table.name_for(script)?.map(str::to_owned), other);
+        if let Some(known) = self.runners.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(known.clone());
+        }
+        let found = table.find(script, other, &self.setup.search)?;
+        self.runners.lock().unwrap_or_else(PoisonError::into_inner).insert(key, found.clone());
+        Ok(found)
+    }
+}
+
+/// A copy of the bundle below `place`, under the bundle's own name.
+fn copied(root: &Path, place: &Path) -> Result<PathBuf, SandboxError> {
+    let holder = place.join("bundle");
+    std::fs::create_dir(&holder)
+        .and_then(|()| std::fs::set_permissions(&holder, std::os::unix::fs::PermissionsExt::from_mode(0o755)))
+        .map_err(|source| SandboxError::io("creating", &holder, source))?;
+    let copy = holder.join(root.file_name().unwrap_or_else(|| std::ffi::OsStr::new("root")));
+    bundle::copy_readable(root, &copy)?;
+    Ok(copy)
+}
+
+/// The limits as the kernel counts them.
+fn kernel_limits(limits: &Limits, reserve: u64, owner: Option<Identity>, wrapped: bool) -> ResourceLimits {
+    // A user namespace counts for itself; without one and without a user of its own, a script is counted together
+    // with everything else of this person.
+    let others = match (owner, wrapped) {
+        (None, false) => identity::own_tasks(),
+        (None, true) => WRAPPER_TASKS,
+        (Some(_), _) => 0,
+    };
+    ResourceLimits {
+        cpu_seconds: limits.cpu.as_secs().max(1),
+        data: limits.memory,
+        address_space: limits.memory.saturating_add(reserve),
+        file_size: limits.file_size,
+        open_files: limits.open_files,
+        tasks: limits.processes.saturating_add(others),
+    }
+}
+
+fn utf8(path: &Path) -> Result<String, SandboxError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        SandboxError::bad(format!("path {}", path.display()), "is no UTF-8; rename the folder or the file")
+    })
+}

@@ -1,0 +1,350 @@
+//! What isolation is in force: said before a run, recorded with it, shown by the checks of an installation.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, IntoEnumIterator};
+
+use super::plan::Findings;
+
+/// How much of the promise this machine keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Level {
+    /// Nothing isolates the script: run without it on demand.
+    Unsandboxed,
+    /// Files or network cannot be closed off here; scripts are refused.
+    Unavailable,
+    /// Files, network and environment are closed off; some other promise is kept in part only.
+    Partial,
+    /// Every promise holds.
+    Full,
+}
+
+/// What is promised about a script.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumIter, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Promise {
+    /// It reads its bundle and its interpreter and writes its work directory, and no other file.
+    Files,
+    /// It reaches no network and no socket of another program.
+    Network,
+    /// It sees none of the variables of the program or of other processes.
+    Environment,
+    /// It cannot signal, trace or change other processes.
+    Processes,
+    /// It cannot get new rights: namespaces, mounts, keys, set-user-id programs.
+    Privileges,
+    /// Memory is limited.
+    Memory,
+    /// Processor time is limited.
+    Cpu,
+    /// The size of a file is limited.
+    FileSize,
+    /// The number of processes is limited.
+    ProcessCount,
+    /// Nothing it started outlives it.
+    Lifetime,
+    /// Time by the clock is limited.
+    Time,
+    /// Kept output is limited.
+    Output,
+}
+
+/// Whether a promise holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Held {
+    /// It holds.
+    Yes,
+    /// It holds with the exception that the text beside it names.
+    Partly,
+    /// It does not hold.
+    No,
+}
+
+/// One promise, whether it holds, and by what or why not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The promise.
+    pub promise: Promise,
+    /// Whether it holds.
+    pub held: Held,
+    /// By what means, or what is missing.
+    pub how: String,
+}
+
+/// The isolation in force for a run, or available on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The summary.
+    pub level: Level,
+    /// Every promise, in a fixed order.
+    pub coverage: Vec<Coverage>,
+    /// The means in force, as "Landlock ABI 7", "seccomp".
+    pub means: Vec<String>,
+    /// Means that this platform has and this machine does not give, each with its reason.
+    pub missing: Vec<String>,
+    /// Nobody has tried this platform's isolation yet.
+    pub untested: bool,
+}
+
+/// What a report is made from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Evidence {
+    pub findings: Findings,
+    pub wrapper: Option<Result<(), String>>,
+    /// The helper adopts orphans.
+    pub adopts: bool,
+    /// The program runs as root and can give that up.
+    pub seatbelt: bool,
+}
+
+impl Report {
+    /// Whether a promise holds, at least in part.
+    pub fn holds(&self, promise: Promise) -> bool {
+        self.held(promise) != Held::No
+    }
+
+    /// How far a promise holds.
+    pub fn held(&self, promise: Promise) -> Held {
+        self.coverage.iter().find(|row| row.promise == promise).map_or(Held::No, |row| row.held)
+    }
+
+    /// One line: the level, by what means, and what is not held.
+    pub fn summary(&self) -> String {
+        let mut out = format!("{}", self.level);
+        if !self.means.is_empty() {
+            out = format!("{out}: {}", self.means.join(", "));
+        }
+        let gaps: Vec<_> = self
+            .coverage
+            .iter()
+            .filter(|row| row.held != Held::Yes)
+            .map(|row| {
+                format!(
+                    "{} {} ({})",
+                    row.promise,
+                    if row.held == Held::No { "not held" } else { "in part" },
+                    row.how
+                )
+            })
+            .collect();
+        if !gaps.is_empty() {
+            out = format!("{out}; {}", gaps.join(", "));
+        }
+        if self.untested {
+            out.push_str("; untested on this platform");
+        }
+        out
+    }
+
+    /// The report of a run without isolation.
+    pub fn unsandboxed() -> Self {
+        let coverage = Promise::iter()
+            .map(|promise| {
+                let (held, how) = match promise {
+                    Promise::Time => (Held::Partly, "its process group is ended; a daemon gets away"),
+                    Promise::Output => (Held::Yes, "the rest is read and dropped"),
+                    _ => (Held::No, "run without isolation on demand"),
+                };
+                Coverage { promise, held, how: how.to_owned() }
+            })
+            .collect();
+        Self { level: Level::Unsandboxed, coverage, means: Vec::new(), missing: Vec::new(), untested: false }
+    }
+
+    /// The report of a machine where not even the helper works.
+    pub(super) fn unavailable(why: &str) -> Self {
+        let coverage = Promise::iter()
+            .map(|promise| Coverage { promise, held: Held::No, how: why.to_owned() })
+            .collect();
+        let missing = vec![why.to_owned()];
+        Self { level: Level::Unavailable, coverage, means: Vec::new(), missing, untested: false }
+    }
+
+    /// What was seen to hold.
+    pub(super) fn from_evidence(evidence: &Evidence) -> Self {
+        let (means, missing) = means(evidence);
+        let coverage: Vec<_> = Promise::iter()
+            .map(|promise| {
+                let (held, how) = judge(promise, evidence);
+                Coverage { promise, held, how: how.to_owned() }
+            })
+            .collect();
+        let held =
+            |promise| coverage.iter().find(|row: &&Coverage| row.promise == promise).map(|row| row.held);
+        let closed = [Promise::Files, Promise::Network, Promise::Environment]
+            .iter()
+            .all(|promise| held(*promise) == Some(Held::Yes));
+        let level = match (closed, coverage.iter().all(|row| row.held == Held::Yes)) {
+            (true, true) => Level::Full,
+            (true, false) => Level::Partial,
+            _ => Level::Unavailable,
+        };
+        Self { level, coverage, means, missing, untested: evidence.seatbelt }
+    }
+}
+
+/// The names of what is in force, and what is missing with its reason.
+fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
+    let found = &evidence.findings;
+    let (mut means, mut missing) = (Vec::new(), Vec::new());
+    let mut note = |name: String, state: Option<Result<(), String>>| match state {
+        Some(Ok(())) => means.push(name),
+        Some(Err(why)) => missing.push(format!("{name}: {why}")),
+        None => {}
+    };
+    let landlock = match &found.landlock {
+        Some(Ok(abi)) => format!("Landlock ABI {abi}"),
+        _ => "Landlock".to_owned(),
+    };
+    note(landlock, found.landlock.clone().map(|state| state.map(drop)));
+    note("seccomp".to_owned(), found.syscalls.clone());
+    note("resource limits".to_owned(), found.limits.clone());
+    note("unprivileged user".to_owned(), found.identity.clone());
+    note("subreaper".to_owned(), evidence.adopts.then_some(Ok(())));
+    note("bubblewrap".to_owned(), evidence.wrapper.clone());
+    note("Seatbelt".to_owned(), evidence.seatbelt.then_some(Ok(())));
+    (means, missing)
+}
+
+/// One promise in the light of the evidence.
+fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
+    let found = &evidence.findings;
+    let abi = match found.landlock {
+        Some(Ok(abi)) => abi,
+        _ => 0,
+    };
+    let filtered = matches!(found.syscalls, Some(Ok(())));
+    let limited = matches!(found.limits, Some(Ok(())));
+    let wrapped = matches!(evidence.wrapper, Some(Ok(())));
+    let other_user = matches!(found.identity, Some(Ok(())));
+    let still_root = matches!(found.identity, Some(Err(_)));
+    let limit = |how| if limited { (Held::Yes, how) } else { (Held::No, "no limit could be set") };
+    match promise {
+        Promise::Files if found.reads_outside || found.writes_outside => {
+            (Held::No, "a file outside could be used")
+        }
+        // The first two ABIs do not look at truncating a file, which the others do.
+        Promise::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
+            (Held::No, "needs Landlock ABI 3 or bubblewrap")
+        }
+        // Modes and owners of files are the business of the filter, where nothing else stands in between.
+        Promise::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
+            (Held::No, "modes of files outside could be changed")
+        }
+        Promise::Files if wrapped => (Held::Yes, "nothing else is in its view"),
+        Promise::Files => {
+            (Held::Yes, "opening any other is refused; that a known path exists can still be seen")
+        }
+        Promise::Network if evidence.seatbelt => (Held::Yes, "refused by the profile"),
+        Promise::Network if wrapped && !found.opens_sockets => {
+            (Held::Yes, "no sockets, and a network of its own")
+        }
+        Promise::Network if wrapped => (Held::Yes, "a network of its own, without any way out"),
+        Promise::Network if found.opens_sockets || !filtered => (Held::No, "sockets could be opened"),
+        Promise::Network => (Held::Yes, "sockets of every family are refused"),
+        Promise::Environment => match judge(Promise::Files, evidence).0 {
+            Held::Yes => (Held::Yes, "cleared, and /proc of others is closed"),
+            _ => (Held::No, "cleared, but /proc of others may be open"),
+        },
+        Promise::Processes if wrapped => (Held::Yes, "others are not in its view"),
+        Promise::Processes if found.signals_others => {
+            (Held::Partly, "processes of the same user can be signalled; needs Landlock ABI 6")
+        }
+        Promise::Processes if filtered => (Held::Yes, "signals and tracing are refused"),
+        Promise::Processes => (Held::Partly, "signals are refused, tracing may not be"),
+        Promise::Privileges if still_root => (Held::No, "it would run as root"),
+        Promise::Privileges if evidence.seatbelt => (Held::Partly, "by the profile alone"),
+        Promise::Privileges if filtered => {
+            (Held::Yes, "no new privileges, and the calls for them are refused")
+        }
+        Promise::Privileges => (Held::Partly, "no new privileges, but no filter"),
+        Promise::Memory if evidence.seatbelt => {
+            (Held::Partly, "private memory, as far as this system counts it")
+        }
+        Promise::Memory => limit("of each process by itself"),
+        Promise::Cpu => limit("of each process by itself"),
+        Promise::FileSize => limit("of each file; their number is not limited"),
+        Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
+        Promise::ProcessCount if limited && !other_user && !wrapped => {
+            (Held::Partly, "counted together with other processes of this user")
+        }
+        Promise::ProcessCount => limit("of a user that exists for this run alone"),
+        Promise::Lifetime if wrapped || evidence.adopts => (Held::Yes, "orphans are adopted and killed"),
+        Promise::Lifetime => (Held::Partly, "its process group is killed; a daemon gets away"),
+        Promise::Time => (Held::Yes, "asked to end, then killed"),
+        Promise::Output => (Held::Yes, "the rest is read and dropped"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Evidence {
+        let findings = Findings {
+            identity: Some(Ok(())),
+            limits: Some(Ok(())),
+            landlock: Some(Ok(7)),
+            syscalls: Some(Ok(())),
+            ..Findings::default()
+        };
+        Evidence { findings, wrapper: None, adopts: true, seatbelt: false }
+    }
+
+    #[test]
+    fn everything_in_place_is_full() {
+        let report = Report::from_evidence(&whole());
+        assert_eq!(report.level, Level::Full, "{}", report.summary());
+        assert_eq!(
+            report.summary(),
+            "full: Landlock ABI 7, seccomp, resource limits, unprivileged user, subreaper"
+        );
+    }
+
+    #[test]
+    fn an_ordinary_user_shares_the_count_of_processes() {
+        let mut evidence = whole();
+        evidence.findings.identity = None;
+        let report = Report::from_evidence(&evidence);
+        assert_eq!(report.level, Level::Partial);
+        assert_eq!(report.held(Promise::ProcessCount), Held::Partly);
+    }
+
+    #[test]
+    fn each_missing_means_is_told_and_a_leak_counts_more_than_a_name() {
+        let mut evidence = whole();
+        evidence.findings.landlock = Some(Err("switched off".to_owned()));
+        let report = Report::from_evidence(&evidence);
+        assert_eq!(report.level, Level::Unavailable);
+        assert_eq!(report.missing, ["Landlock: switched off"]);
+
+        evidence.wrapper = Some(Ok(()));
+        assert_eq!(
+            Report::from_evidence(&evidence).level,
+            Level::Full,
+            "bubblewrap closes the files instead"
+        );
+
+        let mut evidence = whole();
+        evidence.findings.writes_outside = true;
+        assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
+
+        let mut evidence = whole();
+        evidence.findings.syscalls = Some(Err("no seccomp".to_owned()));
+        evidence.findings.opens_sockets = true;
+        assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
+    }
+
+    #[test]
+    fn without_isolation_only_time_and_output_are_promised() {
+        let report = Report::unsandboxed();
+        let kept: Vec<_> = Promise::iter().filter(|promise| report.holds(*promise)).collect();
+        assert_eq!(kept, [Promise::Time, Promise::Output]);
+    }
+}
