@@ -1,6 +1,7 @@
 //! Bubblewrap around the helper, where it is installed: a view of the disk that holds nothing else, and process,
 //! network and IPC namespaces of its own (<https://github.com/containers/bubblewrap>).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::plan::FileAccess;
@@ -29,6 +30,17 @@ pub fn command(bwrap: &Path, helper: &Path, access: &FileAccess, as_root: bool) 
         add(&["--unshare-user", "--cap-drop", "ALL"]);
     }
     add(&["--dev", "/dev", "--proc", "/proc"]);
+    // Folders that it makes by itself on the way to a place are closed to other users.
+    let present = access.readable_if_present.iter().filter(|path| path.exists());
+    let ways: BTreeSet<&Path> = present
+        .chain(&access.readable)
+        .chain([&access.writable])
+        .flat_map(|path| path.ancestors().skip(1))
+        .filter(|way| way.parent().is_some())
+        .collect();
+    for way in ways {
+        add(&["--perms", "0755", "--dir", &text(way)]);
+    }
     for path in &access.readable_if_present {
         add(&["--ro-bind-try", &text(path), &text(path)]);
     }
@@ -47,14 +59,15 @@ mod tests {
     #[test]
     fn only_what_is_granted_is_in_view() {
         let access = FileAccess {
-            readable: vec!["/b".into()],
+            readable: vec!["/a/b".into()],
             readable_if_present: vec!["/usr".into()],
-            writable: "/w".into(),
+            writable: "/a/c/w".into(),
             ..FileAccess::default()
         };
         let line = command(Path::new("/usr/bin/bwrap"), Path::new("/opt/skills"), &access, false).join(" ");
         assert!(line.starts_with("/usr/bin/bwrap --die-with-parent"), "{line}");
-        assert!(line.contains("--ro-bind-try /usr /usr --ro-bind /b /b --bind /w /w"), "{line}");
+        assert!(line.contains("--perms 0755 --dir /a --perms 0755 --dir /a/c --ro-bind-try /usr"), "{line}");
+        assert!(line.contains("/usr /usr --ro-bind /a/b /a/b --bind /a/c/w /a/c/w"), "{line}");
         assert!(line.contains("--unshare-net") && line.contains("--unshare-user"), "{line}");
         assert!(
             line.ends_with("--ro-bind /opt/skills /.isolate --remount-ro / --chdir / -- /.isolate"),

@@ -1,7 +1,7 @@
 //! The process that gives up its rights and becomes the script.
 //!
-//! Single-threaded from start to `exec`. The order matters: a new session and the current directory first, limits
-//! and identity while the rights for them are there, then the one-way doors.
+//! Single-threaded from start to `exec`. The order matters: a new session first, limits and identity while the rights
+//! for them are there, then the current directory and the one-way doors.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,17 +26,12 @@ pub fn run(failures: Option<&str>) -> ExitCode {
     let Some(mut failures) = failures.and_then(open_failures) else { return ExitCode::from(FAILED) };
     let why = match receive::<Plan>(&mut Unbuffered) {
         Err(error) => format!("reading the plan: {error}"),
-        Ok(plan) => match plan.probe.clone() {
-            Some(outside) => {
-                let findings = probe::look(apply(&plan, false), &outside);
-                return match findings.and_then(|findings| print(&mut failures, &findings)) {
-                    Ok(()) => ExitCode::SUCCESS,
-                    Err(_) => ExitCode::from(FAILED),
-                };
-            }
-            None => match apply(&plan, true) {
-                Err(why) => why,
-                Ok(_) => start(&plan, &mut failures),
+        Ok(plan) => match (apply(&plan, plan.probe.is_none()), &plan.probe) {
+            (Err(why), _) => why,
+            (Ok(_), None) => start(&plan, &mut failures),
+            (Ok(found), Some(outside)) => match print(&mut failures, &probe::look(found, outside)) {
+                Ok(()) => return ExitCode::SUCCESS,
+                Err(error) => format!("telling the findings: {error}"),
             },
         },
     };
@@ -83,13 +78,14 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     // Fails only in a process that leads a group already, and then it has no terminal to lose either.
     let _ = setsid();
     umask(Mode::from_bits_truncate(0o077));
-    chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
     if let Some(wanted) = &plan.limits {
         found.limits = Some(noted(strict, limits::set(wanted))?);
     }
     if let Some(identity) = plan.identity {
         found.identity = Some(noted(strict, become_user(identity))?);
     }
+    // The directory is open to the new user alone.
+    chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
     one_way_doors(plan, strict, &mut found)?;
     Ok(found)
 }

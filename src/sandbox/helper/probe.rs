@@ -1,6 +1,5 @@
 //! Tries, with every measure in place, what no script may do: what is promised is what was seen to hold.
 
-use std::io;
 use std::path::Path;
 
 use nix::sys::signal::kill;
@@ -10,8 +9,7 @@ use nix::unistd::getppid;
 use super::super::plan::{Findings, WITNESS};
 
 /// Adds what was still possible to the findings of the measures. `outside` is a folder that everybody may write to.
-pub fn look(measures: Result<Findings, String>, outside: &Path) -> io::Result<Findings> {
-    let mut found = measures.map_err(io::Error::other)?;
+pub fn look(mut found: Findings, outside: &Path) -> Findings {
     found.reads_outside = std::fs::read(outside.join(WITNESS)).is_ok();
     found.writes_outside = std::fs::write(outside.join("written"), "x").is_ok();
     let opens = |family, kind| socket(family, kind, SockFlag::empty(), None).is_ok();
@@ -20,5 +18,5 @@ pub fn look(measures: Result<Findings, String>, outside: &Path) -> io::Result<Fi
         || opens(AddressFamily::Unix, SockType::Stream);
     // Signal 0 asks for the permission alone. The parent is the warden, or the wrapper's own first process.
     found.signals_others = kill(getppid(), None).is_ok();
-    Ok(found)
+    found
 }

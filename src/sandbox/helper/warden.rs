@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,9 +17,9 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, pipe};
+use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
 
-use super::super::plan::{Ended, Order, STOP, Verdict, frame, receive, send};
+use super::super::plan::{Ended, Identity, Order, STOP, Verdict, frame, receive, send};
 use super::{FAILED, INNER, WORD, tree};
 
 /// How long a tree that forks as fast as it is killed is fought before the warden gives up.
@@ -65,6 +65,9 @@ fn watch(order: Order, stdin: Vec<u8>, control: UnixStream) -> io::Result<Verdic
     drop(failures_end);
     let pid = Pid::from_raw(child.id().cast_signed());
 
+    if let Some(Identity(number)) = order.plan.identity {
+        give_pipes(&child, number);
+    }
     let mut first = frame(&order.plan)?;
     first.extend_from_slice(&stdin);
     if let Some(mut pipe) = child.stdin.take() {
@@ -158,6 +161,17 @@ fn failure_pipe() -> io::Result<(File, std::os::fd::OwnedFd)> {
     let (read, write) = pipe()?;
     fcntl(&read, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     Ok((File::from(read), write))
+}
+
+/// Makes the script's user the owner of its three standard pipes, so that it can open them by name as well
+/// (`/dev/stderr`). The script starts all the same when that fails.
+fn give_pipes(child: &Child, number: u32) {
+    let (user, group) = (Some(Uid::from_raw(number)), Some(Gid::from_raw(number)));
+    let _ = fchown(io::stdout(), user, group);
+    let _ = fchown(io::stderr(), user, group);
+    if let Some(pipe) = &child.stdin {
+        let _ = fchown(pipe, user, group);
+    }
 }
 
 /// The helper, or the wrapper that starts it.

@@ -1,0 +1,12 @@
+//! Attacks that a script of a bundle may try: each succeeds without isolation, and fails inside.
+
+#[path = "sandbox_attacks/arena.rs"]
+mod arena;
+#[path = "sandbox_attacks/files.rs"]
+mod files;
+#[path = "sandbox_attacks/network.rs"]
+mod network;
+#[path = "sandbox_attacks/processes.rs"]
+mod processes;
+#[path = "sandbox_attacks/resources.rs"]
+mod resources;

@@ -1,0 +1,208 @@
+//! Running a script of a bundle: what goes in, what comes out, and what is told about the isolation.
+
+#[path = "sandbox_attacks/arena.rs"]
+#[allow(dead_code, reason = "the attacks use the rest of it")]
+mod arena;
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use arena::{Bundle, open_folder, sandboxes, soon};
+use skill_workbench::sandbox::{End, InputFile, Level, Promise, Sandbox, SandboxError, Setup};
+use tokio_util::sync::CancellationToken;
+
+const TELL: &str = "
+import json, os, sys
+print(json.dumps({'args': sys.argv[1:], 'env': dict(os.environ), 'stdin': sys.stdin.read(), 'in': os.getcwd()}))
+";
+
+#[tokio::test]
+async fn arguments_stdin_and_variables_arrive_and_nothing_else() {
+    let bundle = Bundle::of("tell.py", TELL);
+    for (name, sandbox) in sandboxes() {
+        let mut spec = bundle.spec("tell.py");
+        spec.args = vec!["a b".to_owned(), "--".to_owned(), "ü".to_owned()];
+        spec.stdin = "x".repeat(300_000).into_bytes();
+        spec.env.insert("MODE".to_owned(), "fast".to_owned());
+        let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
+        let told: serde_json::Value = serde_json::from_slice(&outcome.stdout.bytes).expect(name);
+        assert_eq!(told["args"], serde_json::json!(["a b", "--", "ü"]), "{name}");
+        assert_eq!(told["stdin"].as_str().map(str::len), Some(300_000), "{name}");
+        assert_eq!(told["in"].as_str(), outcome.work_directory().to_str(), "{name}");
+        let names: Vec<_> = told["env"].as_object().expect("an object").keys().map(String::as_str).collect();
+        let known = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "MODE", "PATH", "PWD", "TMPDIR", "TZ"];
+        assert!(names.iter().all(|name| known.contains(name)), "{name}: {names:?}");
+    }
+}
+
+#[tokio::test]
+async fn files_go_in_and_what_is_written_comes_out() {
+    let bundle = Bundle::of("copy.sh", "cat ../given.txt > out.txt\nmkdir deep\necho x > deep/note\nexit 7\n");
+    let place = open_folder();
+    let given = place.path().join("given");
+    std::fs::write(&given, "given\n").expect("written");
+    for (name, sandbox) in sandboxes() {
+        let mut spec = bundle.spec("copy.sh");
+        spec.files = vec![InputFile { from: given.clone(), to: "given.txt".into() }];
+        spec.workdir = "today".into();
+        let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
+        assert_eq!(outcome.end, End::ExitCode(7), "{name}: {}", outcome.stderr.text());
+        let paths: Vec<_> = outcome.produced.iter().map(|file| file.path.to_str().expect("plain")).collect();
+        assert_eq!(paths, ["today/deep/note", "today/out.txt"], "{name}: the input is not among them");
+        let mut text = String::new();
+        let mut file = outcome.open(&outcome.produced[1]).expect("there");
+        std::io::Read::read_to_string(&mut file, &mut text).expect("read");
+        assert_eq!(text, "given\n", "{name}");
+        let folder = outcome.work_directory().to_owned();
+        drop(outcome);
+        assert!(!folder.exists(), "{name}: the work directory goes with its outcome");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_script_has_its_usual_tools() {
+    const SCRIPT: &str = "set -euo pipefail
+sort <(printf 'b\\na\\n') | tee sorted > /dev/null
+chmod +x sorted && touch -d '2020-01-01' sorted
+head -c 4 /dev/urandom | wc -c
+echo to-stderr > /dev/stderr
+cat sorted
+";
+    let bundle = Bundle::of("tools.sh", SCRIPT);
+    for (name, sandbox) in sandboxes() {
+        let outcome = sandbox.run(bundle.spec("tools.sh"), CancellationToken::new()).await.expect("starts");
+        assert_eq!(outcome.end, End::ExitCode(0), "{name}: {}", outcome.stderr.text());
+        assert_eq!(outcome.stdout.text(), "4\na\nb\n", "{name}");
+        assert_eq!(outcome.stderr.text(), "to-stderr\n", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_executable_file_is_its_own_program() {
+    let bundle = Bundle::of("tool", "#!/usr/bin/env python3\nimport sys\nprint(len(sys.argv))\n");
+    let script = bundle.path().join("scripts/tool");
+    let told = sandboxes()[0].1.run(bundle.spec("tool"), CancellationToken::new()).await;
+    assert!(matches!(told, Err(SandboxError::NoInterpreterKnown { .. })), "not executable yet");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("own file");
+    for (name, sandbox) in sandboxes() {
+        let outcome = sandbox.run(bundle.spec("tool"), CancellationToken::new()).await.expect("starts");
+        assert_eq!(outcome.stdout.text(), "1\n", "{name}: {}", outcome.stderr.text());
+    }
+}
+
+#[tokio::test]
+async fn node_runs_where_it_is_installed() {
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: node is not installed");
+        return;
+    }
+    const SCRIPT: &str = "
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+const child = execFileSync('echo', ['from a child']).toString().trim();
+let secret = 'closed';
+try { secret = readFileSync('/etc/passwd', 'utf8'); } catch (error) { secret = error.code; }
+console.log(JSON.stringify([child, secret]));
+";
+    let bundle = Bundle::of("run.mjs", SCRIPT);
+    for (name, sandbox) in sandboxes() {
+        let outcome = sandbox.run(bundle.spec("run.mjs"), CancellationToken::new()).await.expect("starts");
+        assert_eq!(outcome.end, End::ExitCode(0), "{name}: {}", outcome.stderr.text());
+        let told = outcome.stdout.text();
+        assert!(told == "[\"from a child\",\"EACCES\"]\n" || told == "[\"from a child\",\"ENOENT\"]\n", "{name}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn loader_variables_are_refused_before_anything_starts() {
+    let bundle = Bundle::of("tell.py", TELL);
+    for variable in ["LD_PRELOAD", "PYTHONPATH", "NODE_OPTIONS", "BASH_ENV", "ENV"] {
+        for unsandboxed in [false, true] {
+            let mut spec = bundle.spec("tell.py");
+            spec.env.insert(variable.to_owned(), "/tmp/x".to_owned());
+            spec.unsandboxed = unsandboxed;
+            let error = sandboxes()[0].1.run(spec, CancellationToken::new()).await.expect_err(variable);
+            assert!(matches!(&error, SandboxError::Variable { name, .. } if name == variable), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_script_is_asked_to_end_and_may_tidy_up() {
+    let bundle = Bundle::of("tidy.sh", "trap 'echo tidied; exit 5' TERM\ntouch begun\nwhile :; do sleep 0.02; done\n");
+    for (name, sandbox) in sandboxes() {
+        let (sandbox, spec, cancel) = (sandbox.clone(), bundle.spec("tidy.sh"), CancellationToken::new());
+        let token = cancel.clone();
+        let run = tokio::spawn(async move { sandbox.run(spec, token).await });
+        // It tells by a file that only the test's own folder listing shows; half a second is ample for the start.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cancel.cancel();
+        let outcome = run.await.expect("no panic").expect("starts");
+        assert!(outcome.cancelled && !outcome.timed_out, "{name}");
+        assert_eq!(outcome.stdout.text(), "tidied\n", "{name}: {:?}", outcome.end);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_is_killed() {
+    // A FIFO's reader sees the end of file when the last writer is gone, and the script is the only one.
+    let script = "import os, time\nopen('begun', 'w').close()\ntime.sleep(600)\n";
+    let bundle = Bundle::of("long.py", script);
+    for (name, sandbox) in sandboxes() {
+        let run = sandbox.run(bundle.spec("long.py"), CancellationToken::new());
+        assert!(tokio::time::timeout(Duration::from_millis(500), run).await.is_err(), "{name}: it runs");
+        let marker = bundle.path().file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(soon(|| !runs(&marker)), "{name}: nothing with the bundle's name in its arguments is left");
+    }
+}
+
+/// Whether a living process names this in its command line.
+fn runs(marker: &str) -> bool {
+    let own = std::process::id().to_string();
+    std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
+        entry.file_name().to_str() != Some(&own)
+            && std::fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
+    })
+}
+
+#[tokio::test]
+async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
+    let bundle = Bundle::of("tell.py", TELL);
+    let setup = Setup { helper: "/bin/false".into(), bubblewrap: None, ..Setup::of_this_program() };
+    let sandbox = Sandbox::with(setup);
+    assert_eq!(sandbox.report().level, Level::Unavailable);
+    let error = sandbox.run(bundle.spec("tell.py"), CancellationToken::new()).await.expect_err("refused");
+    assert!(matches!(error, SandboxError::NoIsolation { .. }) && error.to_string().contains("--unsandboxed"), "{error}");
+    let mut spec = bundle.spec("tell.py");
+    spec.unsandboxed = true;
+    let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("asked for");
+    assert_eq!(outcome.report.level, Level::Unsandboxed);
+    assert!(!outcome.report.holds(Promise::Files));
+}
+
+#[tokio::test]
+async fn a_broken_bubblewrap_is_told_and_done_without() {
+    let setup = Setup { helper: env!("CARGO_BIN_EXE_skills").into(), ..Setup::of_this_program() };
+    let sandbox = Sandbox::with(Setup { bubblewrap: Some("/bin/false".into()), ..setup });
+    let report = sandbox.report();
+    assert!(report.missing.iter().any(|why| why.starts_with("bubblewrap: ")), "{report:?}");
+    assert_eq!(report.level, sandboxes()[0].1.report().level);
+}
+
+#[tokio::test]
+async fn many_scripts_at_the_same_time_keep_apart() {
+    let bundle = Bundle::of("mark.sh", "echo $1 > mark\ncat mark\n");
+    for (name, sandbox) in sandboxes() {
+        let runs = (0..12).map(|number| {
+            let (sandbox, mut spec) = (sandbox.clone(), bundle.spec("mark.sh"));
+            spec.args = vec![number.to_string()];
+            spec.limits.processes = 4;
+            async move { sandbox.run(spec, CancellationToken::new()).await.expect("starts") }
+        });
+        let outcomes = futures::future::join_all(runs).await;
+        for (number, outcome) in outcomes.iter().enumerate() {
+            assert_eq!(outcome.stdout.text(), format!("{number}\n"), "{name}: {}", outcome.stderr.text());
+        }
+    }
+}
