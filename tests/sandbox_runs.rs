@@ -7,7 +7,7 @@ mod arena;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use arena::{Bundle, open_folder, sandboxes, soon};
+use arena::{Bundle, open_folder, sandboxes};
 use skill_workbench::sandbox::{End, InputFile, Level, Promise, Sandbox, SandboxError, Setup};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,8 @@ async fn arguments_stdin_and_variables_arrive_and_nothing_else() {
 
 #[tokio::test]
 async fn files_go_in_and_what_is_written_comes_out() {
-    let bundle = Bundle::of("copy.sh", "cat ../given.txt > out.txt\nmkdir deep\necho x > deep/note\nexit 7\n");
+    let bundle =
+        Bundle::of("copy.sh", "cat ../given.txt > out.txt\nmkdir deep\necho x > deep/note\nexit 7\n");
     let place = open_folder();
     let given = place.path().join("given");
     std::fs::write(&given, "given\n").expect("written");
@@ -109,7 +110,10 @@ console.log(JSON.stringify([child, secret]));
         let outcome = sandbox.run(bundle.spec("run.mjs"), CancellationToken::new()).await.expect("starts");
         assert_eq!(outcome.end, End::ExitCode(0), "{name}: {}", outcome.stderr.text());
         let told = outcome.stdout.text();
-        assert!(told == "[\"from a child\",\"EACCES\"]\n" || told == "[\"from a child\",\"ENOENT\"]\n", "{name}: {told}");
+        assert!(
+            told == "[\"from a child\",\"EACCES\"]\n" || told == "[\"from a child\",\"ENOENT\"]\n",
+            "{name}: {told}"
+        );
     }
 }
 
@@ -129,15 +133,17 @@ async fn loader_variables_are_refused_before_anything_starts() {
 
 #[tokio::test]
 async fn a_cancelled_script_is_asked_to_end_and_may_tidy_up() {
-    let bundle = Bundle::of("tidy.sh", "trap 'echo tidied; exit 5' TERM\ntouch begun\nwhile :; do sleep 0.02; done\n");
+    let bundle = Bundle::of("tidy.sh", "trap 'echo tidied; exit 5' TERM\nsleep \"$1\" &\nwait\n");
     for (name, sandbox) in sandboxes() {
-        let (sandbox, spec, cancel) = (sandbox.clone(), bundle.spec("tidy.sh"), CancellationToken::new());
-        let token = cancel.clone();
-        let run = tokio::spawn(async move { sandbox.run(spec, token).await });
-        // It tells by a file that only the test's own folder listing shows; half a second is ample for the start.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        cancel.cancel();
-        let outcome = run.await.expect("no panic").expect("starts");
+        let (mut spec, cancel) = (bundle.spec("tidy.sh"), CancellationToken::new());
+        let marker = marker();
+        spec.args = vec![marker.clone()];
+        let cancelling = async {
+            assert!(eventually(|| runs(&["sleep", &marker])).await, "{name}: it never began");
+            cancel.cancel();
+        };
+        let (outcome, ()) = tokio::join!(sandbox.run(spec, cancel.clone()), cancelling);
+        let outcome = outcome.expect("starts");
         assert!(outcome.cancelled && !outcome.timed_out, "{name}");
         assert_eq!(outcome.stdout.text(), "tidied\n", "{name}: {:?}", outcome.end);
     }
@@ -145,25 +151,66 @@ async fn a_cancelled_script_is_asked_to_end_and_may_tidy_up() {
 
 #[tokio::test]
 async fn a_run_that_nobody_waits_for_is_killed() {
-    // A FIFO's reader sees the end of file when the last writer is gone, and the script is the only one.
-    let script = "import os, time\nopen('begun', 'w').close()\ntime.sleep(600)\n";
-    let bundle = Bundle::of("long.py", script);
+    let bundle = Bundle::of("long.sh", "setsid sleep \"$1\" &\nwait\n");
     for (name, sandbox) in sandboxes() {
-        let run = sandbox.run(bundle.spec("long.py"), CancellationToken::new());
-        assert!(tokio::time::timeout(Duration::from_millis(500), run).await.is_err(), "{name}: it runs");
-        let marker = bundle.path().file_name().expect("a name").to_string_lossy().into_owned();
-        assert!(soon(|| !runs(&marker)), "{name}: nothing with the bundle's name in its arguments is left");
+        let mut spec = bundle.spec("long.sh");
+        let marker = marker();
+        spec.args = vec![marker.clone()];
+        let began = tokio::select! {
+            outcome = sandbox.run(spec, CancellationToken::new()) => panic!("{name}: ended: {outcome:?}"),
+            began = eventually(|| runs(&["sleep", &marker])) => began,
+        };
+        assert!(began, "{name}: it never began");
+        // The future is gone now, and with it the program's end of the helper's socket.
+        assert!(eventually(|| !runs(&[&marker])).await, "{name}: something still has the marker in its arguments");
     }
 }
 
-/// Whether a living process names this in its command line.
-fn runs(marker: &str) -> bool {
-    let own = std::process::id().to_string();
-    std::fs::read_dir("/proc").expect("proc").flatten().any(|entry| {
-        entry.file_name().to_str() != Some(&own)
-            && std::fs::read(entry.path().join("cmdline"))
-                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
+/// A time to sleep, in seconds, that no other process sleeps.
+fn marker() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(100);
+    format!("60.{}{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst))
+}
+
+/// Whether a living process has all of these in its command line.
+fn runs(words: &[&str]) -> bool {
+    let living = std::fs::read_dir("/proc").expect("proc").flatten();
+    living.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| {
+        let line = String::from_utf8_lossy(&line);
+        words.iter().all(|word| line.contains(word))
     })
+}
+
+/// Asks again, while other tasks go on, until it is so; false after a while.
+async fn eventually(mut so: impl FnMut() -> bool) -> bool {
+    let until = std::time::Instant::now() + Duration::from_secs(10);
+    while !so() {
+        if std::time::Instant::now() > until {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    true
+}
+
+#[tokio::test]
+async fn no_capability_is_left() {
+    const SCRIPT: &str = "
+import ctypes
+
+libc = ctypes.CDLL(None)
+head = (ctypes.c_uint32 * 2)(0x20080522, 0)
+sets = (ctypes.c_uint32 * 6)()
+assert libc.capget(head, sets) == 0
+effective, permitted, inheritable = (sets[0] | sets[3], sets[1] | sets[4], sets[2] | sets[5])
+print(effective, permitted)
+";
+    let bundle = Bundle::of("rights.py", SCRIPT);
+    for (name, sandbox) in sandboxes() {
+        let outcome = sandbox.run(bundle.spec("rights.py"), CancellationToken::new()).await.expect("starts");
+        assert_eq!(outcome.stdout.text(), "0 0\n", "{name}: {}", outcome.stderr.text());
+    }
 }
 
 #[tokio::test]
@@ -173,7 +220,10 @@ async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
     let sandbox = Sandbox::with(setup);
     assert_eq!(sandbox.report().level, Level::Unavailable);
     let error = sandbox.run(bundle.spec("tell.py"), CancellationToken::new()).await.expect_err("refused");
-    assert!(matches!(error, SandboxError::NoIsolation { .. }) && error.to_string().contains("--unsandboxed"), "{error}");
+    assert!(
+        matches!(error, SandboxError::NoIsolation { .. }) && error.to_string().contains("--unsandboxed"),
+        "{error}"
+    );
     let mut spec = bundle.spec("tell.py");
     spec.unsandboxed = true;
     let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("asked for");

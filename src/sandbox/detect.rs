@@ -29,6 +29,8 @@ pub struct Means {
     pub limits: bool,
     /// Become another user.
     pub identity: bool,
+    /// Enter a user namespace.
+    pub namespace: bool,
     /// The bubblewrap to put around.
     pub wrapper: Option<PathBuf>,
     pub report: Report,
@@ -37,7 +39,15 @@ pub struct Means {
 impl Means {
     fn none(why: &str) -> Self {
         let report = Report::unavailable(why);
-        Self { landlock: None, syscalls: false, limits: false, identity: false, wrapper: None, report }
+        Self {
+            landlock: None,
+            syscalls: false,
+            limits: false,
+            identity: false,
+            namespace: false,
+            wrapper: None,
+            report,
+        }
     }
 }
 
@@ -81,6 +91,7 @@ fn attempt(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Result<Means
         env: std::collections::BTreeMap::new(),
         directory: work.path().to_owned(),
         identity: owner,
+        namespace: cfg!(target_os = "linux") && owner.is_none() && wrapper.is_none(),
         limits: Some(TRIAL),
         seatbelt: cfg!(target_os = "macos").then(|| seatbelt::profile(&files)),
         files: Some(files),
@@ -114,6 +125,7 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
         syscalls: matches!(found.syscalls, Some(Ok(()))),
         limits: matches!(found.limits, Some(Ok(()))),
         identity: matches!(found.identity, Some(Ok(()))),
+        namespace: matches!(found.namespace, Some(Ok(()))),
         wrapper: wrapper.map(Path::to_owned),
         report: Report::from_evidence(&evidence),
     }

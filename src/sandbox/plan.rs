@@ -35,6 +35,8 @@ pub struct Plan {
     pub directory: PathBuf,
     /// The unprivileged user to become.
     pub identity: Option<Identity>,
+    /// Enter a user namespace, in which processes are counted for themselves.
+    pub namespace: bool,
     pub limits: Option<ResourceLimits>,
     pub files: Option<FileAccess>,
     /// Refuse system calls; see `helper::syscalls`.
@@ -113,6 +115,8 @@ pub enum Ended {
 pub struct Findings {
     /// Became another user; the reason why not.
     pub identity: Option<Result<(), String>>,
+    /// Entered a user namespace.
+    pub namespace: Option<Result<(), String>>,
     pub limits: Option<Result<(), String>>,
     /// The ABI in force; the reason why none.
     pub landlock: Option<Result<i32, String>>,

@@ -9,7 +9,7 @@ use super::detect::{self, Means};
 use super::error::SandboxError;
 use super::identity::{self, Lease};
 use super::interpreter::{Runner, Table};
-use super::plan::{CallFilter, FileAccess, Identity, Order, Plan, ResourceLimits};
+use super::plan::{CallFilter, FileAccess, Order, Plan, ResourceLimits};
 use super::report::{Level, Report};
 use super::spec::{Limits, Spec};
 use super::workdir::WorkDir;
@@ -104,6 +104,7 @@ impl Workshop {
             env,
             directory: work.path().join(&spec.workdir),
             identity: owner,
+            namespace: false,
             limits: None,
             files: None,
             syscalls: None,
@@ -120,8 +121,8 @@ impl Workshop {
                 writable: work.path().to_owned(),
             };
             wrapper = self.wrap(means, &files)?;
-            plan.limits =
-                means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, owner, wrapper.is_some()));
+            plan.namespace = means.namespace;
+            plan.limits = means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, uncounted(means)));
             plan.seatbelt = cfg!(target_os = "macos").then(|| seatbelt::profile(&files));
             plan.files = means.landlock.map(|_| files);
             plan.syscalls = means
@@ -168,15 +169,22 @@ fn copied(root: &Path, place: &Path) -> Result<PathBuf, SandboxError> {
     Ok(copy)
 }
 
+/// Tasks that the kernel counts against a script's limit and that are not the script's.
+///
+/// A user of its own and a user namespace count for themselves (the latter since Linux 5.14, which is older than the
+/// Landlock insisted on here). Otherwise a script is counted together with everything else of this person.
+fn uncounted(means: &Means) -> u64 {
+    if means.identity || means.namespace {
+        return 0;
+    }
+    match (&means.wrapper, means.landlock) {
+        (Some(_), Some(_)) => WRAPPER_TASKS,
+        _ => identity::own_tasks(),
+    }
+}
+
 /// The limits as the kernel counts them.
-fn kernel_limits(limits: &Limits, reserve: u64, owner: Option<Identity>, wrapped: bool) -> ResourceLimits {
-    // A user namespace counts for itself; without one and without a user of its own, a script is counted together
-    // with everything else of this person.
-    let others = match (owner, wrapped) {
-        (None, false) => identity::own_tasks(),
-        (None, true) => WRAPPER_TASKS,
-        (Some(_), _) => 0,
-    };
+fn kernel_limits(limits: &Limits, reserve: u64, others: u64) -> ResourceLimits {
     ResourceLimits {
         cpu_seconds: limits.cpu.as_secs().max(1),
         data: limits.memory,

@@ -206,6 +206,7 @@ fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
     note("seccomp".to_owned(), found.syscalls.clone());
     note("resource limits".to_owned(), found.limits.clone());
     note("unprivileged user".to_owned(), found.identity.clone());
+    note("user namespace".to_owned(), found.namespace.clone());
     note("subreaper".to_owned(), evidence.adopts.then_some(Ok(())));
     note("bubblewrap".to_owned(), evidence.wrapper.clone());
     note("Seatbelt".to_owned(), evidence.seatbelt.then_some(Ok(())));
@@ -223,6 +224,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
     let limited = matches!(found.limits, Some(Ok(())));
     let wrapped = matches!(evidence.wrapper, Some(Ok(())));
     let other_user = matches!(found.identity, Some(Ok(())));
+    let own_count = other_user || wrapped || matches!(found.namespace, Some(Ok(())));
     let still_root = matches!(found.identity, Some(Err(_)));
     let limit = |how| if limited { (Held::Yes, how) } else { (Held::No, "no limit could be set") };
     match promise {
@@ -271,10 +273,10 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
         Promise::Cpu => limit("of each process by itself"),
         Promise::FileSize => limit("of each file; their number is not limited"),
         Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
-        Promise::ProcessCount if limited && !other_user && !wrapped => {
+        Promise::ProcessCount if limited && !own_count => {
             (Held::Partly, "counted together with other processes of this user")
         }
-        Promise::ProcessCount => limit("of a user that exists for this run alone"),
+        Promise::ProcessCount => limit("counted for this run alone"),
         Promise::Lifetime if wrapped || evidence.adopts => (Held::Yes, "orphans are adopted and killed"),
         Promise::Lifetime => (Held::Partly, "its process group is killed; a daemon gets away"),
         Promise::Time => (Held::Yes, "asked to end, then killed"),
@@ -314,6 +316,8 @@ mod tests {
         let report = Report::from_evidence(&evidence);
         assert_eq!(report.level, Level::Partial);
         assert_eq!(report.held(Promise::ProcessCount), Held::Partly);
+        evidence.findings.namespace = Some(Ok(()));
+        assert_eq!(Report::from_evidence(&evidence).level, Level::Full, "a namespace counts for itself");
     }
 
     #[test]

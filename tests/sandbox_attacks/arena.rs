@@ -31,7 +31,9 @@ pub fn sandboxes() -> &'static [(&'static str, Sandbox)] {
         let wrapped = Sandbox::with(setup);
         match wrapped.report().means.iter().any(|means| means == "bubblewrap") {
             true => all.push(("bubblewrap", wrapped)),
-            false => eprintln!("SKIPPED: bubblewrap does not work here: {}", wrapped.report().missing.join("; ")),
+            false => {
+                eprintln!("SKIPPED: bubblewrap does not work here: {}", wrapped.report().missing.join("; "))
+            }
         }
         all
     })
@@ -82,7 +84,8 @@ impl Bundle {
 /// A temporary folder that every user may enter and write to: what is refused inside is refused by the sandbox.
 pub fn open_folder() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir_in(std::env::temp_dir().canonicalize().expect("there")).expect("temporary folder");
+    let folder =
+        tempfile::tempdir_in(std::env::temp_dir().canonicalize().expect("there")).expect("temporary folder");
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).expect("own folder");
     folder
 }
@@ -149,14 +152,24 @@ impl Attack {
                 continue;
             }
             let (outcome, happened) = self.run(sandbox, false, &stage).await;
-            let told =
-                format!("{} {name}: {:?} {} {}", self.script, outcome.end, outcome.stdout.text(), outcome.stderr.text());
+            let told = format!(
+                "{} {name}: {:?} {} {}",
+                self.script,
+                outcome.end,
+                outcome.stdout.text(),
+                outcome.stderr.text()
+            );
             assert!(!happened, "had its effect: {told}");
             assert_eq!(outcome.end, End::ExitCode(REFUSED), "not refused, but: {told}");
         }
     }
 
-    async fn run(&self, sandbox: &Sandbox, unsandboxed: bool, stage: &impl Fn(&Bundle) -> Stage) -> (Outcome, bool) {
+    async fn run(
+        &self,
+        sandbox: &Sandbox,
+        unsandboxed: bool,
+        stage: &impl Fn(&Bundle) -> Stage,
+    ) -> (Outcome, bool) {
         let bundle = Bundle::with(self.script);
         let mut stage = stage(&bundle);
         let mut spec = bundle.spec(self.script);

@@ -62,7 +62,8 @@ async fn the_bundle_is_not_changed() {
     let attack = Attack::new("change_bundle.py", Promise::Files);
     attack
         .is_repelled(|bundle| {
-            let (notes, new) = (bundle.path().join("references/notes.md"), bundle.path().join("scripts/new.py"));
+            let (notes, new) =
+                (bundle.path().join("references/notes.md"), bundle.path().join("scripts/new.py"));
             Stage::new([]).seen_by(move |_| {
                 new.exists() || std::fs::read_to_string(&notes).ok().as_deref() != Some("notes")
             })
@@ -95,7 +96,8 @@ async fn the_environment_of_another_process_stays_closed() {
             let victim = Victim::new();
             // Between fork and exec it still has the tests' own.
             let environ = format!("/proc/{}/environ", victim.pid());
-            let begun = || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
+            let begun =
+                || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
             assert!(soon(begun), "the victim has its variable");
             Stage::new([victim.pid().to_string()]).keeping(victim)
         })

@@ -30,7 +30,8 @@ async fn a_file_of_128_mib_is_refused() {
     Attack::new("big_file.py", Promise::FileSize)
         .is_repelled(|_| {
             Stage::new([]).seen_by(|outcome| {
-                let size = std::fs::metadata(outcome.work_directory().join("big")).map_or(0, |meta| meta.len());
+                let size =
+                    std::fs::metadata(outcome.work_directory().join("big")).map_or(0, |meta| meta.len());
                 size >= 128 << 20
             })
         })
@@ -80,7 +81,8 @@ async fn a_script_that_ignores_the_request_to_end_is_killed() {
 fn ignores_the_request_without_a_sandbox() {
     let place = tempfile::tempdir().expect("temporary folder");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/attacks/stubborn.sh");
-    let mut child = Command::new("bash").arg(script).current_dir(place.path()).spawn().expect("bash is installed");
+    let mut child =
+        Command::new("bash").arg(script).current_dir(place.path()).spawn().expect("bash is installed");
     assert!(soon(|| place.path().join("ready").exists()));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill is installed");
     assert!(soon(|| place.path().join("heard").exists()), "it hears the request");
@@ -110,7 +112,8 @@ async fn spinning_is_ended_by_the_limit_on_processor_time() {
         let mut spec = bundle.spec("spin.py");
         spec.limits.cpu = Duration::from_secs(1);
         let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("starts");
-        let killed = matches!(outcome.end, End::Signal(_)) || outcome.end.exit_code().is_some_and(|code| code > 128);
+        let killed =
+            matches!(outcome.end, End::Signal(_)) || outcome.end.exit_code().is_some_and(|code| code > 128);
         assert!(killed && !outcome.timed_out, "{name}: {:?} {:?}", outcome.end, outcome.duration);
     }
 }

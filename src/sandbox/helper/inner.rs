@@ -77,6 +77,10 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     let mut found = Findings::default();
     // Fails only in a process that leads a group already, and then it has no terminal to lose either.
     let _ = setsid();
+    // Before the limits: those in force on entering count for the whole person for ever.
+    if plan.namespace {
+        found.namespace = Some(noted(strict, enter_namespace())?);
+    }
     umask(Mode::from_bits_truncate(0o077));
     if let Some(wanted) = &plan.limits {
         found.limits = Some(noted(strict, limits::set(wanted))?);
@@ -112,6 +116,29 @@ fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), 
         found.syscalls = Some(noted(strict, super::syscalls::install(filter))?);
     }
     Ok(())
+}
+
+/// Enters a user namespace in which this user has its own number, and no rights beyond its own after `exec`.
+#[cfg(target_os = "linux")]
+fn enter_namespace() -> Result<(), String> {
+    use nix::sched::{CloneFlags, unshare};
+    let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("entering a user namespace: {error}"))?;
+    let maps = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{user} {user} 1")),
+        ("gid_map", format!("{group} {group} 1")),
+    ];
+    for (file, text) in maps {
+        std::fs::write(format!("/proc/self/{file}"), text)
+            .map_err(|error| format!("entering a user namespace: {file}: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enter_namespace() -> Result<(), String> {
+    Err("this system has none".to_owned())
 }
 
 /// Elsewhere the profile around the script is the door.
