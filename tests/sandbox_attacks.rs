@@ -1,4 +1,5 @@
 //! Attacks that a script of a bundle may try: each succeeds without isolation, and fails inside.
+#![allow(clippy::expect_used, clippy::panic, reason = "what a test cannot set up has to fail it")]
 
 #[path = "sandbox_attacks/arena.rs"]
 mod arena;

@@ -1,4 +1,5 @@
 //! Running a script of a bundle: what goes in, what comes out, and what is told about the isolation.
+#![allow(clippy::expect_used, clippy::panic, reason = "what a test cannot set up has to fail it")]
 
 #[path = "sandbox_attacks/arena.rs"]
 #[allow(dead_code, reason = "the attacks use the rest of it")]
@@ -93,10 +94,6 @@ async fn an_executable_file_is_its_own_program() {
 
 #[tokio::test]
 async fn node_runs_where_it_is_installed() {
-    if std::process::Command::new("node").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: node is not installed");
-        return;
-    }
     const SCRIPT: &str = "
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -105,6 +102,10 @@ let secret = 'closed';
 try { secret = readFileSync('/etc/passwd', 'utf8'); } catch (error) { secret = error.code; }
 console.log(JSON.stringify([child, secret]));
 ";
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: node is not installed");
+        return;
+    }
     let bundle = Bundle::of("run.mjs", SCRIPT);
     for (name, sandbox) in sandboxes() {
         let outcome = sandbox.run(bundle.spec("run.mjs"), CancellationToken::new()).await.expect("starts");
@@ -162,7 +163,10 @@ async fn a_run_that_nobody_waits_for_is_killed() {
         };
         assert!(began, "{name}: it never began");
         // The future is gone now, and with it the program's end of the helper's socket.
-        assert!(eventually(|| !runs(&[&marker])).await, "{name}: something still has the marker in its arguments");
+        assert!(
+            eventually(|| !runs(&[&marker])).await,
+            "{name}: something still has the marker in its arguments"
+        );
     }
 }
 

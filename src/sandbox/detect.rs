@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What each run takes from the machine, as it was seen to work.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a means of its own, there or not")]
 pub struct Means {
     /// The Landlock ABI to insist on.
     pub landlock: Option<i32>,

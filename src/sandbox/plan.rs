@@ -121,11 +121,17 @@ pub struct Findings {
     /// The ABI in force; the reason why none.
     pub landlock: Option<Result<i32, String>>,
     pub syscalls: Option<Result<(), String>>,
-    /// Still possible with everything in place; each should be false.
-    pub reads_outside: bool,
-    pub writes_outside: bool,
-    pub opens_sockets: bool,
-    pub signals_others: bool,
+    /// What was still possible with everything in place; it should be empty.
+    pub leaks: Vec<Leak>,
+}
+
+/// Something that no script may do and that a probe could do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Leak {
+    ReadsOutside,
+    WritesOutside,
+    OpensSockets,
+    SignalsOthers,
 }
 
 /// Writes one message.

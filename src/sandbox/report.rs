@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, IntoEnumIterator};
 
-use super::plan::Findings;
+use super::plan::{Findings, Leak};
 
 /// How much of the promise this machine keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize)]
@@ -220,6 +220,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
         Some(Ok(abi)) => abi,
         _ => 0,
     };
+    let leaks = |leak| found.leaks.contains(&leak);
     let filtered = matches!(found.syscalls, Some(Ok(())));
     let limited = matches!(found.limits, Some(Ok(())));
     let wrapped = matches!(evidence.wrapper, Some(Ok(())));
@@ -228,7 +229,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
     let still_root = matches!(found.identity, Some(Err(_)));
     let limit = |how| if limited { (Held::Yes, how) } else { (Held::No, "no limit could be set") };
     match promise {
-        Promise::Files if found.reads_outside || found.writes_outside => {
+        Promise::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
             (Held::No, "a file outside could be used")
         }
         // The first two ABIs do not look at truncating a file, which the others do.
@@ -244,18 +245,18 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
             (Held::Yes, "opening any other is refused; that a known path exists can still be seen")
         }
         Promise::Network if evidence.seatbelt => (Held::Yes, "refused by the profile"),
-        Promise::Network if wrapped && !found.opens_sockets => {
+        Promise::Network if wrapped && !leaks(Leak::OpensSockets) => {
             (Held::Yes, "no sockets, and a network of its own")
         }
         Promise::Network if wrapped => (Held::Yes, "a network of its own, without any way out"),
-        Promise::Network if found.opens_sockets || !filtered => (Held::No, "sockets could be opened"),
+        Promise::Network if leaks(Leak::OpensSockets) || !filtered => (Held::No, "sockets could be opened"),
         Promise::Network => (Held::Yes, "sockets of every family are refused"),
         Promise::Environment => match judge(Promise::Files, evidence).0 {
             Held::Yes => (Held::Yes, "cleared, and /proc of others is closed"),
             _ => (Held::No, "cleared, but /proc of others may be open"),
         },
         Promise::Processes if wrapped => (Held::Yes, "others are not in its view"),
-        Promise::Processes if found.signals_others => {
+        Promise::Processes if leaks(Leak::SignalsOthers) => {
             (Held::Partly, "processes of the same user can be signalled; needs Landlock ABI 6")
         }
         Promise::Processes if filtered => (Held::Yes, "signals and tracing are refused"),
@@ -269,8 +270,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
         Promise::Memory if evidence.seatbelt => {
             (Held::Partly, "private memory, as far as this system counts it")
         }
-        Promise::Memory => limit("of each process by itself"),
-        Promise::Cpu => limit("of each process by itself"),
+        Promise::Memory | Promise::Cpu => limit("of each process by itself"),
         Promise::FileSize => limit("of each file; their number is not limited"),
         Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
         Promise::ProcessCount if limited && !own_count => {
@@ -336,12 +336,12 @@ mod tests {
         );
 
         let mut evidence = whole();
-        evidence.findings.writes_outside = true;
+        evidence.findings.leaks.push(Leak::WritesOutside);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
 
         let mut evidence = whole();
         evidence.findings.syscalls = Some(Err("no seccomp".to_owned()));
-        evidence.findings.opens_sockets = true;
+        evidence.findings.leaks.push(Leak::OpensSockets);
         assert_eq!(Report::from_evidence(&evidence).level, Level::Unavailable);
     }
 

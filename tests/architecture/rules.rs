@@ -37,9 +37,10 @@ pub const ROOMS: &[Room] = &[
     },
     // A client named in the settings is checked against the client profiles, which `skill` knows.
     Room { name: "config", rooms: &["skill"], values_of: &[] },
+    Room { name: "sandbox", rooms: &[], values_of: &[] },
     Room { name: "telemetry", rooms: &[], values_of: &[] },
-    // The binary: it hands over to the command line and does nothing else.
-    Room { name: "main", rooms: &["cli"], values_of: &[] },
+    // The binary: it hands over to the command line, or becomes the sandbox's helper, and does nothing else.
+    Room { name: "main", rooms: &["cli", "sandbox"], values_of: &[] },
 ];
 
 /// What an adapter may take from the rooms below the gateway: values that calls answer with, and the one

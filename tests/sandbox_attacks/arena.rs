@@ -29,11 +29,10 @@ pub fn sandboxes() -> &'static [(&'static str, Sandbox)] {
             return all;
         }
         let wrapped = Sandbox::with(setup);
-        match wrapped.report().means.iter().any(|means| means == "bubblewrap") {
-            true => all.push(("bubblewrap", wrapped)),
-            false => {
-                eprintln!("SKIPPED: bubblewrap does not work here: {}", wrapped.report().missing.join("; "))
-            }
+        if wrapped.report().means.iter().any(|means| means == "bubblewrap") {
+            all.push(("bubblewrap", wrapped));
+        } else {
+            eprintln!("SKIPPED: bubblewrap does not work here: {}", wrapped.report().missing.join("; "));
         }
         all
     })

@@ -1,4 +1,4 @@
-//! Attacks on other processes and on the kernel: signals, tracing, limits, io_uring, namespaces, keys, daemons.
+//! Attacks on other processes and on the kernel: signals, tracing, limits, `io_uring`, namespaces, keys, daemons.
 
 use std::fs::File;
 

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,15 +45,15 @@ fn serve() -> io::Result<()> {
     let mut stdin = vec![0; order.stdin];
     control.read_exact(&mut stdin)?;
     let mut answer = control.try_clone()?;
-    send(&mut answer, &watch(order, stdin, control)?)
+    send(&mut answer, &watch(&order, &stdin, control)?)
 }
 
 /// Starts the script and waits until it and everything it started is gone.
-fn watch(order: Order, stdin: Vec<u8>, control: UnixStream) -> io::Result<Verdict> {
+fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
     let wrapped = order.wrapper.is_some();
     let (mut failures, failures_end) = failure_pipe()?;
-    let mut command = inner_command(order.wrapper.as_deref())?;
+    let mut command = inner_command(order.wrapper.as_deref());
     command.args([WORD, INNER]).arg(failures_end.as_raw_fd().to_string());
     command.env_clear().current_dir("/").stdin(Stdio::piped());
     let mut child = match command.spawn() {
@@ -69,7 +70,7 @@ fn watch(order: Order, stdin: Vec<u8>, control: UnixStream) -> io::Result<Verdic
         give_pipes(&child, number);
     }
     let mut first = frame(&order.plan)?;
-    first.extend_from_slice(&stdin);
+    first.extend_from_slice(stdin);
     if let Some(mut pipe) = child.stdin.take() {
         // A script may leave its stdin unread for ever; that must hold nothing else up.
         std::thread::spawn(move || pipe.write_all(&first));
@@ -175,17 +176,23 @@ fn give_pipes(child: &Child, number: u32) {
 }
 
 /// The helper, or the wrapper that starts it.
-fn inner_command(wrapper: Option<&[String]>) -> io::Result<Command> {
-    if let Some((program, args)) = wrapper.and_then(<[String]>::split_first) {
-        let mut command = Command::new(program);
-        command.args(args);
-        return Ok(command);
+fn inner_command(wrapper: Option<&[String]>) -> Command {
+    match wrapper.and_then(<[String]>::split_first) {
+        Some((program, args)) => {
+            let mut command = Command::new(program);
+            command.args(args);
+            command
+        }
+        None => Command::new(own_program()),
     }
-    #[cfg(target_os = "linux")]
-    let own = std::path::PathBuf::from("/proc/self/exe");
-    #[cfg(not(target_os = "linux"))]
-    let own = std::env::current_exe()?;
-    Ok(Command::new(own))
+}
+
+/// The running program itself, even when its file has been replaced.
+fn own_program() -> PathBuf {
+    if cfg!(target_os = "linux") {
+        return PathBuf::from("/proc/self/exe");
+    }
+    std::env::current_exe().unwrap_or_default()
 }
 
 #[cfg(target_os = "linux")]
