@@ -22,7 +22,7 @@ pub struct Spec {
     pub script: PathBuf,
     /// Arguments after the script's name.
     pub args: Vec<String>,
-    /// Variables beside the few that every script gets; see [`super::environment`] for those refused.
+    /// Variables beside the few that every script gets; those that make a program load code are refused.
     pub env: BTreeMap<String, String>,
     /// Bytes the script reads on stdin, then end of file.
     pub stdin: Vec<u8>,
