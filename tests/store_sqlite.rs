@@ -6,7 +6,7 @@ mod store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
-use skill_workbench::store::{Sqlite, Store, StoreError};
+use skill_workbench::store::{RunFilter, Sqlite, Store, StoreError};
 use store_kit::Time;
 
 fn open(path: &Path) -> Result<skill_workbench::store::Opened, StoreError> {
@@ -37,7 +37,7 @@ async fn what_was_answered_is_there_after_reopening() {
     first.launch(store_kit::launch(1)).await.unwrap();
     drop(first);
     let second = open(&path).unwrap().store;
-    assert_eq!(second.runs(Default::default()).await.unwrap().runs.len(), 1);
+    assert_eq!(second.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
     assert_eq!(second.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -82,7 +82,7 @@ async fn a_backup_is_a_store_and_overwrites_nothing() {
     store.launch(store_kit::launch(1)).await.unwrap();
     let copy = folder.path().join("copy.db");
     store.backup(&copy).await.unwrap();
-    assert_eq!(open(&copy).unwrap().store.runs(Default::default()).await.unwrap().runs.len(), 1);
+    assert_eq!(open(&copy).unwrap().store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
     assert!(store.backup(&copy).await.unwrap_err().to_string().contains("exists"));
 }
 
