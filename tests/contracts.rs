@@ -188,7 +188,9 @@ fn a_public_registry_loads_whole() {
         bindings += usize::from(binding.is_some());
         note(path, findings);
     }
-    for path in &read("runtime/services") {
+    // Beside the services lie the OpenAPI documents of their mocks, in `specs`.
+    let specs = std::ffi::OsStr::new("specs");
+    for path in read("runtime/services").iter().filter(|p| !p.iter().any(|part| part == specs)) {
         let (service, findings) = contract::parse_service(path, &text(path));
         services += usize::from(service.is_some());
         note(path, findings);

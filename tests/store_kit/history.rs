@@ -1,0 +1,110 @@
+//! Checks of what is kept of runs: resuming, branching, events, lists.
+
+use super::*;
+
+pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = claim.run.id.clone();
+    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    let error = json!({"code": "upstream_failure", "message": "502"});
+    let failed = StepRecord { status: StepStatus::Failed, result: error.clone(), ..done("two") };
+    let end = store
+        .report(&run, work(claim.fence, WorkerMove::Fail), vec![failed], None, vec![], vec![])
+        .await
+        .unwrap();
+    assert_eq!((end.state, end.error), (RunState::Failed, Some(error)));
+    assert!(matches!(
+        store.command(&run, Command::Resume, None, Some(9), None).await,
+        Err(StoreError::NoCheckpoint { checkpoint: 9, .. })
+    ));
+    let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap();
+    assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
+    assert!(store.steps(&run).await.unwrap().is_empty(), "steps behind the head run again");
+    let claim = claimed(store, "w2").await;
+    assert_eq!(claim.checkpoint.number, 0);
+}
+
+pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Time) {
+    let source = waiting(store, 1).await;
+    let fork = store.branch(&source, Some(1), RunId("fork".into()), true).await.unwrap();
+    assert_eq!((fork.state, fork.held, fork.head), (RunState::Pending, true, 1));
+    assert_eq!(fork.source, Some((source.clone(), 1)));
+    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none(), "a fork executes nothing by itself");
+    store.command(&fork.id, Command::Resume, None, None, None).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    assert_eq!((claim.run.id.0.as_str(), claim.run.state), ("fork", RunState::Replaying));
+    assert_eq!(store.steps(&fork.id).await.unwrap(), store.steps(&source).await.unwrap());
+    let report = work(claim.fence, WorkerMove::Complete);
+    let end = checkpoint(2, &["one", "two"]);
+    store.report(&fork.id, report, vec![done("two")], Some(end), vec![], vec![]).await.unwrap();
+    assert_eq!(store.checkpoints(&source).await.unwrap().len(), 2, "the source keeps its own");
+    assert_eq!(state(store, &source.0).await, RunState::WaitingForHuman);
+    let none = store.branch(&source, Some(7), RunId("lost".into()), false).await.unwrap_err();
+    assert!(matches!(none, StoreError::NoCheckpoint { checkpoint: 7, .. }));
+    assert!(store.run(&RunId("lost".into())).await.unwrap().is_none());
+}
+
+pub async fn events_are_numbered_without_gaps(store: &dyn Store, _: &Time) {
+    for n in 0..5 {
+        store.launch(launch(n)).await.unwrap();
+        let claim = claimed(store, "w1").await;
+        step_one(store, &claim, WorkerMove::Checkpoint).await;
+        store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
+    }
+    let run = RunId("run-0002".into());
+    let events = store.events(Some(&run), 0, 100).await.unwrap();
+    let numbers: Vec<u64> = events.iter().map(|e| e.number).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    let kinds: Vec<&str> = events.iter().map(|e| e.event.kind.as_str()).collect();
+    assert_eq!(kinds, ["run.created", "run.claimed", "step.started", "step.completed", "run.canceled"]);
+    assert_eq!(store.events(Some(&run), 3, 1).await.unwrap()[0].number, 4);
+    let all = store.events(None, 0, 1000).await.unwrap();
+    assert_eq!(all.len(), 25);
+    assert!(all.is_sorted_by_key(|e| e.global));
+    store.wait(0, 60_000).await.unwrap();
+}
+
+pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, time: &Time) {
+    for n in 0..30 {
+        if n % 10 == 3 {
+            waiting(store, n).await;
+        } else {
+            store.launch(launch(n)).await.unwrap();
+            let claim = claimed(store, "w1").await;
+            step_one(store, &claim, WorkerMove::Complete).await;
+        }
+        time.pass(1000);
+    }
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = store.runs(RunFilter { cursor, limit: 7, ..RunFilter::default() }).await.unwrap();
+        assert_eq!(page.counts[&RunState::WaitingForHuman], 3);
+        all.extend(page.runs);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let ids: Vec<&str> = all.iter().map(|r| r.id.0.as_str()).collect();
+    assert_eq!(ids.len(), 30);
+    assert_eq!(&ids[..5], ["run-0003", "run-0013", "run-0023", "run-0029", "run-0028"]);
+    let filter = RunFilter {
+        skill_id: Some("skill-1".into()),
+        states: vec![RunState::Completed],
+        ..RunFilter::default()
+    };
+    assert!(store.runs(filter).await.unwrap().runs.iter().all(|r| r.skill_id == "skill-1"));
+    let text = RunFilter { text: Some("0017".into()), ..RunFilter::default() };
+    assert_eq!(store.runs(text).await.unwrap().runs.len(), 1);
+    let bad = RunFilter { cursor: Some("x".into()), ..RunFilter::default() };
+    assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
+}
+
+pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
+    let run = RunId("nowhere".into());
+    assert!(store.run(&run).await.unwrap().is_none());
+    let error = store.command(&run, Command::Cancel, None, None, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no run nowhere");
+}
