@@ -9,6 +9,7 @@
 pub mod cli;
 pub mod config;
 pub mod discovery;
+pub mod engine;
 pub mod gateway;
 pub mod registry;
 pub mod runs;

@@ -1,6 +1,7 @@
 //! The one error of every adapter: a closed table of codes, one shape on every wire.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use strum::{Display, EnumIter, EnumString};
 
 /// Every code an adapter can answer. The HTTP status of each is [`Code::status`].
@@ -96,12 +97,14 @@ pub struct Error {
     pub message: String,
     /// Near names, best first ("did you mean").
     pub suggestions: Vec<String>,
+    /// The structured reason, where a code has one (a failed attachment, a refused transition).
+    pub reason: Option<Value>,
 }
 
 impl Error {
     /// A failure without suggestions.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), suggestions: Vec::new() }
+        Self { code, message: message.into(), suggestions: Vec::new(), reason: None }
     }
 }
 
@@ -127,6 +130,9 @@ pub struct ErrorDetail {
     /// Near names, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
+    /// The structured reason, where the code has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Value>,
 }
 
 impl From<&Error> for ErrorBody {
@@ -145,6 +151,7 @@ impl From<&Error> for ErrorBody {
                 message: error.message.clone(),
                 kind: kind.to_owned(),
                 suggestions: error.suggestions.clone(),
+                reason: error.reason.clone(),
             },
             trace_id: None,
         }

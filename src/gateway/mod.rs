@@ -11,6 +11,8 @@ mod lint;
 mod listing;
 mod local;
 mod names;
+mod run_client;
+mod run_types;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -25,6 +27,12 @@ pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
+pub use run_client::RunClient;
+pub use run_types::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityExplanation,
+    ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields, LaunchRequest, Launched, Ordered,
+    RunDetail, RunOrder, StepState, StepView, TargetChoice,
+};
 pub use schema::{schema, schema_drift};
 pub use trace::new_trace_id;
 pub use types::{

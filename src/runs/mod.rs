@@ -3,6 +3,6 @@
 mod state;
 
 pub use state::{
-    Command, CommandName, Decision, Gate, Lease, Next, Refusal, RunState, Standing, Verdict, WorkerMove,
+    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing, Verdict, WorkerMove,
     allowed, transition,
 };

@@ -73,8 +73,11 @@ pub enum Gate {
     Human {
         /// The step.
         step: String,
-        /// SHA-256 of its inputs in canonical JSON: what is approved is what runs.
+        /// SHA-256 of what would run, in canonical JSON: the step with its occurrence, its capability and its
+        /// inputs. What is approved is what runs, once.
         inputs_digest: String,
+        /// Why a person is asked.
+        why: Asked,
     },
     /// A signal of this name.
     Signal {
@@ -83,6 +86,53 @@ pub enum Gate {
         /// The name it waits for.
         name: String,
     },
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// The capability wants a yes each time (`requires_confirmation`).
+    Confirmation,
+    /// A mandatory gate did not allow it, and leaves it to a person.
+    Gate {
+        /// The gate's capability.
+        capability: String,
+        /// What it answered, in words.
+        reason: String,
+    },
+    /// The policy of this installation wants a yes; the rule in words.
+    Policy {
+        /// The rule.
+        rule: String,
+    },
+    /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
+    UnknownOutcome,
+}
+
+/// What to do about a step whose outcome is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Choice {
+    /// Run it again.
+    Rerun,
+    /// Go on without it, its outputs absent.
+    Skip,
+    /// Let the run fail there.
+    Fail,
+}
+
+/// What becomes of a waiting run whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Expiry {
+    /// As if a person had said no: canceled.
+    #[default]
+    Deny,
+    /// Failed, so that it can be resumed.
+    Fail,
 }
 
 /// A person's answer to a gate.
@@ -103,8 +153,11 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The step it was about.
     pub step: String,
-    /// The inputs it was about.
+    /// What would run, as the gate had it.
     pub inputs_digest: String,
+    /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
 }
 
 /// What the table needs to know of a run.
@@ -165,6 +218,8 @@ pub enum Command {
     Cancel,
     /// Let a held or failed run go on.
     Resume,
+    /// The time of a waiting run is over.
+    Expire(Expiry),
     /// A new run that continues from a checkpoint of this one.
     Replay,
     /// A new held run that keeps the link to this one.
@@ -307,6 +362,7 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
         Command::Resume => resume(run),
+        Command::Expire(expiry) => expire(run, *expiry),
         Command::Replay => Ok(Next::NewRun { held: false }),
         Command::Fork => Ok(Next::NewRun { held: true }),
     }
@@ -377,9 +433,10 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
         return Err(invalid(run, &decision.verdict.to_string(), None));
     }
     match &run.gate {
-        Some(Gate::Human { step, inputs_digest })
+        Some(Gate::Human { step, inputs_digest, why })
             if *step == decision.step && *inputs_digest == decision.inputs_digest =>
         {
+            fits(step, why, decision)?;
             Ok(to(
                 run,
                 match decision.verdict {
@@ -388,11 +445,38 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
                 },
             ))
         }
-        Some(Gate::Human { step, inputs_digest }) => Err(Refusal::OtherDecision(format!(
+        Some(Gate::Human { step, inputs_digest, .. }) => Err(Refusal::OtherDecision(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not on step {} with inputs {}",
             decision.step, decision.inputs_digest
         ))),
         _ => Err(invalid(run, &decision.verdict.to_string(), None)),
+    }
+}
+
+/// A choice belongs to the approval of an unknown outcome, and such an approval needs one.
+fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
+    let unknown = *why == Asked::UnknownOutcome && decision.verdict == Verdict::Approve;
+    match (unknown, decision.choice) {
+        (true, None) => Err(Refusal::OtherDecision(format!(
+            "nobody knows how step {step} ended: say whether to rerun, skip or fail it"
+        ))),
+        (false, Some(choice)) => Err(Refusal::OtherDecision(format!(
+            "{choice} answers an unknown outcome; step {step} takes a plain yes or no"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn expire(run: &Standing, expiry: Expiry) -> Result<Next, Refusal> {
+    match run.state {
+        RunState::WaitingForHuman | RunState::WaitingForSignal => Ok(to(
+            run,
+            match expiry {
+                Expiry::Deny => RunState::Canceled,
+                Expiry::Fail => RunState::Failed,
+            },
+        )),
+        _ => Err(invalid(run, "expire", Some("only a waiting run expires".to_owned()))),
     }
 }
 

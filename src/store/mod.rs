@@ -7,8 +7,8 @@ mod types;
 
 pub use sqlite::{Clock, Opened, Sqlite};
 pub use types::{
-    Begun, Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
-    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+    AuditMode, Begun, Checkpoint, Claimed, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch,
+    NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
 
 use async_trait::async_trait;
@@ -32,8 +32,16 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::IdempotencyConflict`] when the key was used with another payload.
     async fn launch(&self, launch: Launch) -> Result<Begun, StoreError>;
 
-    /// One run that may be claimed now (oldest first), leased to this worker under a new fence.
-    async fn claim(&self, worker: &WorkerId, lease_ms: u64) -> Result<Option<Claimed>, StoreError>;
+    /// One run that may be claimed now (oldest first, or this one only), leased to this worker under a new fence.
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+        only: Option<&RunId>,
+    ) -> Result<Option<Claimed>, StoreError>;
+
+    /// Gives back a lease without a report (a worker that is told to stop): the run is claimable at once.
+    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError>;
 
     /// Extends a lease.
     ///
@@ -56,8 +64,12 @@ pub trait Store: Send + Sync + 'static {
         events: Vec<NewEvent>,
     ) -> Result<RunRecord, StoreError>;
 
-    /// A person's or another program's command: decide, signal, cancel, resume. `resume` may move the head to an
-    /// earlier checkpoint of this run; later steps run again.
+    /// Events of a step that goes on (its output lines), under the fence.
+    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError>;
+
+    /// A person's or another program's command: decide, signal, cancel, resume, expire. `resume` may move the head
+    /// to an earlier checkpoint of this run; later steps run again. The payload is a signal's, or the corrected
+    /// inputs of a resumed run (recorded as such in its event).
     async fn command(
         &self,
         run: &RunId,
@@ -106,6 +118,25 @@ pub trait Store: Send + Sync + 'static {
 
     /// Waits until there may be events after this global number, or the time is up.
     async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError>;
+
+    /// The contract a run was launched with, by its digest.
+    async fn contract(&self, digest: &str) -> Result<Option<serde_json::Value>, StoreError>;
+
+    /// Decisions on a run, oldest first.
+    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError>;
+
+    /// Runs that were replayed or forked from this one, oldest first.
+    async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError>;
+
+    /// Waiting runs whose time is over by the store's clock.
+    async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// The global number of the newest event; 0 where there is none.
+    async fn newest_event(&self) -> Result<u64, StoreError>;
+
+    /// Deletes ended runs (completed, canceled, failed) that ended before a moment, with everything of theirs;
+    /// answers how many.
+    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError>;
 
     /// What the state machine would be given for this run.
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError>;

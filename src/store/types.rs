@@ -1,10 +1,12 @@
 //! What stores keep and hand out.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumString};
 
-use crate::runs::{CommandName, Decision, Gate, Refusal, RunState};
+use crate::runs::{CommandName, Decision, Expiry, Gate, Refusal, RunState};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -62,8 +64,46 @@ pub struct Launch {
     pub trace_id: String,
     /// Who started it.
     pub started_by: String,
+    /// Steps of its contract.
+    pub steps: u32,
+    /// How it is to be executed.
+    pub options: RunOptions,
     /// Key, if given.
     pub idempotency: Option<Idempotency>,
+}
+
+/// What is written down about a run beside its result.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum AuditMode {
+    /// States, decisions and digests.
+    #[default]
+    Standard,
+    /// Inputs and outputs of every step too.
+    Full,
+    /// Nothing beside what the run needs to go on.
+    Off,
+}
+
+/// How a run is executed; kept with it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// Least conformance of the bindings (`experimental`, `standard`, `strict`); as configured, where absent.
+    pub conformance: Option<String>,
+    /// What is written down.
+    pub audit_mode: AuditMode,
+    /// How long it may wait for a person or a signal, in seconds; for ever, where absent.
+    pub expires_in_s: Option<u64>,
+    /// What happens then.
+    pub on_expiry: Expiry,
+    /// Run scripts without isolation where none can be had.
+    pub unsandboxed: bool,
+    /// Files handed to scripts: name in the work directory to absolute path.
+    pub files: BTreeMap<String, String>,
 }
 
 /// What became of the key.
@@ -107,12 +147,12 @@ pub struct RunRecord {
     pub decided: Option<Decision>,
     /// Digest of the contract it runs.
     pub contract_digest: String,
-    /// The contract it runs.
-    pub contract: Value,
     /// Inputs.
     pub inputs: Value,
-    /// What it is attached to.
+    /// What it is attached to: `{"type", "ref", "content"}`.
     pub target: Option<Value>,
+    /// How it is executed.
+    pub options: RunOptions,
     /// Outputs, once completed.
     pub outputs: Option<Value>,
     /// Why it failed.
@@ -135,6 +175,8 @@ pub struct RunRecord {
     pub created_ms: i64,
     /// Since when it is in this state.
     pub since_ms: i64,
+    /// When a waiting run expires.
+    pub expires_ms: Option<i64>,
     /// What it takes now.
     pub allowed: Vec<CommandName>,
 }
@@ -144,6 +186,8 @@ pub struct RunRecord {
 pub struct Claimed {
     /// The run, already in its new state.
     pub run: RunRecord,
+    /// What it was launched with, as JSON.
+    pub contract: Value,
     /// The fence to report with.
     pub fence: u64,
     /// The head checkpoint to go on from.
@@ -252,6 +296,18 @@ pub struct DecisionRecord {
     pub notes: Option<String>,
 }
 
+/// A decision as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// What was decided.
+    pub decision: Decision,
+    /// By whom.
+    #[serde(flatten)]
+    pub by: DecisionRecord,
+}
+
 /// Which runs to list.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RunFilter {
@@ -275,7 +331,7 @@ pub struct RunPage {
     /// Where the next page begins, if there is one.
     pub next: Option<String>,
     /// Runs by state, over the whole store.
-    pub counts: std::collections::BTreeMap<RunState, u64>,
+    pub counts: BTreeMap<RunState, u64>,
 }
 
 /// Why a store could not do it.

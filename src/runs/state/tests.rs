@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 use super::*;
 
 fn human(step: &str) -> Gate {
-    Gate::Human { step: step.into(), inputs_digest: "d1".into() }
+    Gate::Human { step: step.into(), inputs_digest: "d1".into(), why: Asked::Confirmation }
 }
 
 fn standing(state: RunState) -> Standing {
@@ -23,7 +23,7 @@ fn standing(state: RunState) -> Standing {
 }
 
 fn decision(verdict: Verdict) -> Decision {
-    Decision { verdict, step: "send".into(), inputs_digest: "d1".into() }
+    Decision { verdict, step: "send".into(), inputs_digest: "d1".into(), choice: None }
 }
 
 /// One cell of the table in a few letters: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
@@ -64,6 +64,8 @@ fn the_whole_table() {
         ("signal, other", Command::Signal { name: "other".into() }),
         ("cancel", Command::Cancel),
         ("resume", Command::Resume),
+        ("expire, deny", Command::Expire(Expiry::Deny)),
+        ("expire, fail", Command::Expire(Expiry::Fail)),
         ("replay", Command::Replay),
         ("fork", Command::Fork),
     ];

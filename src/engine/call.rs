@@ -1,0 +1,204 @@
+//! One call of a capability, as a step makes it: what goes in, what comes back, how it fails.
+//!
+//! The engine knows capabilities alone; which binding carries one out is the broker's business.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use strum::Display;
+use tokio_util::sync::CancellationToken;
+
+use crate::skill::contract::{Capability, Conformance};
+
+/// What a step asks for.
+#[derive(Clone)]
+pub struct Call {
+    /// The capability, as pinned when the run was launched.
+    pub capability: Arc<Capability>,
+    /// Its inputs, checked against its declared fields.
+    pub inputs: Map<String, Value>,
+    /// What the run is attached to, where it is: `{"type", "ref", "content"}`.
+    pub target: Option<Value>,
+    /// The key by which a receiver can drop repetitions; the same for every attempt of the step.
+    pub idempotency_key: String,
+    /// Trace of the run.
+    pub trace_id: String,
+    /// Bound on this one invocation.
+    pub timeout: Duration,
+    /// Least conformance demanded.
+    pub conformance: Conformance,
+    /// Run a script without isolation where none can be had.
+    pub unsandboxed: bool,
+    /// Files for a script's work directory: name there to absolute path.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Takes output lines as they are printed; may be called from any thread, must not block.
+    pub log: LogSink,
+}
+
+/// Where output lines of a step go while it runs.
+pub type LogSink = Arc<dyn Fn(LogLine) + Send + Sync>;
+
+/// A line that a step printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// `stdout` or `stderr`.
+    pub stream: String,
+    /// Its text, as printed, without the line end; cut at 4 KiB.
+    pub text: String,
+}
+
+/// A file that a step left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// SHA-256 of its content, hexadecimal: its name in the store of artifacts.
+    pub digest: String,
+    /// Path in the step's work directory.
+    pub name: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// Media type by name and content.
+    pub media_type: String,
+}
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// Produced fields.
+    pub outputs: Map<String, Value>,
+    /// The binding that carried it out.
+    pub binding: String,
+    /// Bindings that were tried before it, with why they failed.
+    pub tried: Vec<Tried>,
+    /// The isolation in force, where a script ran.
+    pub isolation: Option<Value>,
+    /// Files left behind.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// A binding that did not carry a call out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// Which.
+    pub binding: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// In which way a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum CallFailure {
+    /// The inputs do not fit the capability.
+    InvalidRequest,
+    /// Nothing carries the capability out here, or its service is not configured.
+    InvalidConfiguration,
+    /// What would carry it out is not conforming enough.
+    ConformanceUnmet,
+    /// The bundle that brings the binding is not trusted, or changed since it was.
+    Untrusted,
+    /// A gate or the missing isolation forbids it.
+    SafetyDenied,
+    /// The script or the service answered with a failure, or with something that is no answer.
+    RuntimeError,
+    /// The service cannot be reached or broke off.
+    UpstreamFailure,
+    /// The service did not answer in time.
+    UpstreamTimeout,
+    /// The step's own time was over.
+    StepTimeout,
+    /// The caller asked to stop.
+    Canceled,
+}
+
+/// A failed call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// In which way.
+    pub code: CallFailure,
+    /// What was wrong, where, and what to do.
+    pub message: String,
+    /// The binding that failed last.
+    pub binding: Option<String>,
+    /// Bindings that were tried before it.
+    #[serde(default)]
+    pub tried: Vec<Tried>,
+    /// The end of what the script printed to stderr, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+}
+
+impl CallError {
+    /// A failure before any binding was chosen.
+    pub fn new(code: CallFailure, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), binding: None, tried: Vec::new(), stderr: None }
+    }
+
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        matches!(
+            self.code,
+            CallFailure::RuntimeError
+                | CallFailure::UpstreamFailure
+                | CallFailure::UpstreamTimeout
+                | CallFailure::StepTimeout
+        )
+    }
+}
+
+/// Carries out capabilities.
+#[async_trait]
+pub trait Caller: Send + Sync + 'static {
+    /// Carries a capability out, through its binding and the fallbacks behind it.
+    ///
+    /// When `cancel` fires, children are killed before this returns. Dropping the future does the same.
+    async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError>;
+
+    /// Which binding would carry it out now, and why; nothing is called.
+    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;
+}
+
+/// The whole decision for a capability.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The capability.
+    pub capability: String,
+    /// Least conformance demanded.
+    pub conformance: Conformance,
+    /// The binding that would be called first, if any could.
+    pub chosen: Option<String>,
+    /// The chain in the order in which it would be tried, then the others.
+    pub bindings: Vec<BindingChoice>,
+    /// The decision in a sentence.
+    pub summary: String,
+}
+
+/// A binding in an explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingChoice {
+    /// Which.
+    pub binding: String,
+    /// How it reaches its service: `script`, `openapi`, `mcp`, `openrpc`, `builtin`.
+    pub protocol: String,
+    /// The service it goes to.
+    pub service: String,
+    /// What it calls there, as a person reads it (`scripts/extract.py`, `POST https://…`).
+    pub target: String,
+    /// How much is known about its behaviour.
+    pub conformance: Conformance,
+    /// Why it stands where it does: `override`, `default`, `fallback of …`, `not chosen`.
+    pub place: String,
+    /// Why it cannot be called now, if it cannot.
+    pub obstacle: Option<String>,
+    /// State of its breaker: `closed`, `open until …`, `half open`.
+    pub breaker: String,
+    /// What a script runs in, or how far a call leaves this machine.
+    pub isolation: String,
+}

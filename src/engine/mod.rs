@@ -1,0 +1,9 @@
+//! What is executed: contract steps in their order, the capabilities they call, the bindings that carry those
+//! out, and the workers that do it. Which command moves a run where is the state machine's (`runs`), what survives
+//! is the store's, and how a script is shut in is the sandbox's business.
+
+mod call;
+
+pub use call::{
+    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply, Tried,
+};

@@ -1,0 +1,86 @@
+//! The operations on runs, as one trait: a local form over the engine, a remote one over HTTP.
+
+use async_trait::async_trait;
+
+use super::{
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest, Launched,
+    Ordered, RunDetail, RunOrder, TargetChoice,
+};
+use crate::skill::AttachTarget;
+use crate::store::{RunEvent, RunFilter, RunPage};
+
+/// What every adapter may ask about runs. A run is named by its id, or by a beginning or an end of it that no
+/// other run has.
+#[async_trait]
+pub trait RunClient: Send + Sync + 'static {
+    /// Launches a run of a skill's contract.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_configuration` for a skill without a contract ("instructions only: load it into a
+    /// session") or with one that has errors; `untrusted`; `forbidden` by policy; `invalid_request` naming each wrong
+    /// input; `idempotency_conflict`.
+    async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error>;
+
+    /// A page of runs, waiting ones first.
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
+
+    /// One run whole.
+    async fn run(&self, run: &str) -> Result<RunDetail, Error>;
+
+    /// Carries out an order; sent once it is carried out once, whatever repeats it.
+    ///
+    /// # Errors
+    /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
+    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
+
+    /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it
+    /// waits up to `wait_ms` for the first.
+    async fn run_events(
+        &self,
+        run: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error>;
+
+    /// The store's number of the newest event: where following begins.
+    async fn newest_event(&self) -> Result<u64, Error>;
+
+    /// The four checks and what would happen; nothing is started.
+    async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error>;
+
+    /// Attaches: the target's content goes to the skill as `target`.
+    ///
+    /// # Errors
+    /// `attach_invalid` (or `target_not_found`) with the structured reason; as [`Self::launch`].
+    async fn attach(&self, request: AttachRequest) -> Result<Attached, Error>;
+
+    /// References of this type that exist, newest first, those that hold `text` only.
+    async fn target_choices(
+        &self,
+        target_type: AttachTarget,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<TargetChoice>, Error>;
+
+    /// The contract of a skill.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_configuration` where it has none.
+    async fn contract(&self, skill: &str) -> Result<ContractView, Error>;
+
+    /// Which binding carries a capability out, and why.
+    ///
+    /// # Errors
+    /// `not_found` with near names.
+    async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error>;
+
+    /// The ids of all capabilities known, sorted.
+    async fn capabilities(&self) -> Result<Vec<String>, Error>;
+
+    /// Makes a binding the one for its capability on this host (`None` takes the override away).
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for a binding of another capability.
+    async fn activate(&self, capability: &str, binding: Option<&str>) -> Result<CapabilityExplanation, Error>;
+}

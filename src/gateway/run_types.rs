@@ -1,0 +1,410 @@
+//! What goes through the door about runs, as data with serde: the same in every adapter.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::engine::{Artifact, Explanation};
+use crate::runs::{Choice, Expiry, Verdict};
+use crate::skill::contract::{Conformance, Contract, Field};
+use crate::skill::{AttachTarget, EffectMode, Finding, SkillId};
+use crate::store::{AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus};
+
+/// How to execute.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecutionOptions {
+    /// Answer when the run has ended or waits, instead of at once.
+    pub wait: bool,
+    /// The trace it belongs to; made where absent.
+    pub trace_id: Option<String>,
+    /// Makes the launch safe to repeat: the same key and payload answer the same run.
+    pub idempotency_key: Option<String>,
+    /// Least conformance of the bindings; as configured, where absent.
+    pub conformance: Option<Conformance>,
+    /// What is written down.
+    pub audit_mode: AuditMode,
+    /// How long it may wait for a person or a signal, in seconds.
+    pub expires_in: Option<u64>,
+    /// What happens then.
+    pub on_expiry: Expiry,
+    /// Run scripts without isolation where none can be had.
+    pub unsandboxed: bool,
+    /// Files for the work directories of its scripts: name there to path.
+    pub files: BTreeMap<String, String>,
+}
+
+/// A run to launch.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchRequest {
+    /// Id, unambiguous name, or location.
+    pub skill: String,
+    /// Its inputs.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// How.
+    #[serde(default)]
+    pub options: ExecutionOptions,
+    /// Who asks; the user's name where absent.
+    #[serde(default)]
+    pub started_by: Option<String>,
+}
+
+/// A launched run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launched {
+    /// As it stands now.
+    pub run: RunRecord,
+    /// What became of the key.
+    pub idempotency: IdempotencyOutcome,
+    /// Whether a worker that is alive can take it (this process's, or another's seen lately).
+    pub worker_alive: bool,
+}
+
+/// What to do to a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum RunOrder {
+    /// Approve or deny the gate that waits.
+    Decide {
+        /// Yes or no.
+        verdict: Verdict,
+        /// The step; the waiting one, where absent.
+        step: Option<String>,
+        /// What was seen; the waiting gate's, where absent. A screen always sends it: what was read is what is
+        /// decided.
+        inputs_digest: Option<String>,
+        /// Who decides.
+        approver: Option<String>,
+        /// Free text.
+        notes: Option<String>,
+        /// For a step of unknown outcome.
+        choice: Option<Choice>,
+    },
+    /// Let a held or failed run go on.
+    Resume {
+        /// From this checkpoint instead of the head.
+        checkpoint: Option<u64>,
+        /// Corrected inputs of the run, joined over its own.
+        inputs: Option<Map<String, Value>>,
+        /// Go on although the skill changed since the launch (the pinned contract runs).
+        despite_change: bool,
+    },
+    /// Send a signal.
+    Signal {
+        /// Its name.
+        name: String,
+        /// Given to the waiting step as its output.
+        payload: Value,
+    },
+    /// Stop it.
+    Cancel,
+    /// A new run that goes on from a checkpoint at once.
+    Replay {
+        /// The head, where absent.
+        checkpoint: Option<u64>,
+    },
+    /// A new held run from a checkpoint.
+    Fork {
+        /// The head, where absent.
+        checkpoint: Option<u64>,
+    },
+}
+
+/// What an order led to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// The run (for replay and fork the new one) as it stands now.
+    pub run: RunRecord,
+    /// In a sentence ("approved", "was already approved by ana").
+    pub note: String,
+}
+
+/// Where a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum StepState {
+    /// Not yet reached.
+    Pending,
+    /// Begun, without a result so far.
+    Running,
+    /// At a gate for a person.
+    WaitingForHuman,
+    /// At a signal.
+    WaitingForSignal,
+    /// With a result.
+    Completed,
+    /// Passed over.
+    Skipped,
+    /// For good.
+    Failed,
+}
+
+/// A step of a run as a monitor shows it, in contract order; nested steps and iterations follow their parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepView {
+    /// Its path: `extract`, `each[2]`, `report/render`.
+    pub step: String,
+    /// How deep it is nested; 0 for steps of the contract itself.
+    pub depth: u32,
+    /// Capability, skill or signal it is about.
+    pub uses: String,
+    /// Where it stands.
+    pub state: StepState,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub started_ms: Option<i64>,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub ended_ms: Option<i64>,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Its inputs, where recorded.
+    pub inputs: Option<Value>,
+    /// What it produced, or its error.
+    pub result: Option<Value>,
+    /// The result in a few words (`214 rows, 4 columns`, `http 502`).
+    pub gist: Option<String>,
+    /// The binding that carried it out.
+    pub binding: Option<String>,
+    /// Isolation that was in force, in a few words.
+    pub isolation: Option<String>,
+    /// Files it left.
+    pub artifacts: Vec<Artifact>,
+    /// The status recorded, once it is.
+    pub status: Option<StepStatus>,
+}
+
+/// Everything a person needs to decide a gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DecisionSheet {
+    /// The run.
+    pub run: RunId,
+    /// The skill.
+    pub skill_id: String,
+    /// What would happen, in a sentence of plain words.
+    pub headline: String,
+    /// The step's path.
+    pub step: String,
+    /// Its place, from 1, and how many there are.
+    pub place: (u32, u32),
+    /// True when nobody knows how the step ended: the answers are rerun, skip and fail.
+    pub outcome_unknown: bool,
+    /// The capability, empty for a gate before the first step.
+    pub capability: String,
+    /// What is declared about it (`standard, not idempotent`).
+    pub capability_note: String,
+    /// The binding that would be called, as a person reads it, or why none can.
+    pub binding: String,
+    /// What it would run in, or how far it leaves this machine.
+    pub isolation: String,
+    /// Why a person is asked.
+    pub why: String,
+    /// A warning, where it cannot be undone or would be repeated.
+    pub irreversible: Option<String>,
+    /// What it would be given.
+    pub inputs: Value,
+    /// Binds the decision to exactly this.
+    pub inputs_digest: String,
+    /// Who is offered as approver, and where that name comes from.
+    pub approver: Option<(String, String)>,
+    /// Since when it waits, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// When it expires.
+    pub expires_ms: Option<i64>,
+}
+
+/// One run whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunDetail {
+    /// As it stands.
+    pub run: RunRecord,
+    /// Version of its contract.
+    pub contract_version: String,
+    /// Whether the skill's contract is still the one that was launched; none where the skill is gone.
+    pub contract_unchanged: Option<bool>,
+    /// Its steps.
+    pub steps: Vec<StepView>,
+    /// Its checkpoints, oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Its events so far, oldest first.
+    pub events: Vec<RunEvent>,
+    /// Decisions on it.
+    pub decisions: Vec<Decided>,
+    /// What to decide, when it waits for a person.
+    pub sheet: Option<DecisionSheet>,
+    /// Runs that were replayed or forked from it.
+    pub descendants: Vec<RunId>,
+    /// The isolation that scripts of this run get here, in a sentence.
+    pub isolation: String,
+}
+
+/// A skill to attach.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttachRequest {
+    /// Id, unambiguous name, or location.
+    pub skill: String,
+    /// What kind of thing it is attached to.
+    pub target_type: String,
+    /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
+    pub target_ref: String,
+    /// Its inputs.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// How.
+    #[serde(default)]
+    pub options: ExecutionOptions,
+    /// Who asks.
+    #[serde(default)]
+    pub started_by: Option<String>,
+}
+
+/// The four checks of an attachment, in the order in which they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum AttachCheck {
+    /// The skill exists and its contract loads.
+    Exists,
+    /// Its invocation allows attaching.
+    Invocation,
+    /// The target's type is among its targets.
+    TargetType,
+    /// The target exists.
+    Target,
+}
+
+/// How one check went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachCheckResult {
+    /// Which.
+    pub check: AttachCheck,
+    /// Whether it holds; none where an earlier one failed.
+    pub holds: Option<bool>,
+    /// What was found, or why not.
+    pub note: String,
+}
+
+/// The reason of a failed attachment, beside its message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttachReason {
+    /// Which check failed.
+    pub check: AttachCheck,
+    /// What was given.
+    pub given: String,
+    /// What would be allowed.
+    pub allowed: Vec<String>,
+}
+
+/// What attaching would do, before it is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttachPreview {
+    /// The four checks.
+    pub checks: Vec<AttachCheckResult>,
+    /// Why it cannot be attached, if it cannot.
+    pub reason: Option<AttachReason>,
+    /// What was resolved, in words ("output of run …, step extract").
+    pub target_label: Option<String>,
+    /// The target's content, as the skill will get it; long ones cut for the screen, never for the skill.
+    pub content: Option<Value>,
+    /// Its size in bytes as JSON.
+    pub content_bytes: Option<u64>,
+    /// What is wrong with the inputs: field and sentence.
+    pub input_problems: Vec<(String, String)>,
+    /// Its effect.
+    pub effect_mode: Option<EffectMode>,
+    /// What it may do to the target and beyond, in sentences.
+    pub may_do: Vec<String>,
+    /// The same as a command line.
+    pub cli: String,
+    /// The same as an HTTP request.
+    pub curl: String,
+}
+
+/// A finished (or waiting) attachment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attached {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// As given.
+    pub target_type: AttachTarget,
+    /// As given.
+    pub target_ref: String,
+    /// The run that executes it, as it stands.
+    pub execution: RunRecord,
+    /// What a control signal led to, if the skill answered one.
+    pub control: Option<String>,
+    /// ISO 8601, UTC.
+    pub attached_at: String,
+}
+
+/// A reference that exists, offered as completion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetChoice {
+    /// What goes into the field.
+    pub target_ref: String,
+    /// What it is, for people.
+    pub label: String,
+    /// When it came to be, milliseconds since 1970-01-01 UTC.
+    pub at_ms: Option<i64>,
+}
+
+/// The contract of a skill, for Browse and forms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContractView {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// The contract.
+    pub contract: Contract,
+    /// Its digest.
+    pub digest: String,
+    /// Per step: what it calls, through which binding, behind which gates.
+    pub steps: Vec<ContractStep>,
+    /// Whether it may run here, and if not why and what to do.
+    pub blocked: Option<String>,
+    /// Findings about it, the parser's and those of missing capabilities and bindings.
+    pub findings: Vec<Finding>,
+    /// The isolation that its scripts would get here, in a sentence.
+    pub isolation: String,
+}
+
+/// A step of a contract with what stands behind it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContractStep {
+    /// The step.
+    pub id: String,
+    /// Steps that have to be through first.
+    pub after: Vec<String>,
+    /// `capability …`, `skill …`, `signal …`.
+    pub uses: String,
+    /// Its control flow in a few words (`for each item of inputs.files`, `3 attempts`).
+    pub flow: Vec<String>,
+    /// The binding that would carry it out, as a person reads it, or why none can.
+    pub binding: Option<String>,
+    /// Who is asked before it runs: confirmations and gates in words.
+    pub gates: Vec<String>,
+    /// Whether repeating it is safe, in words.
+    pub effect: String,
+}
+
+/// What a skill wants as inputs, for a launch form.
+pub type InputFields = BTreeMap<String, Field>;
+
+/// A capability with its decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CapabilityExplanation {
+    /// What it says about itself.
+    pub description: String,
+    /// Its inputs.
+    pub inputs: BTreeMap<String, Field>,
+    /// Its outputs.
+    pub outputs: BTreeMap<String, Field>,
+    /// Gates and confirmation, in words.
+    pub gates: Vec<String>,
+    /// The decision.
+    pub explanation: Explanation,
+    /// Steps of known skills that use it: `skill/step`.
+    pub used_by: Vec<String>,
+}
