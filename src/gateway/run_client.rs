@@ -1,13 +1,14 @@
 //! The operations on runs, as one trait: a local form over the engine, a remote one over HTTP.
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest, Launched,
     Ordered, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
-use crate::store::{RunEvent, RunFilter, RunPage};
+use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
 
 /// What every adapter may ask about runs. A run is named by its id, or by a beginning or an end of it that no
 /// other run has.
@@ -32,6 +33,12 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
+
+    /// Comes back when a run has ended, waits or is held, with the run as it stands then. Where the core is in this
+    /// process it works the run itself, unless a worker that is alive has it; a remote one works it over there.
+    /// When `leave` fires, children of this process are killed, the lease is given back, and the run is answered
+    /// as it stands: nothing is canceled.
+    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
     /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it
     /// waits up to `wait_ms` for the first.

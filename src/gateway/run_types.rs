@@ -120,6 +120,8 @@ pub struct Ordered {
     pub run: RunRecord,
     /// In a sentence ("approved", "was already approved by ana").
     pub note: String,
+    /// Whether a worker that is alive can take it on (this process's, or another's seen lately).
+    pub worker_alive: bool,
 }
 
 /// Where a step stands.

@@ -1,0 +1,165 @@
+//! The arguments of `skills`, as clap reads them; help texts and the man page come from here.
+
+mod program;
+mod skills;
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use self::skills::{
+    Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
+};
+
+/// The table of exit codes, in `--help` and in the man page.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0   done
+  1   findings, no skill fits, or a measure got worse
+  2   wrong usage or configuration
+  3   not found
+  4   refused
+  5   waiting for a person
+  70  internal error";
+
+/// A workbench for Agent Skills: see which skill wins a request, and why.
+#[derive(Debug, Parser)]
+#[command(name = "skills", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+#[command(long_about = "A workbench for Agent Skills: see which skill wins a request, and why.\n\n\
+    Without a command it opens the workbench. Skills are read from --root, else from the configuration, \
+    else from the folders of the known clients in this project and in your home, else the examples that \
+    ship with this program are shown.")]
+pub struct Cli {
+    /// Options that every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do; nothing opens the workbench.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The definition of the command line: `--root` counts before and behind each command.
+pub fn command() -> clap::Command {
+    let cli = Cli::command();
+    let root = cli.get_arguments().find(|arg| arg.get_id() == ROOTS).cloned();
+    match root {
+        Some(root) => with_root(cli, &root),
+        None => cli,
+    }
+}
+
+fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
+    command.mut_subcommands(|below| with_root(below.arg(root.clone()), root))
+}
+
+impl Cli {
+    /// What was given, with the roots of all levels in order.
+    ///
+    /// # Errors
+    /// As clap's.
+    pub fn of(found: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(found)?;
+        let mut level = found;
+        while let Some((_, below)) = level.subcommand() {
+            cli.global.roots.extend(below.get_many::<PathBuf>(ROOTS).into_iter().flatten().cloned());
+            level = below;
+        }
+        Ok(cli)
+    }
+}
+
+/// Clap's name of `--root`: the field's.
+const ROOTS: &str = "roots";
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
+#[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
+pub struct Global {
+    /// Read skills from this folder (may be given several times; the first wins a name).
+    // Not `global`: of a global option given on both sides of a command clap keeps one side alone.
+    #[arg(long = "root", value_name = "DIR", action = ArgAction::Append)]
+    pub roots: Vec<PathBuf>,
+    /// Only the shipped example skills; nothing is read from or written to your folders.
+    #[arg(long, global = true)]
+    pub demo: bool,
+    /// Do not follow changes of the folders.
+    #[arg(long, global = true)]
+    pub no_watch: bool,
+    /// Answer in JSON, errors too.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// No colour (as with `NO_COLOR` set, or into a pipe).
+    #[arg(long, global = true)]
+    pub no_color: bool,
+    /// Show warnings of the log on standard error; twice shows all of it.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub verbose: u8,
+    /// Read this configuration file instead of the user's.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Rank the skills for a request, and say why.
+    Discover(DiscoverArgs),
+    /// List the skills.
+    List(ListArgs),
+    /// Show one skill: record, findings, files, tokens.
+    Describe(DescribeArgs),
+    /// Check skills against the specification and good practice.
+    Lint(LintArgs),
+    /// Measure the ranking against queries with known answers.
+    Eval(EvalArgs),
+    /// Print the JSON schema of a skill's frontmatter.
+    Schema(SchemaArgs),
+    /// Say what this program finds here: roots, configuration, cache, terminal.
+    Doctor,
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+    /// Show, check or edit the configuration.
+    Config(ConfigArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn an_intent_needs_no_quotes_and_options_may_follow() {
+        let cli = Cli::try_parse_from(["skills", "discover", "read", "a", "pdf", "--limit", "3", "--json"])
+            .unwrap();
+        assert!(cli.global.json);
+        let Some(Command::Discover(args)) = cli.command else { panic!("not discover") };
+        assert_eq!((args.intent.join(" ").as_str(), args.limit), ("read a pdf", Some(3)));
+    }
+
+    #[test]
+    fn roots_before_and_behind_a_command_count_in_order() {
+        let roots = |args: &str| {
+            let found = command().try_get_matches_from(args.split(' ')).unwrap();
+            Cli::of(&found).unwrap().global.roots
+        };
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(roots("skills --root a list --root b --root=c"), paths(&["a", "b", "c"]));
+        assert_eq!(roots("skills --root a config --root b check --root c"), paths(&["a", "b", "c"]));
+        assert_eq!(roots("skills list --root b"), paths(&["b"]));
+        assert_eq!(roots("skills --root a"), paths(&["a"]));
+    }
+
+    #[test]
+    fn a_wrong_role_names_the_right_ones() {
+        let error = Cli::try_parse_from(["skills", "list", "--role", "sidecr"]).unwrap_err().to_string();
+        assert!(error.contains("procedure, utility, sidecar"), "{error}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Arguments of the commands that read skills: discover, list, describe, lint, eval, schema.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+
+use crate::discovery::Policy;
+use crate::gateway::MOST_RESULTS;
+use crate::skill::Role;
+
+/// `skills discover`
+#[derive(Debug, Args)]
+#[command(after_help = "The ranking is this router's own; the model behind a client may choose otherwise.\n\
+    Exits with 1 when no skill fits.")]
+pub struct DiscoverArgs {
+    /// What you want, in your words; `-` reads it from standard input.
+    #[arg(required = true, value_name = "INTENT")]
+    pub intent: Vec<String>,
+    /// Print the ledger: what each word gave by each signal.
+    #[arg(long)]
+    pub explain: bool,
+    /// How many results `--explain` explains.
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
+    pub top: usize,
+    /// Explain this skill, wherever it stands.
+    #[arg(long, value_name = "SKILL")]
+    pub skill: Option<String>,
+    /// Only skills of this role (asking for sidecars ranks them too).
+    #[arg(long, value_parser = words::<Role>(&ROLES))]
+    pub role: Option<Role>,
+    /// Only skills of these domains.
+    #[arg(long, value_delimiter = ',')]
+    pub domain: Vec<String>,
+    /// How many results at most, 1 to 1000; 10, where the configuration says nothing else.
+    #[arg(long, value_name = "N", value_parser = limit)]
+    pub limit: Option<usize>,
+    /// How role, status and read-only rules meet the text score; blended, where the configuration
+    /// says nothing else.
+    #[arg(long, value_parser = words::<Policy>(&POLICIES))]
+    pub policy: Option<Policy>,
+    /// Leave headings and bodies out.
+    #[arg(long)]
+    pub no_body: bool,
+    /// Rank deprecated skills too.
+    #[arg(long)]
+    pub include_deprecated: bool,
+}
+
+/// `skills list`
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only these domains.
+    #[arg(long, value_delimiter = ',')]
+    pub domain: Vec<String>,
+    /// Only this role.
+    #[arg(long, value_parser = words::<Role>(&ROLES))]
+    pub role: Option<Role>,
+    /// Only this status, e.g. stable, experimental, deprecated.
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Fuzzy filter over ids and names; the best match comes first.
+    #[arg(long, value_name = "TEXT")]
+    pub query: Option<String>,
+    /// As this client sees them (e.g. claude-code): found, shadowed, dropped.
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Option<String>,
+}
+
+/// `skills describe`
+#[derive(Debug, Args)]
+pub struct DescribeArgs {
+    /// Id, name or location of a skill.
+    pub skill: String,
+    /// Print the file itself.
+    #[arg(long)]
+    pub source: bool,
+}
+
+/// How `skills lint` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// For people, with the source line.
+    Text,
+    /// Workflow commands that GitHub shows beside the line.
+    Github,
+}
+
+/// What makes `skills lint` fail beside errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Deny {
+    /// Warnings too.
+    Warnings,
+}
+
+/// `skills lint`
+#[derive(Debug, Args)]
+#[command(after_help = "Exits with 1 when there are errors; warnings alone do not fail.")]
+pub struct LintArgs {
+    /// `SKILL.md` files or folders with skills; without any, all roots.
+    pub paths: Vec<PathBuf>,
+    /// How to print.
+    #[arg(long, value_enum, default_value_t = LintFormat::Text)]
+    pub format: LintFormat,
+    /// Repair what can be repaired without a guess: quoting, fences, byte order mark, line endings.
+    #[arg(long)]
+    pub fix: bool,
+    /// Fail on these too.
+    #[arg(long, value_enum)]
+    pub deny: Option<Deny>,
+}
+
+/// `skills eval`
+#[derive(Debug, Args)]
+#[command(after_help = "Without --skills and --queries, the golden.yaml files of the roots are measured.\n\
+    Exits with 1 when a measure is worse than the baseline's by more than the tolerance.")]
+pub struct EvalArgs {
+    /// Skills, one JSON object a line: id, name, description, tags, headings, body.
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub skills: Option<PathBuf>,
+    /// Queries, one JSON object a line: query, relevant (ids).
+    #[arg(long, value_name = "FILE")]
+    pub queries: Option<PathBuf>,
+    /// Queries that no skill fits, one JSON object a line: query.
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    pub out_of_scope: Option<PathBuf>,
+    /// How rules meet the text score.
+    #[arg(long, value_parser = words::<Policy>(&POLICIES))]
+    pub policy: Option<Policy>,
+    /// Leave headings and bodies out.
+    #[arg(long)]
+    pub no_body: bool,
+    /// Compare with an earlier `--json` answer.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// How much worse a measure may be, as a fraction of 1.
+    #[arg(long, value_name = "X", default_value_t = 0.005, requires = "baseline")]
+    pub tolerance: f64,
+}
+
+/// `skills schema`
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Compare with this file instead of printing; exits with 1 when it differs.
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
+}
+
+const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
+const POLICIES: [&str; 2] = ["blended", "strict"];
+
+/// A parser for one of the core's closed vocabularies: the words are those of the wire.
+fn words<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr + Clone + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).try_map(|word| word.parse::<T>())
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|limit| (1..=MOST_RESULTS).contains(limit))
+        .ok_or_else(|| format!("allowed: a whole number from 1 to {MOST_RESULTS}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_wire() {
+        assert!(Role::iter().map(|role| role.to_string()).eq(ROLES));
+        assert!(Policy::iter().map(|policy| policy.to_string()).eq(POLICIES));
+    }
+}
