@@ -5,5 +5,6 @@
 mod call;
 
 pub use call::{
-    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply, Tried,
+    Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply,
+    Tried,
 };

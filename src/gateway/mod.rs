@@ -29,9 +29,9 @@ pub use local::{Local, Needs, eval, lint};
 pub use names::near;
 pub use run_client::RunClient;
 pub use run_types::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityExplanation,
-    ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields, LaunchRequest, Launched, Ordered,
-    RunDetail, RunOrder, StepState, StepView, TargetChoice,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
+    CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,
+    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, TargetChoice,
 };
 pub use schema::{schema, schema_drift};
 pub use trace::new_trace_id;

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest, Launched,
-    Ordered, RunDetail, RunOrder, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
+    Launched, Ordered, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -89,5 +89,6 @@ pub trait RunClient: Send + Sync + 'static {
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for a binding of another capability.
-    async fn activate(&self, capability: &str, binding: Option<&str>) -> Result<CapabilityExplanation, Error>;
+    async fn activate(&self, capability: &str, binding: Option<&str>)
+    -> Result<CapabilityExplanation, Error>;
 }

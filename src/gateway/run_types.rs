@@ -9,7 +9,9 @@ use crate::engine::{Artifact, Explanation};
 use crate::runs::{Choice, Expiry, Verdict};
 use crate::skill::contract::{Conformance, Contract, Field};
 use crate::skill::{AttachTarget, EffectMode, Finding, SkillId};
-use crate::store::{AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus};
+use crate::store::{
+    AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus,
+};
 
 /// How to execute.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -3,6 +3,6 @@
 mod state;
 
 pub use state::{
-    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing, Verdict, WorkerMove,
-    allowed, transition,
+    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
+    Verdict, WorkerMove, allowed, transition,
 };

@@ -319,6 +319,9 @@ pub enum Refusal {
         /// The run's.
         present: u64,
     },
+    /// The time of the waiting run is not over (any more).
+    #[error("the run's time is not over")]
+    NotOver,
     /// Nothing to claim here now.
     #[error("the run cannot be claimed now")]
     NotClaimable,

@@ -8,7 +8,8 @@ mod types;
 pub use sqlite::{Clock, Opened, Sqlite};
 pub use types::{
     AuditMode, Begun, Checkpoint, Claimed, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch,
-    NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+    NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus,
+    StoreError, WorkerId,
 };
 
 use async_trait::async_trait;
@@ -54,6 +55,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
     /// intents of the steps that follow.
+    ///
+    /// A run that fails keeps the result of the failed step as its error; where no step is to blame, the data of an
+    /// event `run.failed` among `events`.
     async fn report(
         &self,
         run: &RunId,
@@ -137,6 +141,15 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes ended runs (completed, canceled, failed) that ended before a moment, with everything of theirs;
     /// answers how many.
     async fn purge(&self, before_ms: i64) -> Result<u64, StoreError>;
+
+    /// A worker is alive: written down with the present moment by the store's clock.
+    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// A worker has ended in good order and counts as alive no longer.
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// Workers that beat within the last `max_age_ms`.
+    async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError>;
 
     /// What the state machine would be given for this run.
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError>;

@@ -43,7 +43,7 @@ fn cell(run: &Standing, command: &Command) -> String {
         Ok(Next::NewRun { held }) => format!("new{}", if held { " held" } else { "" }),
         Err(Refusal::Invalid { .. } | Refusal::OtherDecision(_)) => "409".into(),
         Err(Refusal::StaleFence { .. }) => "stale".into(),
-        Err(Refusal::NotClaimable) => "–".into(),
+        Err(Refusal::NotOver | Refusal::NotClaimable) => "–".into(),
     }
 }
 

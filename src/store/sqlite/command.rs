@@ -3,9 +3,10 @@
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
+use super::failed;
 use super::read;
-use super::rows::{append, apply, execute, get, json as encode, moved, standing};
-use crate::runs::{Command, Next, Verdict, transition};
+use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
+use crate::runs::{Command, Expiry, Next, Refusal, Verdict, transition};
 use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError};
 
 /// A command with what is kept beside it.
@@ -32,6 +33,10 @@ pub(super) fn command(
     if next == Next::Same {
         return Ok(before);
     }
+    if matches!(order.command, Command::Expire(_)) && before.expires_ms.is_none_or(|at| at > now_ms) {
+        // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
+        return Err(Refusal::NotOver.into());
+    }
     apply(connection, run, &next, decided, now_ms)?;
     let mut events: Vec<NewEvent> = Vec::new();
     match &order.command {
@@ -47,8 +52,12 @@ pub(super) fn command(
             events.push(NewEvent {
                 kind: format!("gate.{word}"),
                 step: Some(decision.step.clone()),
-                data: json!({"approver": record.approver, "notes": record.notes}),
+                data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
+                             "inputs_digest": decision.inputs_digest}),
             });
+            if decision.verdict == Verdict::Deny {
+                events.push(moved("run.canceled", json!({"reason": "denied"})));
+            }
         }
         Command::Signal { name } => {
             let payload = order.payload.clone().unwrap_or(Value::Null);
@@ -63,7 +72,30 @@ pub(super) fn command(
         Command::Cancel => events.push(moved("run.canceled", json!({}))),
         Command::Resume => {
             let head = resume(connection, run, before.head, order.head)?;
-            events.push(moved("run.resumed", json!({"checkpoint": head, "mode": "checkpoint_resume"})));
+            let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
+            if let Some(corrected) = &order.payload {
+                correct(connection, run, before.inputs, corrected)?;
+                data["corrected_inputs"] = corrected.clone();
+            }
+            events.push(moved("run.resumed", data));
+        }
+        Command::Expire(expiry) => {
+            let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
+            events.push(moved("run.expired", gate));
+            if *expiry == Expiry::Fail {
+                let waited = now_ms.saturating_sub(before.since_ms) / 1000;
+                let error = json!({"code": "expired",
+                    "message": format!("it waited {waited} s and nobody answered; resume it to ask again")});
+                execute(
+                    connection,
+                    "keeping an error",
+                    "UPDATE runs SET error = ?2 WHERE id = ?1",
+                    params![run.0, encode(&error)?],
+                )?;
+                events.push(moved("run.failed", error));
+            } else {
+                events.push(moved("run.canceled", json!({"reason": "expired"})));
+            }
         }
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
@@ -86,9 +118,28 @@ fn resume(connection: &Connection, run: &RunId, head: u64, to: Option<u64>) -> R
     execute(
         connection,
         "moving the head",
-        "UPDATE runs SET head = ?2, steps_done = json_array_length(?3), error = NULL, lost_leases = 0, step = NULL
+        "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL
          WHERE id = ?1",
-        params![run.0, number.cast_signed(), done],
+        params![run.0, number.cast_signed(), own_steps(&checkpoint.done)],
     )?;
     Ok(number)
+}
+
+/// Joins corrected inputs over the run's own: a named field is replaced, the others stay.
+fn correct(connection: &Connection, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
+    let Some(corrected) = corrected.as_object() else {
+        return Err(failed(format!("correcting the inputs of run {run}"), &"they are no object of fields"));
+    };
+    let mut joined = match inputs {
+        Value::Object(inputs) => inputs,
+        _ => serde_json::Map::new(),
+    };
+    joined.extend(corrected.clone());
+    execute(
+        connection,
+        "correcting inputs",
+        "UPDATE runs SET inputs = ?2 WHERE id = ?1",
+        params![run.0, encode(&joined)?],
+    )?;
+    Ok(())
 }

@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::failed;
-use super::rows::{append, execute, get, json as encode, moved};
+use super::read;
+use super::rows::{append, execute, get, json as encode, moved, own_steps};
 use crate::runs::{Command, Next, transition};
 use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 
@@ -44,14 +45,13 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
         "INSERT OR IGNORE INTO contracts (digest, json) VALUES (?1, ?2)",
         params![launch.contract_digest, encode(&launch.contract)?],
     )?;
-    let total =
-        launch.contract["steps"].as_array().map_or(0, |steps| i64::try_from(steps.len()).unwrap_or(i64::MAX));
+    let expires_in = launch.options.expires_in_s.map(|s| s.saturating_mul(1000)).map(i64::try_from);
     execute(
         connection,
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, contract_digest, inputs, target, trace_id, started_by, steps_total,
-                           created_ms, since_ms)
-         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+                           created_ms, since_ms, options, expires_in_ms)
+         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
         params![
             launch.id.0,
             launch.skill_id,
@@ -60,8 +60,11 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
             launch.target.as_ref().map(encode).transpose()?,
             launch.trace_id,
             launch.started_by,
-            total,
-            now_ms
+            launch.steps,
+            now_ms,
+            encode(&launch.options)?,
+            // A wait of more milliseconds than there are numbers for is a wait for ever.
+            expires_in.and_then(Result::ok)
         ],
     )?;
     execute(
@@ -120,22 +123,20 @@ pub(super) fn branch(
          SELECT ?2, number, done, state, at_ms FROM checkpoints WHERE run = ?1 AND number <= ?3",
         params![source.0, new.0, number.cast_signed()],
     )?;
-    let done: Option<String> = connection
-        .prepare_cached("SELECT done FROM checkpoints WHERE run = ?1 AND number = ?2")
-        .and_then(|mut s| s.query_row(params![source.0, number.cast_signed()], |row| row.get(0)).optional())
-        .map_err(|e| failed("reading a checkpoint".into(), &e))?;
-    let (Some(done), true) = (done, copied > 0) else {
+    if copied == 0 {
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
-    };
+    }
+    let done = read::checkpoint(connection, source, number)?.done;
     execute(
         connection,
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, held, replays, contract_digest, inputs, target, trace_id, started_by,
-                           source_run, source_checkpoint, steps_total, steps_done, head, created_ms, since_ms)
+                           source_run, source_checkpoint, steps_total, steps_done, head, created_ms, since_ms,
+                           options, expires_in_ms)
          SELECT ?2, skill_id, 'pending', ?4, 1, contract_digest, inputs, target, trace_id, started_by, id, ?3,
-                steps_total, json_array_length(?5), ?3, ?6, ?6
+                steps_total, ?5, ?3, ?6, ?6, options, expires_in_ms
          FROM runs WHERE id = ?1",
-        params![source.0, new.0, number.cast_signed(), held, done, now_ms],
+        params![source.0, new.0, number.cast_signed(), held, own_steps(&done), now_ms],
     )?;
     execute(
         connection,
@@ -143,7 +144,7 @@ pub(super) fn branch(
         "INSERT INTO steps (run, n, step, superseded, json)
          SELECT ?2, n, step, 0, json FROM steps
          WHERE run = ?1 AND superseded = 0 AND step IN (SELECT value FROM json_each(?3))",
-        params![source.0, new.0, done],
+        params![source.0, new.0, encode(&done)?],
     )?;
     let word = if held { "forked" } else { "replayed" };
     let lineage = json!({"source": source.0, "checkpoint": number});

@@ -3,6 +3,7 @@
 
 mod command;
 mod launch;
+mod maintenance;
 mod read;
 mod rows;
 mod schema;
@@ -21,8 +22,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Begun, Checkpoint, Claimed, DecisionRecord, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
-    RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
+    Begun, Checkpoint, Claimed, Decided, DecisionRecord, Launch, NewEvent, RunEvent, RunFilter, RunId,
+    RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
 };
 use crate::runs::{Command, Standing};
 use writer::Writer;
@@ -203,9 +204,20 @@ impl Store for Sqlite {
         self.write(move |connection, now| launch::launch(connection, &launch, now)).await
     }
 
-    async fn claim(&self, worker: &WorkerId, lease_ms: u64) -> Result<Option<Claimed>, StoreError> {
-        let worker = worker.clone();
-        self.write(move |connection, now| work::claim(connection, &worker, lease_ms, now)).await
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+        only: Option<&RunId>,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let (worker, only) = (worker.clone(), only.cloned());
+        self.write(move |connection, now| work::claim(connection, &worker, lease_ms, only.as_ref(), now))
+            .await
+    }
+
+    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.write(move |connection, now| work::give_back(connection, &run, fence, now)).await
     }
 
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
@@ -233,6 +245,11 @@ impl Store for Sqlite {
         let run = run.clone();
         let report = work::Report { command, finished, checkpoint, intents, events };
         self.write(move |connection, now| work::report(connection, &run, &report, now)).await
+    }
+
+    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.write(move |connection, now| work::note(connection, &run, fence, &events, now)).await
     }
 
     async fn command(
@@ -306,6 +323,49 @@ impl Store for Sqlite {
             let turn = deadline.min(tokio::time::Instant::now() + POLL);
             let _ = tokio::time::timeout_at(turn, committed.changed()).await;
         }
+    }
+
+    async fn contract(&self, digest: &str) -> Result<Option<Value>, StoreError> {
+        let digest = digest.to_owned();
+        self.read(move |connection| read::contract(connection, &digest)).await
+    }
+
+    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| read::decisions(connection, &run)).await
+    }
+
+    async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| read::descendants(connection, &run)).await
+    }
+
+    async fn expired(&self) -> Result<Vec<RunRecord>, StoreError> {
+        let now = (self.now)();
+        self.read(move |connection| read::expired(connection, now)).await
+    }
+
+    async fn newest_event(&self) -> Result<u64, StoreError> {
+        self.read(read::newest).await
+    }
+
+    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.write(move |connection, _| maintenance::purge(connection, before_ms)).await
+    }
+
+    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let worker = worker.clone();
+        self.write(move |connection, now| maintenance::beat(connection, &worker, now)).await
+    }
+
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let worker = worker.clone();
+        self.write(move |connection, _| maintenance::retire(connection, &worker)).await
+    }
+
+    async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
+        let since = (self.now)().saturating_sub_unsigned(max_age_ms);
+        self.read(move |connection| read::workers(connection, since)).await
     }
 
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {

@@ -4,9 +4,12 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
-use super::rows::{RUN_COLUMNS, column, record};
+use super::rows::{RUN_COLUMNS, SEQ, column, record};
 use crate::runs::RunState;
-use crate::store::{Checkpoint, NewEvent, RunEvent, RunFilter, RunId, RunPage, StepRecord, StoreError};
+use crate::store::{
+    Checkpoint, Decided, DecisionRecord, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    StepRecord, StoreError, WorkerId,
+};
 
 /// Rows of a page when the filter names none.
 const PAGE: usize = 100;
@@ -77,6 +80,59 @@ pub(super) fn events(
             .collect()
         })
         .map_err(|e| failed("reading events".into(), &e))
+}
+
+pub(super) fn contract(
+    connection: &Connection,
+    digest: &str,
+) -> Result<Option<serde_json::Value>, StoreError> {
+    connection
+        .prepare_cached("SELECT json FROM contracts WHERE digest = ?1")
+        .and_then(|mut s| s.query_row([digest], |row| column(row, 0)).optional())
+        .map_err(|e| failed("reading a contract".into(), &e))
+}
+
+pub(super) fn decisions(connection: &Connection, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT decision, approver, notes, at_ms FROM decisions WHERE run = ?1 ORDER BY rowid",
+        )
+        .and_then(|mut s| {
+            s.query_map([&run.0], |row| {
+                Ok(Decided {
+                    decision: column(row, 0)?,
+                    by: DecisionRecord { approver: row.get(1)?, notes: row.get(2)? },
+                    at_ms: row.get(3)?,
+                })
+            })?
+            .collect()
+        })
+        .map_err(|e| failed("reading decisions".into(), &e))
+}
+
+pub(super) fn descendants(connection: &Connection, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+    connection
+        .prepare_cached("SELECT id FROM runs WHERE source_run = ?1 ORDER BY seq")
+        .and_then(|mut s| s.query_map([&run.0], |row| Ok(RunId(row.get(0)?)))?.collect())
+        .map_err(|e| failed("reading descendants".into(), &e))
+}
+
+/// Waiting runs whose time is over.
+pub(super) fn expired(connection: &Connection, now_ms: i64) -> Result<Vec<RunRecord>, StoreError> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {RUN_COLUMNS} FROM runs r WHERE r.expires_ms <= ?1 ORDER BY r.expires_ms"
+        ))
+        .and_then(|mut s| s.query_map([now_ms], record)?.collect())
+        .map_err(|e| failed("looking for expired runs".into(), &e))
+}
+
+/// Workers that were seen at this moment or later.
+pub(super) fn workers(connection: &Connection, since_ms: i64) -> Result<Vec<WorkerId>, StoreError> {
+    connection
+        .prepare_cached("SELECT worker FROM workers WHERE seen_ms >= ?1 ORDER BY worker")
+        .and_then(|mut s| s.query_map([since_ms], |row| Ok(WorkerId(row.get(0)?)))?.collect())
+        .map_err(|e| failed("looking for workers".into(), &e))
 }
 
 /// Number of the newest event of all runs.
@@ -155,9 +211,7 @@ fn page(
     mut values: Vec<Sql>,
     limit: usize,
 ) -> Result<Vec<(crate::store::RunRecord, i64)>, StoreError> {
-    let mut sql = format!(
-        "SELECT {RUN_COLUMNS} FROM runs r JOIN contracts c ON c.digest = r.contract_digest WHERE {place}"
-    );
+    let mut sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE {place}");
     if !filter.states.is_empty() {
         sql.push_str(" AND r.state IN (");
         sql.push_str(&vec!["?"; filter.states.len()].join(", "));
@@ -178,7 +232,7 @@ fn page(
     connection
         .prepare_cached(&sql)
         .and_then(|mut s| {
-            s.query_map(params_from_iter(values), |row| Ok((record(row)?, row.get(24)?)))?.collect()
+            s.query_map(params_from_iter(values), |row| Ok((record(row)?, row.get(SEQ)?)))?.collect()
         })
         .map_err(|e| failed("listing runs".into(), &e))
 }

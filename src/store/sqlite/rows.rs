@@ -10,9 +10,14 @@ use crate::runs::{Decision, Gate, Lease, Next, RunState, Standing, allowed};
 use crate::store::{NewEvent, RunId, RunRecord, StoreError};
 
 /// The columns that [`record`] reads, in its order.
-pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, c.json, \
-    r.inputs, r.target, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, r.step, \
-    r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.replays, r.seq";
+pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
+    r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
+    r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq";
+
+/// Where [`RUN_COLUMNS`] has whether the run replays, and its place in the order of launches.
+pub(super) const REPLAYS: usize = 24;
+/// See [`REPLAYS`].
+pub(super) const SEQ: usize = 25;
 
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|e| failed("encoding a record".into(), &e))
@@ -52,9 +57,9 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         gate: optional(row, 4)?,
         decided: optional(row, 5)?,
         contract_digest: row.get(6)?,
-        contract: column(row, 7)?,
-        inputs: column(row, 8)?,
-        target: optional(row, 9)?,
+        inputs: column(row, 7)?,
+        target: optional(row, 8)?,
+        options: column(row, 9)?,
         outputs: optional(row, 10)?,
         error: optional(row, 11)?,
         trace_id: row.get(12)?,
@@ -66,9 +71,10 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         fence: row.get::<_, i64>(20)?.unsigned_abs(),
         created_ms: row.get(21)?,
         since_ms: row.get(22)?,
+        expires_ms: row.get(23)?,
         allowed: Vec::new(),
     };
-    run.allowed = allowed(&standing(&run, row.get(23)?));
+    run.allowed = allowed(&standing(&run, row.get(REPLAYS)?));
     Ok(run)
 }
 
@@ -86,12 +92,10 @@ pub(super) fn standing(run: &RunRecord, replays: bool) -> Standing {
 
 /// One run and whether it replays.
 pub(super) fn find(connection: &Connection, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
-    let sql = format!(
-        "SELECT {RUN_COLUMNS} FROM runs r JOIN contracts c ON c.digest = r.contract_digest WHERE r.id = ?1"
-    );
+    let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1");
     connection
         .prepare_cached(&sql)
-        .and_then(|mut s| s.query_row([&run.0], |row| Ok((record(row)?, row.get(23)?))).optional())
+        .and_then(|mut s| s.query_row([&run.0], |row| Ok((record(row)?, row.get(REPLAYS)?))).optional())
         .map_err(|e| failed(format!("reading run {run}"), &e))
 }
 
@@ -140,6 +144,13 @@ pub(super) fn append(
     Ok(())
 }
 
+/// How many of a contract's own steps are through: nested steps (`a/b`), iterations (`a[1]`) and calls of gates
+/// (`a~gate:x`) are checkpointed too, and belong to one of its own.
+pub(super) fn own_steps(done: &[String]) -> i64 {
+    let own = done.iter().filter(|step| !step.contains(['/', '[', '~'])).count();
+    i64::try_from(own).unwrap_or(i64::MAX)
+}
+
 /// An event about a run's state.
 pub(super) fn moved(kind: &str, data: Value) -> NewEvent {
     NewEvent { kind: kind.to_owned(), step: None, data }
@@ -162,7 +173,8 @@ pub(super) fn apply(
         "UPDATE runs SET since_ms = CASE WHEN state = ?2 THEN since_ms ELSE ?8 END, state = ?2, fence = ?3, held = ?4,
             gate = ?5, decided = CASE WHEN ?5 IS NULL THEN coalesce(?6, decided) END,
             worker = CASE WHEN ?7 THEN NULL ELSE worker END,
-            lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END
+            lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END,
+            expires_ms = CASE WHEN ?5 IS NOT NULL THEN ?8 + expires_in_ms END
          WHERE id = ?1",
         params![
             run.0,

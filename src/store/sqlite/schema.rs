@@ -15,20 +15,9 @@ const MIGRATIONS: &[&str] = &["
         id TEXT NOT NULL UNIQUE,
         skill_id TEXT NOT NULL,
         state TEXT NOT NULL,
+        step TEXT,
         held INTEGER NOT NULL DEFAULT 0,
         replays INTEGER NOT NULL DEFAULT 0,
-        gate TEXT,
-        decided TEXT,
-        contract_digest TEXT NOT NULL REFERENCES contracts(digest),
-        inputs TEXT NOT NULL,
-        target TEXT,
-        outputs TEXT,
-        error TEXT,
-        trace_id TEXT NOT NULL,
-        started_by TEXT NOT NULL,
-        source_run TEXT,
-        source_checkpoint INTEGER,
-        step TEXT,
         steps_total INTEGER NOT NULL,
         steps_done INTEGER NOT NULL DEFAULT 0,
         head INTEGER NOT NULL DEFAULT 0,
@@ -38,9 +27,26 @@ const MIGRATIONS: &[&str] = &["
         lost_leases INTEGER NOT NULL DEFAULT 0,
         events INTEGER NOT NULL DEFAULT 0,
         created_ms INTEGER NOT NULL,
-        since_ms INTEGER NOT NULL
+        since_ms INTEGER NOT NULL,
+        expires_in_ms INTEGER,
+        expires_ms INTEGER,
+        contract_digest TEXT NOT NULL REFERENCES contracts(digest),
+        trace_id TEXT NOT NULL,
+        started_by TEXT NOT NULL,
+        source_run TEXT,
+        source_checkpoint INTEGER,
+        gate TEXT,
+        decided TEXT,
+        options TEXT NOT NULL,
+        inputs TEXT NOT NULL,
+        target TEXT,
+        outputs TEXT,
+        error TEXT
     );
-    CREATE INDEX runs_claimable ON runs(seq) WHERE state IN ('pending', 'running', 'replaying');
+    CREATE INDEX runs_free ON runs(seq) WHERE state = 'pending' AND held = 0;
+    CREATE INDEX runs_leased ON runs(lease_until_ms) WHERE lease_until_ms IS NOT NULL;
+    CREATE INDEX runs_expiring ON runs(expires_ms) WHERE expires_ms IS NOT NULL;
+    CREATE INDEX runs_by_source ON runs(source_run) WHERE source_run IS NOT NULL;
     CREATE INDEX runs_by_state ON runs(state, since_ms);
     CREATE TABLE steps (
         run TEXT NOT NULL, n INTEGER NOT NULL, step TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
@@ -68,11 +74,13 @@ const MIGRATIONS: &[&str] = &["
         run TEXT NOT NULL, at_ms INTEGER NOT NULL, decision TEXT NOT NULL, approver TEXT, notes TEXT
     );
     CREATE INDEX decisions_of_run ON decisions(run);
+    CREATE TABLE workers (worker TEXT PRIMARY KEY, seen_ms INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE idempotency (
         principal TEXT NOT NULL, skill_id TEXT NOT NULL, key TEXT NOT NULL,
         payload_digest TEXT NOT NULL, run TEXT NOT NULL, expires_ms INTEGER NOT NULL,
         PRIMARY KEY (principal, skill_id, key)
     ) WITHOUT ROWID;
+    CREATE INDEX idempotency_of_run ON idempotency(run);
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

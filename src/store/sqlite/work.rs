@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::rows::{append, apply, column, execute, get, json as encode, moved, standing};
+use super::rows::{append, apply, column, execute, get, json as encode, moved, own_steps, standing};
 use super::{failed, read};
 use crate::runs::{Command, Next, Refusal, RunState, transition};
 use crate::store::{
@@ -17,24 +17,16 @@ pub(super) fn claim(
     connection: &Connection,
     worker: &WorkerId,
     lease_ms: u64,
+    only: Option<&RunId>,
     now_ms: i64,
 ) -> Result<Option<Claimed>, StoreError> {
     loop {
-        let candidate: Option<(String, bool, u32)> = connection
-            .prepare_cached(
-                "SELECT id, state <> 'pending', lost_leases FROM runs
-                 WHERE state IN ('pending', 'running', 'replaying')
-                   AND ((state = 'pending' AND held = 0) OR (state <> 'pending' AND lease_until_ms < ?1))
-                 ORDER BY seq LIMIT 1",
-            )
-            .and_then(|mut s| {
-                s.query_row([now_ms], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
-            })
-            .map_err(|e| failed("looking for a run to claim".into(), &e))?;
-        let Some((id, lease_expired, lost)) = candidate else { return Ok(None) };
-        let id = RunId(id);
+        let Some(Candidate { id, lease_expired, lost, given_back }) = candidate(connection, only, now_ms)?
+        else {
+            return Ok(None);
+        };
         let (run, replays) = get(connection, &id)?;
-        let used_up = lost >= LOST_LEASES;
+        let used_up = lost >= LOST_LEASES && !given_back;
         let command = Command::Claim { lease_expired, attempts_used_up: used_up };
         let next = transition(&standing(&run, replays), &command)?;
         apply(connection, &id, &next, None, now_ms)?;
@@ -54,9 +46,9 @@ pub(super) fn claim(
             connection,
             "leasing a run",
             "UPDATE runs SET worker = ?2, lease_until_ms = ?3, lost_leases = lost_leases + ?4 WHERE id = ?1",
-            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lease_expired],
+            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lease_expired && !given_back],
         )?;
-        let data = json!({"worker": worker.0, "takeover": lease_expired});
+        let data = json!({"worker": worker.0, "takeover": lease_expired && !given_back});
         append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
         let (run, _) = get(connection, &id)?;
         let checkpoint = read::checkpoint(connection, &id, run.head)?;
@@ -64,8 +56,86 @@ pub(super) fn claim(
             .prepare_cached("SELECT json FROM intents WHERE run = ?1 ORDER BY step")
             .and_then(|mut s| s.query_map([&id.0], |row| column(row, 0))?.collect())
             .map_err(|e| failed("reading intents".into(), &e))?;
-        return Ok(Some(Claimed { fence: run.fence, run, checkpoint, unfinished }));
+        let contract = read::contract(connection, &run.contract_digest)?.ok_or_else(|| {
+            failed(format!("claiming run {id}"), &"its contract is missing; `skills db check` tells more")
+        })?;
+        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
     }
+}
+
+/// A run that may be claimed.
+struct Candidate {
+    id: RunId,
+    lease_expired: bool,
+    lost: u32,
+    /// Its worker left in good order, so that this is no loss.
+    given_back: bool,
+}
+
+/// The oldest run that may be claimed: a free one, or one whose lease is over.
+fn candidate(
+    connection: &Connection,
+    only: Option<&RunId>,
+    now_ms: i64,
+) -> Result<Option<Candidate>, StoreError> {
+    let doing = || "looking for a run to claim".to_owned();
+    let columns = "SELECT id, lease_until_ms IS NOT NULL, lost_leases, worker IS NULL, seq FROM runs";
+    let read = |row: &rusqlite::Row<'_>| {
+        let run = Candidate {
+            id: RunId(row.get(0)?),
+            lease_expired: row.get(1)?,
+            lost: row.get(2)?,
+            given_back: row.get(3)?,
+        };
+        Ok((row.get::<_, i64>(4)?, run))
+    };
+    if let Some(run) = only {
+        let sql =
+            format!("{columns} WHERE id = ?2 AND ((state = 'pending' AND held = 0) OR lease_until_ms < ?1)");
+        return connection
+            .prepare_cached(&sql)
+            .and_then(|mut s| s.query_row(params![now_ms, run.0], read).optional())
+            .map(|found| found.map(|(_, run)| run))
+            .map_err(|e| failed(doing(), &e));
+    }
+    let free = connection
+        .prepare_cached(&format!("{columns} WHERE state = 'pending' AND held = 0 ORDER BY seq LIMIT 1"))
+        .and_then(|mut s| s.query_row([], read).optional())
+        .map_err(|e| failed(doing(), &e))?;
+    let lapsed = connection
+        .prepare_cached(&format!("{columns} WHERE lease_until_ms < ?1 ORDER BY seq LIMIT 1"))
+        .and_then(|mut s| s.query_row([now_ms], read).optional())
+        .map_err(|e| failed(doing(), &e))?;
+    Ok(free.into_iter().chain(lapsed).min_by_key(|(seq, _)| *seq).map(|(_, run)| run))
+}
+
+/// Ends a lease without a report; the next claim counts no loss.
+pub(super) fn give_back(
+    connection: &Connection,
+    run: &RunId,
+    fence: u64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    fenced(connection, run, fence)?;
+    execute(
+        connection,
+        "giving a lease back",
+        "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1",
+        [&run.0],
+    )?;
+    append(connection, run, &[moved("run.given_back", json!({}))], now_ms)
+}
+
+/// Events of a worker between its reports.
+pub(super) fn note(
+    connection: &Connection,
+    run: &RunId,
+    fence: u64,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    fenced(connection, run, fence)?;
+    append(connection, run, events, now_ms)
 }
 
 /// The run, if this fence may still write to it.
@@ -184,11 +254,7 @@ pub(super) fn report(
             connection,
             "moving the head",
             "UPDATE runs SET head = ?2, steps_done = ?3, lost_leases = 0 WHERE id = ?1",
-            params![
-                run.0,
-                checkpoint.number.cast_signed(),
-                i64::try_from(checkpoint.done.len()).unwrap_or(i64::MAX)
-            ],
+            params![run.0, checkpoint.number.cast_signed(), own_steps(&checkpoint.done)],
         )?;
     }
     apply(connection, run, &next, None, now_ms)?;
@@ -196,12 +262,15 @@ pub(super) fn report(
     if let Next::Move { state, gate, .. } = &next {
         match state {
             RunState::Completed => {
-                let state = report.checkpoint.as_ref().map(|c| &c.state["outputs"]);
+                let last = match &report.checkpoint {
+                    Some(checkpoint) => checkpoint.clone(),
+                    None => read::checkpoint(connection, run, before.head)?,
+                };
                 execute(
                     connection,
                     "keeping outputs",
                     "UPDATE runs SET outputs = ?2, step = NULL WHERE id = ?1",
-                    params![run.0, state.map(encode).transpose()?],
+                    params![run.0, encode(&last.state["outputs"])?],
                 )?;
                 events.push(moved("run.completed", json!({})));
             }
@@ -210,13 +279,16 @@ pub(super) fn report(
                     .finished
                     .iter()
                     .find(|s| s.status == StepStatus::Failed)
-                    .map_or_else(|| json!({"code": "runtime_error"}), |s| s.result.clone());
+                    .map(|s| s.result.clone())
+                    .or_else(|| events.iter().find(|e| e.kind == "run.failed").map(|e| e.data.clone()))
+                    .unwrap_or_else(|| json!({"code": "runtime_error"}));
                 execute(
                     connection,
                     "keeping an error",
                     "UPDATE runs SET error = ?2 WHERE id = ?1",
                     params![run.0, encode(&error)?],
                 )?;
+                events.retain(|event| event.kind != "run.failed");
                 events.push(moved("run.failed", error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
