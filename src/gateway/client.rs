@@ -6,15 +6,20 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, SkillDetail,
-    SkillList,
+    ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, RunClient,
+    SkillDetail, SkillList,
 };
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::registry::Catalogue;
 use crate::skill::SkillId;
 
+/// Everything an adapter asks: of skills and of runs.
+pub trait Core: Client + RunClient {}
+
+impl<T: Client + RunClient + ?Sized> Core for T {}
+
 /// A client that several tasks share.
-pub type SharedClient = Arc<dyn Client>;
+pub type SharedClient = Arc<dyn Core>;
 
 /// What every adapter may ask of the core. Calls return at once with what is known now: a scan that
 /// is still going on shows in [`Event`]s, not in waiting. Skills are named by id, by an unambiguous

@@ -12,6 +12,7 @@ mod listing;
 mod local;
 mod names;
 mod run_client;
+mod run_failure;
 mod run_types;
 mod schema;
 #[cfg(test)]
@@ -20,7 +21,7 @@ mod trace;
 mod types;
 
 pub use checkup::{Check, Health};
-pub use client::{Client, SharedClient};
+pub use client::{Client, Core, SharedClient};
 pub use door::MOST_RESULTS;
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};

@@ -22,18 +22,29 @@ pub const ROOMS: &[Room] = &[
     Room { name: "discovery", rooms: &["registry", "skill"], values_of: &[] },
     Room {
         name: "gateway",
-        rooms: &["discovery", "registry", "skill", "config", "telemetry"],
+        rooms: &[
+            "discovery",
+            "registry",
+            "skill",
+            "config",
+            "telemetry",
+            "engine",
+            "runs",
+            "store",
+            "sandbox",
+            "policy",
+        ],
         values_of: &[],
     },
     Room {
         name: "cli",
         rooms: &["gateway", "tui", "config", "telemetry"],
-        values_of: &["discovery", "registry", "skill"],
+        values_of: &["discovery", "registry", "skill", "engine", "runs", "store"],
     },
     Room {
         name: "tui",
         rooms: &["gateway", "config", "telemetry"],
-        values_of: &["discovery", "registry", "skill"],
+        values_of: &["discovery", "registry", "skill", "engine", "runs", "store"],
     },
     // A client named in the settings is checked against the client profiles, which `skill` knows.
     Room { name: "config", rooms: &["skill"], values_of: &[] },
@@ -99,7 +110,35 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Span",
             "Stated",
             "Status",
+            "contract::Conformance",
+            "contract::Contract",
+            "contract::Field",
+            "contract::FieldType",
+            "contract::Source",
+            "contract::Step",
+            "contract::StepAction",
             "safe_text",
+        ],
+    ),
+    ("engine", &["Artifact", "BindingChoice", "Explanation", "LogLine"]),
+    ("runs", &["Asked", "Choice", "CommandName", "Decision", "Expiry", "Gate", "RunState", "Verdict"]),
+    (
+        "store",
+        &[
+            "AuditMode",
+            "Checkpoint",
+            "Decided",
+            "DecisionRecord",
+            "IdempotencyOutcome",
+            "NewEvent",
+            "RunEvent",
+            "RunFilter",
+            "RunId",
+            "RunOptions",
+            "RunPage",
+            "RunRecord",
+            "StepRecord",
+            "StepStatus",
         ],
     ),
 ];
@@ -125,6 +164,7 @@ pub fn forbidden_imports(file: &str, source: &str) -> Vec<String> {
         )];
     };
     let (tokens, _) = lex(source);
+    let star = ["*".to_owned()];
     let mut out = Vec::new();
     for import in imports(&module_of(file), &tokens) {
         let at = format!("src/{file}:{}", import.line);
@@ -140,9 +180,13 @@ pub fn forbidden_imports(file: &str, source: &str) -> Vec<String> {
             continue;
         }
         if room.values_of.contains(&target.as_str()) {
-            let item = import.path.get(1).map_or("*", String::as_str);
+            let item = import.path.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(&star).join("::");
             let values = VALUES.iter().find(|(room, _)| room == target).map_or(&[][..], |(_, items)| items);
-            if !values.contains(&item) {
+            // A value brings what belongs to it: variants, associated functions, a module's items.
+            let within = |value: &&str| {
+                item.strip_prefix(*value).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+            };
+            if !values.iter().any(within) {
                 out.push(format!(
                     "{at}: `{name}` uses `{target}::{item}`, which is no plain value; ask `gateway` for it \
                      (values allowed from `{target}`: {})",

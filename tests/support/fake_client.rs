@@ -13,6 +13,9 @@ use skill_workbench::registry::{Catalogue, ScanProgress};
 use skill_workbench::skill::SkillId;
 use tokio::sync::{Semaphore, broadcast};
 
+use super::fake_runs::FakeRuns;
+use super::hand_runs_on::hand_runs_on;
+
 /// What `discover` answers.
 type Discover = Box<dyn Fn(&Request) -> Answer + Send + Sync>;
 
@@ -26,7 +29,11 @@ pub struct FakeClient {
     pub rescans: Mutex<usize>,
     /// An operation that panics, by name.
     pub broken: Option<&'static str>,
+    /// Runs and what belongs to them.
+    pub runs: FakeRuns,
 }
+
+hand_runs_on!(FakeClient, runs);
 
 impl FakeClient {
     pub fn answering(discover: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
@@ -37,6 +44,7 @@ impl FakeClient {
             held: Mutex::default(),
             rescans: Mutex::default(),
             broken: None,
+            runs: FakeRuns::default(),
         }
     }
 

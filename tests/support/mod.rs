@@ -5,7 +5,10 @@
 pub mod answers;
 pub mod catalogues;
 pub mod fake_client;
+pub mod fake_runs;
+pub mod hand_runs_on;
 pub mod note_pane;
 pub mod pty;
+pub mod run_samples;
 pub mod screen;
 pub mod steady_client;

@@ -12,7 +12,11 @@ use skill_workbench::registry::Catalogue;
 use skill_workbench::skill::SkillId;
 use tokio::sync::broadcast;
 
+use super::hand_runs_on::hand_runs_on;
+
 pub struct SteadyClient(pub Local);
+
+hand_runs_on!(SteadyClient, 0);
 
 #[async_trait]
 impl Client for SteadyClient {

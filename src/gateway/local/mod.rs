@@ -6,6 +6,7 @@ mod indexer;
 mod levels;
 mod once;
 mod operations;
+mod runs;
 
 use std::collections::BTreeMap;
 use std::path::Path;

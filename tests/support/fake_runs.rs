@@ -1,0 +1,454 @@
+//! Runs in memory, without anything that is executed: orders move them by the state machine's own table, and a
+//! test moves them on by hand.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_workbench::gateway::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
+    ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+};
+use skill_workbench::runs::{
+    Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition,
+};
+use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
+use skill_workbench::store::{
+    Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+};
+use tokio::sync::Notify;
+
+use super::run_samples::{self, NOW_MS};
+
+/// Runs, contracts and capabilities that a test put there.
+#[derive(Default)]
+pub struct FakeRuns {
+    book: Mutex<Book>,
+    news: Notify,
+    /// Orders in the order in which they came, with the run as it was named.
+    pub orders: Mutex<Vec<(String, RunOrder)>>,
+    /// Launches in order.
+    pub launches: Mutex<Vec<LaunchRequest>>,
+    /// Attachments that were carried out, in order.
+    pub attachments: Mutex<Vec<AttachRequest>>,
+    /// Answers every launch and attachment, where a test wants them refused.
+    pub refusal: Mutex<Option<Error>>,
+}
+
+/// What is stored.
+#[derive(Default)]
+pub struct Book {
+    pub runs: Vec<RunDetail>,
+    pub events: Vec<RunEvent>,
+    pub contracts: Vec<ContractView>,
+    pub capabilities: Vec<CapabilityExplanation>,
+    pub choices: Vec<(AttachTarget, TargetChoice)>,
+    /// What a preview answers instead of "everything holds".
+    pub preview: Option<AttachPreview>,
+    made: usize,
+}
+
+impl FakeRuns {
+    /// These runs; their events become the store's, in the order of the runs.
+    pub fn of(runs: Vec<RunDetail>) -> Self {
+        let fake = Self::default();
+        for run in runs {
+            fake.add(run);
+        }
+        fake
+    }
+
+    /// Everything stored, to look at and to change.
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+
+    /// One run more.
+    pub fn add(&self, mut run: RunDetail) {
+        let mut book = self.book();
+        for event in &mut run.events {
+            event.global = book.events.len() as u64 + 1;
+            book.events.push(event.clone());
+        }
+        book.runs.push(run);
+        drop(book);
+        self.news.notify_waiters();
+    }
+
+    /// A contract more.
+    pub fn add_contract(&self, view: ContractView) {
+        self.book().contracts.push(view);
+    }
+
+    /// Changes a run as a worker would, and tells an event of it.
+    pub fn work(&self, id: &str, kind: &str, data: Value, change: impl FnOnce(&mut RunDetail)) {
+        let mut book = self.book();
+        let detail = book.runs.iter_mut().find(|detail| detail.run.id.0 == id).unwrap();
+        change(detail);
+        detail.run.allowed = allowed(&standing(&detail.run));
+        let id = detail.run.id.clone();
+        book.tell(&id, kind, data);
+        drop(book);
+        self.news.notify_waiters();
+    }
+
+    fn refused(&self) -> Result<(), Error> {
+        self.refusal.lock().unwrap().clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Book {
+    fn tell(&mut self, id: &RunId, kind: &str, data: Value) {
+        let global = self.events.len() as u64 + 1;
+        let detail = self.runs.iter_mut().find(|detail| detail.run.id == *id).unwrap();
+        let number = detail.events.len() as u64 + 1;
+        let event = NewEvent { kind: kind.to_owned(), step: detail.run.step.clone(), data };
+        let event = RunEvent { run: id.clone(), number, global, at_ms: NOW_MS + number as i64, event };
+        detail.events.push(event.clone());
+        self.events.push(event);
+    }
+
+    fn position(&self, named: &str) -> Result<usize, Error> {
+        let fits =
+            |id: &str| id == named || named.len() >= 3 && (id.starts_with(named) || id.ends_with(named));
+        let found: Vec<usize> = (0..self.runs.len()).filter(|i| fits(&self.runs[*i].run.id.0)).collect();
+        match found[..] {
+            [one] => Ok(one),
+            [] => Err(Error::new(Code::NotFound, format!("there is no run {named}"))),
+            _ => Err(Error::new(Code::InvalidRequest, format!("{} runs are called {named}", found.len()))),
+        }
+    }
+
+    fn new_id(&mut self) -> String {
+        self.made += 1;
+        format!("0198ffff-0000-7000-8000-{:012}", self.made)
+    }
+}
+
+/// What the state machine would be given for a run.
+pub fn standing(run: &RunRecord) -> Standing {
+    Standing {
+        state: run.state,
+        held: run.held,
+        replays: run.source.is_some(),
+        fence: run.fence,
+        gate: run.gate.clone(),
+        decided: run.decided.clone(),
+    }
+}
+
+fn command(run: &RunRecord, order: &RunOrder) -> Command {
+    match order {
+        RunOrder::Decide { verdict, step, inputs_digest, choice, .. } => {
+            let (at, digest) = match (&run.gate, &run.decided) {
+                (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
+                (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
+                _ => (String::new(), String::new()),
+            };
+            Command::Decide(Decision {
+                verdict: *verdict,
+                step: step.clone().unwrap_or(at),
+                inputs_digest: inputs_digest.clone().unwrap_or(digest),
+                choice: *choice,
+            })
+        }
+        RunOrder::Resume { .. } => Command::Resume,
+        RunOrder::Signal { name, .. } => Command::Signal { name: name.clone() },
+        RunOrder::Cancel => Command::Cancel,
+        RunOrder::Replay { .. } => Command::Replay,
+        RunOrder::Fork { .. } => Command::Fork,
+    }
+}
+
+fn event_of(order: &RunOrder) -> (&'static str, Value) {
+    match order {
+        RunOrder::Decide { verdict: Verdict::Approve, approver, notes, .. } => {
+            ("gate.approved", json!({ "approver": approver, "notes": notes }))
+        }
+        RunOrder::Decide { verdict: Verdict::Deny, approver, notes, .. } => {
+            ("gate.denied", json!({ "approver": approver, "notes": notes }))
+        }
+        RunOrder::Resume { checkpoint, inputs, .. } => {
+            ("run.resumed", json!({ "checkpoint": checkpoint, "inputs": inputs }))
+        }
+        RunOrder::Signal { name, payload } => {
+            ("signal.received", json!({ "name": name, "payload": payload }))
+        }
+        RunOrder::Cancel => ("run.canceled", json!({})),
+        RunOrder::Replay { checkpoint } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
+        RunOrder::Fork { checkpoint } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
+    }
+}
+
+fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
+    if let Next::Move { state, fence, held, gate, .. } = next {
+        if let (RunOrder::Decide { approver, notes, .. }, Command::Decide(decision)) =
+            (order, command(&detail.run, order))
+        {
+            let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
+            detail.decisions.push(Decided { at_ms: NOW_MS, decision: decision.clone(), by });
+            detail.run.decided = Some(decision);
+        }
+        let run = &mut detail.run;
+        (run.state, run.fence, run.held, run.gate, run.since_ms) = (state, fence, held, gate, NOW_MS);
+        if state != RunState::WaitingForHuman {
+            detail.sheet = None;
+        }
+    }
+    detail.run.allowed = allowed(&standing(&detail.run));
+}
+
+fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
+    match (order, next) {
+        (RunOrder::Decide { verdict, .. }, Next::Same) => {
+            let who = decisions.last().and_then(|d| d.by.approver.clone()).unwrap_or("somebody".to_owned());
+            let done = if *verdict == Verdict::Approve { "approved" } else { "denied" };
+            format!("was already {done} by {who}")
+        }
+        (RunOrder::Decide { choice: Some(choice), .. }, _) => match choice {
+            Choice::Rerun => "runs again",
+            Choice::Skip => "skipped",
+            Choice::Fail => "failed there",
+        }
+        .to_owned(),
+        (RunOrder::Decide { verdict: Verdict::Approve, .. }, _) => "approved".to_owned(),
+        (RunOrder::Decide { .. }, _) => "denied".to_owned(),
+        (RunOrder::Resume { .. }, _) => "resumed".to_owned(),
+        (RunOrder::Signal { name, .. }, Next::Kept) => {
+            format!("signal {name} is kept until a step asks for it")
+        }
+        (RunOrder::Signal { name, .. }, _) => format!("signal {name} sent"),
+        (RunOrder::Cancel, Next::Same) => "was already canceled".to_owned(),
+        (RunOrder::Cancel, _) => "canceled".to_owned(),
+        (RunOrder::Replay { .. }, _) => "replayed".to_owned(),
+        (RunOrder::Fork { .. }, _) => "forked; held until it is resumed".to_owned(),
+    }
+}
+
+#[async_trait]
+impl RunClient for FakeRuns {
+    async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        self.launches.lock().unwrap().push(request.clone());
+        self.refused()?;
+        let id = self.book().new_id();
+        let mut detail = run_samples::detail(&id, &request.skill, RunState::Pending);
+        detail.run.inputs = Value::Object(request.inputs);
+        (detail.run.created_ms, detail.run.since_ms) = (NOW_MS, NOW_MS);
+        let run = detail.run.clone();
+        self.add(detail);
+        Ok(Launched { run, idempotency: IdempotencyOutcome::None, worker_alive: true })
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
+        let book = self.book();
+        let mut counts = BTreeMap::new();
+        for detail in &book.runs {
+            *counts.entry(detail.run.state).or_default() += 1;
+        }
+        let text = filter.text.as_deref().unwrap_or_default();
+        let holds = |run: &RunRecord| {
+            let step = run.step.as_deref().unwrap_or_default();
+            run.id.0.contains(text) || run.skill_id.contains(text) || step.contains(text)
+        };
+        let mut runs: Vec<RunRecord> = book
+            .runs
+            .iter()
+            .map(|detail| detail.run.clone())
+            .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
+            .filter(|run| filter.skill_id.as_ref().is_none_or(|skill| run.skill_id == *skill))
+            .filter(holds)
+            .collect();
+        let waits =
+            |run: &RunRecord| matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        runs.sort_by_key(|run| (!waits(run), if waits(run) { run.since_ms } else { -run.created_ms }));
+        let from: usize = filter.cursor.as_deref().map_or(0, |cursor| cursor.parse().unwrap());
+        let limit = if filter.limit == 0 { 100 } else { filter.limit };
+        let next = (runs.len() > from + limit).then(|| (from + limit).to_string());
+        let runs = runs.into_iter().skip(from).take(limit).collect();
+        Ok(RunPage { runs, next, counts })
+    }
+
+    async fn run(&self, run: &str) -> Result<RunDetail, Error> {
+        let book = self.book();
+        Ok(book.runs[book.position(run)?].clone())
+    }
+
+    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
+        let mut book = self.book();
+        let at = book.position(run)?;
+        let before = &book.runs[at].run;
+        let next = transition(&standing(before), &command(before, &order)).map_err(Error::from)?;
+        let id = before.id.clone();
+        let note = note(&order, &next, &book.runs[at].decisions);
+        let (kind, data) = event_of(&order);
+        let answered = if let Next::NewRun { held } = next {
+            let new = book.new_id();
+            let mut branch = book.runs[at].clone();
+            let head = match &order {
+                RunOrder::Replay { checkpoint } | RunOrder::Fork { checkpoint } => {
+                    checkpoint.unwrap_or(branch.run.head)
+                }
+                _ => branch.run.head,
+            };
+            branch.run.source = Some((id.clone(), head));
+            branch.run.id = RunId(new);
+            (branch.run.state, branch.run.held, branch.run.gate, branch.sheet) =
+                (RunState::Pending, held, None, None);
+            (branch.events, branch.descendants) = (Vec::new(), Vec::new());
+            branch.run.allowed = allowed(&standing(&branch.run));
+            let run = branch.run.clone();
+            book.runs[at].descendants.push(run.id.clone());
+            book.runs.push(branch);
+            let from = if held { "run.forked_from" } else { "run.replayed_from" };
+            book.tell(&run.id, from, json!({ "run": id, "checkpoint": head }));
+            run
+        } else {
+            moved(&mut book.runs[at], next.clone(), &order);
+            book.runs[at].run.clone()
+        };
+        if next != Next::Same {
+            book.tell(&id, kind, data);
+        }
+        drop(book);
+        self.news.notify_waiters();
+        Ok(Ordered { run: answered, note })
+    }
+
+    async fn run_events(
+        &self,
+        run: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error> {
+        let id = run
+            .map(|run| self.book().position(run))
+            .transpose()?
+            .map(|at| self.book().runs[at].run.id.clone());
+        let fits = |event: &&RunEvent| match &id {
+            Some(id) => event.run == *id && event.number > after,
+            None => event.global > after,
+        };
+        let found =
+            || -> Vec<RunEvent> { self.book().events.iter().filter(fits).take(limit).cloned().collect() };
+        let told = self.news.notified();
+        let events = found();
+        if !events.is_empty() || wait_ms == 0 {
+            return Ok(events);
+        }
+        tokio::time::timeout(Duration::from_millis(wait_ms), told).await.ok();
+        Ok(found())
+    }
+
+    async fn newest_event(&self) -> Result<u64, Error> {
+        Ok(self.book().events.len() as u64)
+    }
+
+    async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
+        if let Some(preview) = self.book().preview.clone() {
+            return Ok(preview);
+        }
+        let holds = |check, note: String| AttachCheckResult { check, holds: Some(true), note };
+        Ok(AttachPreview {
+            checks: vec![
+                holds(AttachCheck::Exists, format!("{} 1.2.0", request.skill)),
+                holds(AttachCheck::Invocation, "attach".to_owned()),
+                holds(AttachCheck::TargetType, format!("{} is among its targets", request.target_type)),
+                holds(AttachCheck::Target, "found".to_owned()),
+            ],
+            reason: None,
+            target_label: Some(format!("{} {}", request.target_type, request.target_ref)),
+            content: Some(json!({ "rows": [{ "item": "paper", "price": 12.5 }] })),
+            content_bytes: Some(44),
+            input_problems: Vec::new(),
+            effect_mode: Some(EffectMode::ReadOnly),
+            may_do: vec!["reads the target and changes nothing".to_owned()],
+            cli: format!(
+                "skills attach {} --target-type {} --target-ref {}",
+                request.skill, request.target_type, request.target_ref
+            ),
+            curl: format!("curl -X POST http://127.0.0.1:8080/v1/skills/{}/attach", request.skill),
+        })
+    }
+
+    async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
+        self.attachments.lock().unwrap().push(request.clone());
+        self.refused()?;
+        let target_type = request.target_type.parse().map_err(|_| {
+            Error::new(Code::AttachInvalid, format!("no target type {}", request.target_type))
+        })?;
+        let id = self.book().new_id();
+        let mut detail = run_samples::detail(&id, &request.skill, RunState::Completed);
+        detail.run.target =
+            Some(json!({ "type": request.target_type, "ref": request.target_ref, "content": null }));
+        let execution = detail.run.clone();
+        self.add(detail);
+        Ok(Attached {
+            skill_id: SkillId::new(&request.skill),
+            target_type,
+            target_ref: request.target_ref,
+            execution,
+            control: None,
+            attached_at: "2026-07-14T09:30:00Z".to_owned(),
+        })
+    }
+
+    async fn target_choices(
+        &self,
+        target_type: AttachTarget,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let book = self.book();
+        let of_type = book.choices.iter().filter(|(kind, _)| *kind == target_type).map(|(_, choice)| choice);
+        let fits = |choice: &&TargetChoice| choice.target_ref.contains(text) || choice.label.contains(text);
+        Ok(of_type.filter(fits).take(limit).cloned().collect())
+    }
+
+    async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
+        let book = self.book();
+        let found = book.contracts.iter().find(|view| view.skill_id.as_str() == skill).cloned();
+        found.ok_or_else(|| {
+            Error::new(
+                Code::InvalidConfiguration,
+                format!("{skill} has instructions only: load it into a session"),
+            )
+        })
+    }
+
+    async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
+        let book = self.book();
+        let found = book.capabilities.iter().find(|c| c.explanation.capability == capability).cloned();
+        found.ok_or_else(|| Error::new(Code::NotFound, format!("there is no capability {capability}")))
+    }
+
+    async fn capabilities(&self) -> Result<Vec<String>, Error> {
+        Ok(self.book().capabilities.iter().map(|c| c.explanation.capability.clone()).collect())
+    }
+
+    async fn activate(
+        &self,
+        capability: &str,
+        binding: Option<&str>,
+    ) -> Result<CapabilityExplanation, Error> {
+        let mut found = self.explain_capability(capability).await?;
+        if let Some(binding) = binding {
+            if !found.explanation.bindings.iter().any(|choice| choice.binding == binding) {
+                return Err(Error::new(
+                    Code::InvalidRequest,
+                    format!("{binding} does not carry out {capability}"),
+                ));
+            }
+            found.explanation.chosen = Some(binding.to_owned());
+        }
+        let mut book = self.book();
+        if let Some(kept) = book.capabilities.iter_mut().find(|c| c.explanation.capability == capability) {
+            *kept = found.clone();
+        }
+        Ok(found)
+    }
+}
