@@ -24,6 +24,8 @@ pub(super) struct Layer {
     pub limit: Option<Spanned<usize>>,
     pub with_body: Option<bool>,
     pub client: Option<Spanned<String>>,
+    pub trust: Option<Spanned<Vec<Spanned<String>>>>,
+    pub policy_file: Option<Spanned<String>>,
 }
 
 /// Switches of the links a file names.
@@ -38,7 +40,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 11] = [
+const ALLOWED: [(&str, &str); 13] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -50,6 +52,8 @@ const ALLOWED: [(&str, &str); 11] = [
     ("limit", "a whole number from 1 to 1000"),
     ("with_body", "`true` or `false`"),
     ("client", "the id of a client profile"),
+    ("trust", "a list of folders, in your own config.yaml only"),
+    ("policy_file", "the path of a policy, in your own config.yaml only"),
 ];
 
 /// Most results a limit may ask for.

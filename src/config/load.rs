@@ -86,6 +86,10 @@ pub struct Config {
     pub with_body: bool,
     /// The client in whose eyes the catalogue is shown.
     pub client: Option<String>,
+    /// Folders whose contracts, scripts and bindings may run as they are; absolute.
+    pub trust: Vec<PathBuf>,
+    /// The file of the person's policy, where it is not the usual one; absolute.
+    pub policy_file: Option<PathBuf>,
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
@@ -130,6 +134,8 @@ impl Config {
             limit: None,
             with_body: true,
             client: None,
+            trust: Vec::new(),
+            policy_file: None,
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -184,15 +190,32 @@ impl Config {
             self.places.insert("client".to_owned(), at);
             self.client = Some(client.value);
         }
+        if let Some(trust) = layer.trust {
+            if !own {
+                let message = "`trust` in a project's file would let a repository trust itself";
+                return Err(own_only(file, trust.referenced, message));
+            }
+            for path in trust.value {
+                if path.value.trim().is_empty() {
+                    let allowed = "allowed: a folder, absolute, with `~`, or relative to this file";
+                    return Err(wrong(place(file, path.referenced), "an empty path", allowed));
+                }
+                self.trust.push(expand(&path.value, folder, &self.dirs.home));
+            }
+        }
+        if let Some(policy) = layer.policy_file {
+            if !own {
+                let message = "`policy_file` in a project's file would let a repository loosen your policy";
+                return Err(own_only(file, policy.referenced, message));
+            }
+            self.places.insert("policy_file".to_owned(), place(file, policy.referenced));
+            self.policy_file = Some(expand(&policy.value, folder, &self.dirs.home));
+        }
         if let Some(editor) = layer.editor {
             if !own {
                 let message =
                     "`editor` in a project's file would let a repository choose what runs on your machine";
-                return Err(wrong(
-                    place(file, editor.referenced),
-                    message,
-                    "allowed: in your own config.yaml only",
-                ));
+                return Err(own_only(file, editor.referenced, message));
             }
             self.editor = Some(editor.value);
         }
@@ -288,6 +311,11 @@ fn in_environment(name: &str, value: &str) -> ConfigError {
         value: value.to_owned(),
         allowed: format!("allowed: {words}"),
     }
+}
+
+/// A key that only the person's own file may hold.
+fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {
+    wrong(place(file, at), message, "allowed: in your own config.yaml only")
 }
 
 fn known_clients() -> String {

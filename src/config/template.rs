@@ -3,7 +3,8 @@
 /// Every key with its meaning, commented out; removing `#: ` puts a line in force.
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
-# A project may have a .skill-workbench.yaml with the same keys (but `editor`) in its repository.
+# A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
+# yours alone: editor, trust, policy_file.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -46,4 +47,11 @@ pub const TEMPLATE: &str = "\
 
 # Show skills as this client would see them.
 #: client: claude-code
+
+# Folders whose contracts, scripts and bindings may run as they are, whatever changes in them.
+# Only in your own config.yaml. `skills trust` pins single bundles to what you have seen instead.
+#: trust: [~/skills]
+
+# What may be found, run and attached; see docs/trust-and-policy.md. Only in your own config.yaml.
+#: policy_file: ~/.config/skill-workbench/policy.yaml
 ";

@@ -9,6 +9,7 @@ mod live;
 mod roots;
 mod shipped;
 mod tree;
+pub mod trust;
 mod walk;
 mod watch;
 mod worker;
@@ -18,3 +19,4 @@ pub use catalogue::{
 };
 pub use live::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
+pub use trust::{Pin, Trust, TrustError, TrustState, Trusted};

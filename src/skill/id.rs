@@ -53,6 +53,13 @@ impl Digest {
     }
 }
 
+impl From<[u8; 32]> for Digest {
+    /// A digest that was taken elsewhere, of a content too large to be held whole.
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))

@@ -1,0 +1,357 @@
+//! What may run: the shipped skills, what the person's settings name, and what the person pinned by saying yes to
+//! exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks again.
+
+mod file;
+mod measure;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use self::file::Pins;
+use self::measure::Kept;
+use super::shipped;
+use crate::config::Config;
+
+pub use self::file::Pin;
+pub use self::measure::{FileKind, Measured, Obstacle, SeenFile};
+
+/// Whether a bundle's contract, scripts and bindings may run, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum TrustState {
+    /// It ships with this program.
+    Shipped,
+    /// The person's settings name it or a folder above it: trusted as it is, whatever changes.
+    Config {
+        /// The folder that they name.
+        path: PathBuf,
+    },
+    /// The person trusted exactly these files.
+    Pinned {
+        /// When: RFC 3339, UTC.
+        at: String,
+    },
+    /// It was trusted, and is not what it was.
+    Changed {
+        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be told.
+        files: Vec<String>,
+    },
+    /// Nobody said so.
+    Untrusted,
+}
+
+/// [`TrustState`] in one word, as lists show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Trusted {
+    /// It ships with this program.
+    Shipped,
+    /// By the person's settings or by a pin.
+    Yes,
+    /// It was, and has changed since.
+    Changed,
+    /// Nobody said so.
+    #[default]
+    No,
+}
+
+impl TrustState {
+    /// The state in one word.
+    #[must_use]
+    pub fn word(&self) -> Trusted {
+        match self {
+            Self::Shipped => Trusted::Shipped,
+            Self::Config { .. } | Self::Pinned { .. } => Trusted::Yes,
+            Self::Changed { .. } => Trusted::Changed,
+            Self::Untrusted => Trusted::No,
+        }
+    }
+
+    /// Whether it may run.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        matches!(self.word(), Trusted::Shipped | Trusted::Yes)
+    }
+}
+
+/// Why trust cannot be told or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The file of pins is damaged.
+    #[error("{} is damaged ({why}); nothing that it pinned counts. Move it away and trust anew", file.display())]
+    Damaged {
+        /// Which.
+        file: PathBuf,
+        /// The parser's words.
+        why: String,
+    },
+    /// The file of pins is from a later version.
+    #[error("{} was written by a newer version of this program (layout {version}); use that one", file.display())]
+    Newer {
+        /// Which.
+        file: PathBuf,
+        /// Its layout.
+        version: u32,
+    },
+    /// The file of pins cannot be read or written.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// Which.
+        file: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// There is nothing to pin at that place.
+    #[error("{} cannot be trusted: {why}", place.display())]
+    Unpinnable {
+        /// Where.
+        place: PathBuf,
+        /// Why.
+        why: Obstacle,
+    },
+    /// What is there is not what was shown.
+    #[error("{} changed while it was looked at; look again", place.display())]
+    Moved {
+        /// Where.
+        place: PathBuf,
+    },
+}
+
+/// Pins, settings and what was measured; cheap to clone, shared by all who ask.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// `trust.json`; none where nothing outlives the process.
+    file: Option<PathBuf>,
+    shipped: PathBuf,
+    named: Vec<PathBuf>,
+    pins: Mutex<Read>,
+    kept: Mutex<HashMap<PathBuf, Kept>>,
+}
+
+/// The pins as last read, and what the file was then.
+#[derive(Debug, Default)]
+struct Read {
+    stamp: Option<FileStamp>,
+    pins: Arc<Pins>,
+}
+
+/// Number, size, and time of the last change of the file.
+type FileStamp = (u64, u64, i64, i64);
+
+impl Trust {
+    /// By these settings: pins in the data folder, `trust:` of the person's own file, and the shipped skills in the
+    /// cache. In a demo nothing but the shipped skills.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let shipped = shipped::root(&config.dirs.cache).path;
+        if config.demo {
+            return Self::new(None, shipped, Vec::new());
+        }
+        Self::new(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone())
+    }
+
+    /// With a file of pins, the folder of the shipped skills, and the folders that settings name.
+    #[must_use]
+    pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
+        let inner = Inner { file, shipped, named, pins: Mutex::default(), kept: Mutex::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The file of pins, where there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.inner.file.as_deref()
+    }
+
+    /// Whether what lies in this folder may run. The folder is a bundle, or a root of the registry form, of which
+    /// `bindings/`, `capabilities/`, `scripts/` and `services/` count.
+    #[must_use]
+    pub fn state(&self, place: &Path) -> TrustState {
+        let Ok(real) = place.canonicalize() else { return TrustState::Untrusted };
+        let below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+        if below(&self.inner.shipped) {
+            return TrustState::Shipped;
+        }
+        if let Some(path) = self.inner.named.iter().find(|folder| below(folder)) {
+            return TrustState::Config { path: path.clone() };
+        }
+        let pins = match self.pins() {
+            Ok(pins) => pins,
+            Err(error) => {
+                tracing::warn!("trust: {error}");
+                return TrustState::Untrusted;
+            }
+        };
+        let Some(pin) = pins.get(&real) else { return TrustState::Untrusted };
+        match self.measured(&real) {
+            Ok(measured) if measured.digest == pin.digest => TrustState::Pinned { at: pin.at.clone() },
+            Ok(measured) => TrustState::Changed { files: measure::differences(&pin.files, &measured.files) },
+            Err(obstacle) => TrustState::Changed { files: vec![obstacle.to_string()] },
+        }
+    }
+
+    /// A check to hand to whoever runs something: the reason where a folder may not run.
+    pub fn check(&self) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static {
+        let trust = self.clone();
+        move |place| match trust.state(place) {
+            TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => Ok(()),
+            TrustState::Changed { files } => Err(format!(
+                "{} changed since it was trusted ({}); look at it and run `skills trust {}` again",
+                place.display(),
+                few(&files),
+                place.display()
+            )),
+            TrustState::Untrusted => Err(format!(
+                "{} is not trusted; look at it, then run `skills trust {}`",
+                place.display(),
+                place.display()
+            )),
+        }
+    }
+
+    /// Every file of a place with its digest, as it is now.
+    ///
+    /// # Errors
+    /// When it holds what cannot be pinned.
+    pub fn look(&self, place: &Path) -> Result<Measured, TrustError> {
+        let io = |source| TrustError::Io { file: place.to_owned(), source };
+        let real = place.canonicalize().map_err(io)?;
+        self.measured(&real).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
+    }
+
+    /// Pins places as they were shown: all of them, or none. `at` is the present time in RFC 3339, UTC.
+    ///
+    /// # Errors
+    /// [`TrustError::Moved`] when one is no longer what was shown.
+    pub fn pin(&self, seen: &[(PathBuf, Measured)], at: &str) -> Result<(), TrustError> {
+        let mut pins = Vec::new();
+        for (place, shown) in seen {
+            let now = self.look(place)?;
+            if now.digest != shown.digest {
+                return Err(TrustError::Moved { place: place.clone() });
+            }
+            let io = |source| TrustError::Io { file: place.clone(), source };
+            let path = place.canonicalize().map_err(io)?;
+            pins.push(Pin { path, digest: now.digest, at: at.to_owned(), files: now.files });
+        }
+        self.change(|all| {
+            all.extend(pins.into_iter().map(|pin| (pin.path.clone(), pin)));
+            Ok(())
+        })
+    }
+
+    /// Takes the pins of a folder and of everything below it back; answers their folders.
+    ///
+    /// # Errors
+    /// When the file of pins cannot be read or written.
+    pub fn revoke(&self, place: &Path) -> Result<Vec<PathBuf>, TrustError> {
+        // What is gone from the disk can still be revoked, by its path as it is listed.
+        let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        self.change(|all| {
+            let gone: Vec<PathBuf> = all.keys().filter(|path| path.starts_with(&real)).cloned().collect();
+            for path in &gone {
+                all.remove(path);
+            }
+            Ok(gone)
+        })
+    }
+
+    /// Every pin, by path.
+    ///
+    /// # Errors
+    /// When the file of pins cannot be read.
+    pub fn list(&self) -> Result<Vec<Pin>, TrustError> {
+        Ok(self.pins()?.values().cloned().collect())
+    }
+
+    /// The folders that the person's settings name.
+    #[must_use]
+    pub fn named(&self) -> &[PathBuf] {
+        &self.inner.named
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Pins) -> Result<T, TrustError>) -> Result<T, TrustError> {
+        match &self.inner.file {
+            Some(file) => file::change(file, change),
+            None => {
+                let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+                change(Arc::make_mut(&mut read.pins))
+            }
+        }
+    }
+
+    /// The pins as they stand in the file now. It is only ever replaced whole, so that another file number, size or
+    /// time is another content.
+    fn pins(&self) -> Result<Arc<Pins>, TrustError> {
+        let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };
+        let stamp = stamp(file);
+        if stamp.is_none() || read.stamp != stamp {
+            *read = Read::default();
+            read.pins = Arc::new(file::read(file)?);
+            read.stamp = stamp;
+        }
+        Ok(Arc::clone(&read.pins))
+    }
+
+    fn measured(&self, real: &Path) -> Result<Measured, Obstacle> {
+        let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
+        let now = measure::measure(real, kept.as_ref(), SystemTime::now())?;
+        let measured = now.measured().clone();
+        self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), now);
+        Ok(measured)
+    }
+}
+
+/// Measures a folder outside of any trust, for digests of packages.
+///
+/// # Errors
+/// When it holds what cannot be pinned.
+pub fn measure_bundle(place: &Path) -> Result<Measured, TrustError> {
+    let io = |source| TrustError::Io { file: place.to_owned(), source };
+    let real = place.canonicalize().map_err(io)?;
+    let kept = measure::measure(&real, None, SystemTime::now());
+    kept.map(Kept::into_measured).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
+}
+
+/// Whether a folder is a bundle: it holds a main file.
+#[must_use]
+pub fn is_bundle(folder: &Path) -> bool {
+    measure::is_bundle(folder)
+}
+
+fn few(files: &[String]) -> String {
+    const NAMED: usize = 3;
+    let more = files.len().saturating_sub(NAMED);
+    let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
+#[cfg(unix)]
+fn stamp(file: &Path) -> Option<FileStamp> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = fs::metadata(file).ok()?;
+    Some((metadata.ino(), metadata.len(), metadata.ctime(), metadata.ctime_nsec()))
+}
+
+#[cfg(not(unix))]
+fn stamp(_: &Path) -> Option<FileStamp> {
+    None
+}
+
+#[cfg(all(test, unix))]
+#[path = "trust/tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+//! `trust.json`: what a person has trusted, kept whole. Written beside and renamed, under a lock, so that two
+//! processes that trust at once both keep what they said.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::TrustError;
+use super::measure::SeenFile;
+use crate::skill::{Digest, read_regular};
+
+/// Layout of the file. A newer one is refused, never overwritten.
+const VERSION: u32 = 1;
+/// A file beyond this is none of ours.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A bundle (or the parts of a registry that run) that was trusted, as it was seen then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// Its folder, absolute and without links.
+    pub path: PathBuf,
+    /// SHA-256 over all its files.
+    pub digest: Digest,
+    /// When it was trusted: RFC 3339, UTC.
+    pub at: String,
+    /// Every file as it was seen.
+    pub files: BTreeMap<String, SeenFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    version: u32,
+    pins: Vec<Pin>,
+}
+
+/// What only the version is read of, before anything else is believed.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+pub(super) type Pins = BTreeMap<PathBuf, Pin>;
+
+/// Reads the pins; none where there is no file.
+pub(super) fn read(file: &Path) -> Result<Pins, TrustError> {
+    let bytes = match read_regular(file, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Pins::new()),
+        Err(source) => return Err(TrustError::Io { file: file.to_owned(), source }),
+    };
+    let damaged =
+        |error: serde_json::Error| TrustError::Damaged { file: file.to_owned(), why: error.to_string() };
+    let Version { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if version > VERSION {
+        return Err(TrustError::Newer { file: file.to_owned(), version });
+    }
+    let written: Written = serde_json::from_slice(&bytes).map_err(damaged)?;
+    Ok(written.pins.into_iter().map(|pin| (pin.path.clone(), pin)).collect())
+}
+
+/// Changes the pins under the lock: what another process wrote meanwhile is read first and stays.
+pub(super) fn change<T>(
+    file: &Path,
+    change: impl FnOnce(&mut Pins) -> Result<T, TrustError>,
+) -> Result<T, TrustError> {
+    let io = |source| TrustError::Io { file: file.to_owned(), source };
+    let folder = file.parent().unwrap_or(file);
+    fs::create_dir_all(folder).map_err(io)?;
+    let lock = lock(&file.with_extension("lock")).map_err(io)?;
+    let mut pins = read(file)?;
+    let before = pins.clone();
+    let answer = change(&mut pins)?;
+    if pins != before {
+        write(file, folder, pins).map_err(io)?;
+    }
+    drop(lock);
+    Ok(answer)
+}
+
+/// Held as long as the file is open (`flock(2)`, `LockFileEx`).
+fn lock(file: &Path) -> io::Result<File> {
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(file)?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn write(file: &Path, folder: &Path, pins: Pins) -> io::Result<()> {
+    let written = Written { version: VERSION, pins: pins.into_values().collect() };
+    // A temporary file of this crate is readable by its owner alone, and so is what is renamed from it.
+    let mut out = tempfile::Builder::new().prefix(".trust-").tempfile_in(folder)?;
+    serde_json::to_writer_pretty(&mut out, &written)?;
+    out.write_all(b"\n")?;
+    out.as_file().sync_all()?;
+    out.persist(file)?;
+    // The rename is on the disk when its folder is.
+    File::open(folder)?.sync_all()
+}

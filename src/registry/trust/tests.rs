@@ -1,0 +1,268 @@
+//! What trust promises, tried from outside: changes, links, races, damage.
+
+#![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+
+const AT: &str = "2026-01-02T03:04:05Z";
+
+struct Place {
+    dir: tempfile::TempDir,
+    trust: Trust,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let trust = trust(dir.path());
+        let place = Self { dir, trust };
+        place.write("skills/a/SKILL.md", "---\nname: a\ndescription: Does a.\n---\n");
+        place.write("skills/a/skill.yaml", "id: a\n");
+        place.write("skills/a/scripts/run.py", "print(1)\n");
+        place
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.at(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn pin(&self, path: &str) {
+        let place = self.at(path);
+        let seen = self.trust.look(&place).unwrap();
+        self.trust.pin(&[(place, seen)], AT).unwrap();
+    }
+
+    fn state(&self, path: &str) -> TrustState {
+        let state = self.trust.state(&self.at(path));
+        // What is remembered and what is read anew must never tell two things.
+        assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
+        state
+    }
+
+    fn changed(&self, path: &str) -> Vec<String> {
+        match self.state(path) {
+            TrustState::Changed { files } => files,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn trust(dir: &Path) -> Trust {
+    Trust::new(Some(dir.join("data/trust.json")), dir.join("shipped"), vec![dir.join("named")])
+}
+
+#[test]
+fn nothing_is_trusted_until_somebody_says_so() {
+    let place = Place::new();
+    assert_eq!(place.state("skills/a"), TrustState::Untrusted);
+    assert_eq!(place.state("skills/none"), TrustState::Untrusted);
+    let why = place.trust.check()(&place.at("skills/a")).unwrap_err();
+    assert!(why.contains("is not trusted") && why.contains("skills trust"), "{why}");
+    place.pin("skills/a");
+    assert_eq!(place.state("skills/a"), TrustState::Pinned { at: AT.to_owned() });
+    assert!(place.trust.check()(&place.at("skills/a")).is_ok());
+}
+
+#[test]
+fn shipped_skills_and_folders_of_the_settings_are_trusted_whatever_changes() {
+    let place = Place::new();
+    place.write("shipped/00/b/SKILL.md", "x");
+    place.write("named/c/SKILL.md", "x");
+    assert_eq!(place.state("shipped/00/b"), TrustState::Shipped);
+    assert_eq!(place.state("named/c"), TrustState::Config { path: place.at("named") });
+    // A link below a trusted folder brings nothing in from elsewhere.
+    symlink(place.at("skills/a"), place.at("named/a")).unwrap();
+    assert_eq!(place.state("named/a"), TrustState::Untrusted);
+    // Nor does a folder whose name only begins alike.
+    place.write("named-not/d/SKILL.md", "x");
+    assert_eq!(place.state("named-not/d"), TrustState::Untrusted);
+}
+
+#[test]
+fn a_change_of_any_file_asks_again_and_names_it() {
+    let place = Place::new();
+    place.pin("skills/a");
+    let script = "skills/a/scripts/run.py";
+    // The same length, and the time set back: only reading it tells.
+    let before = fs::metadata(place.at(script)).unwrap().modified().unwrap();
+    place.write(script, "print(2)\n");
+    fs::File::options().write(true).open(place.at(script)).unwrap().set_modified(before).unwrap();
+    assert_eq!(place.changed("skills/a"), ["scripts/run.py"]);
+    place.write(script, "print(1)\n");
+    assert!(place.state("skills/a").may_run(), "what is as it was is trusted as it was");
+
+    place.write("skills/a/scripts/.hidden.py", "print(3)\n");
+    assert_eq!(place.changed("skills/a"), ["scripts/.hidden.py (new)"]);
+    fs::remove_file(place.at("skills/a/scripts/.hidden.py")).unwrap();
+    fs::set_permissions(place.at(script), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(place.changed("skills/a"), ["scripts/run.py (execute bit)"]);
+    fs::remove_file(place.at(script)).unwrap();
+    assert_eq!(place.changed("skills/a"), ["scripts/run.py (gone)"]);
+    symlink("../skill.yaml", place.at(script)).unwrap();
+    assert_eq!(place.changed("skills/a").len(), 1);
+    let why = place.trust.check()(&place.at("skills/a")).unwrap_err();
+    assert!(why.contains("scripts/run.py"), "{why}");
+    place.pin("skills/a");
+    assert!(place.state("skills/a").may_run());
+}
+
+#[test]
+fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
+    let place = Place::new();
+    let real = place.at("skills/a").canonicalize().unwrap();
+    let later = SystemTime::now() + Duration::from_secs(60);
+    let kept = measure::measure(&real, None, later).unwrap();
+    // Read long after the last change, unchanged since: taken up, content unread.
+    let again = measure::measure(&real, Some(&kept), later).unwrap();
+    assert_eq!(again.measured(), kept.measured());
+    // The same bytes, another length, or another file of the same look: read again.
+    let script = place.at("skills/a/scripts/run.py");
+    let before = fs::metadata(&script).unwrap().modified().unwrap();
+    place.write("skills/a/scripts/new.py", "print(9)\n");
+    fs::File::options()
+        .write(true)
+        .open(place.at("skills/a/scripts/new.py"))
+        .unwrap()
+        .set_modified(before)
+        .unwrap();
+    fs::rename(place.at("skills/a/scripts/new.py"), &script).unwrap();
+    let now = measure::measure(&real, Some(&kept), later).unwrap();
+    assert_ne!(now.measured().digest, kept.measured().digest);
+}
+
+#[test]
+fn a_link_out_of_the_bundle_is_never_pinned() {
+    let place = Place::new();
+    place.write("outside.py", "print(1)\n");
+    symlink(place.at("outside.py"), place.at("skills/a/scripts/out.py")).unwrap();
+    let error = place.trust.look(&place.at("skills/a")).unwrap_err().to_string();
+    assert!(error.contains("scripts/out.py") && error.contains("leads out"), "{error}");
+    fs::remove_file(place.at("skills/a/scripts/out.py")).unwrap();
+    place.pin("skills/a");
+    // It comes later, also as one that leads nowhere yet, or to a folder.
+    for target in
+        [place.at("outside.py"), "../../../nowhere".into(), "/nowhere".into(), place.dir.path().into()]
+    {
+        symlink(&target, place.at("skills/a/late")).unwrap();
+        let files = place.changed("skills/a");
+        assert!(files[0].contains("leads out"), "{files:?}");
+        fs::remove_file(place.at("skills/a/late")).unwrap();
+    }
+    symlink("scripts/run.py", place.at("skills/a/inside.py")).unwrap();
+    assert_eq!(place.changed("skills/a"), ["inside.py (new)"]);
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    let fifo = place.at("skills/a/scripts/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let error = place.trust.look(&place.at("skills/a")).unwrap_err().to_string();
+    assert!(error.contains("scripts/pipe"), "{error}");
+}
+
+#[test]
+fn of_a_registry_the_parts_that_run_count_and_its_bundles_are_pinned_by_themselves() {
+    let place = Place::new();
+    place.write("skills/bindings/b.yaml", "id: b\n");
+    place.write("skills/golden.yaml", "x");
+    place.pin("skills");
+    assert!(place.state("skills").may_run());
+    assert_eq!(place.state("skills/a"), TrustState::Untrusted, "a bundle of it is another thing");
+    place.write("skills/golden.yaml", "y");
+    assert!(place.state("skills").may_run());
+    place.write("skills/services/s.yaml", "id: s\n");
+    assert_eq!(place.changed("skills"), ["services/s.yaml (new)"]);
+}
+
+#[test]
+fn revoking_a_folder_takes_everything_below_it_back() {
+    let place = Place::new();
+    place.write("skills/b/SKILL.md", "x");
+    place.pin("skills/a");
+    place.pin("skills/b");
+    assert_eq!(place.trust.revoke(&place.at("skills")).unwrap().len(), 2);
+    assert_eq!(place.state("skills/a"), TrustState::Untrusted);
+    assert!(place.trust.list().unwrap().is_empty());
+    place.pin("skills/b");
+    fs::remove_dir_all(place.at("skills/b")).unwrap();
+    let listed = place.trust.list().unwrap();
+    assert_eq!(place.trust.revoke(&listed[0].path).unwrap().len(), 1, "also what is gone from the disk");
+}
+
+#[test]
+fn what_changes_between_showing_and_yes_is_not_pinned() {
+    let place = Place::new();
+    let at = place.at("skills/a");
+    let shown = place.trust.look(&at).unwrap();
+    place.write("skills/a/scripts/run.py", "print('swapped')\n");
+    let error = place.trust.pin(&[(at, shown)], AT).unwrap_err();
+    assert!(matches!(error, TrustError::Moved { .. }), "{error}");
+    assert_eq!(place.state("skills/a"), TrustState::Untrusted);
+}
+
+#[test]
+fn writers_at_the_same_time_all_keep_what_they_said() {
+    let place = Place::new();
+    let names: Vec<String> = (0..16).map(|i| format!("skills/s{i:02}")).collect();
+    for name in &names {
+        place.write(&format!("{name}/SKILL.md"), name);
+    }
+    thread::scope(|scope| {
+        for name in &names {
+            let place = &place;
+            scope.spawn(move || {
+                // Each with its own view, as another process would have.
+                let own = trust(place.dir.path());
+                let at = place.at(name);
+                let seen = own.look(&at).unwrap();
+                own.pin(&[(at, seen)], AT).unwrap();
+            });
+        }
+    });
+    assert_eq!(place.trust.list().unwrap().len(), names.len());
+    assert!(names.iter().all(|name| place.state(name).may_run()));
+}
+
+#[test]
+fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
+    let place = Place::new();
+    place.pin("skills/a");
+    let file = place.at("data/trust.json");
+    let good = fs::read_to_string(&file).unwrap();
+    for (bad, word) in [
+        (good[..good.len() / 2].to_owned(), "damaged"),
+        (good.replace("\"version\": 1", "\"version\": 2"), "newer version"),
+        (String::new(), "damaged"),
+    ] {
+        fs::write(&file, &bad).unwrap();
+        assert_eq!(place.state("skills/a"), TrustState::Untrusted);
+        let at = place.at("skills/a");
+        let seen = place.trust.look(&at).unwrap();
+        let error = place.trust.pin(&[(at, seen)], AT).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), bad);
+    }
+    fs::write(&file, good).unwrap();
+    assert!(place.state("skills/a").may_run());
+}
+
+#[test]
+fn files_that_differ_in_their_cut_have_different_digests() {
+    let one = |files: &[(&str, &[u8])]| {
+        let seen = |text: &[u8]| SeenFile { kind: FileKind::File, sha256: crate::skill::Digest::of(text) };
+        measure::whole(&files.iter().map(|(path, text)| ((*path).to_owned(), seen(text))).collect())
+    };
+    assert_ne!(one(&[("a", b"bc")]), one(&[("ab", b"c")]));
+    assert_ne!(one(&[("a", b""), ("b", b"")]), one(&[("ab", b"")]));
+}
