@@ -14,7 +14,10 @@ impl From<Refusal> for Error {
             Refusal::Invalid { command, state, needed, allowed } => {
                 Some(json!({ "command": command, "state": state, "needed": needed, "allowed": allowed }))
             }
-            Refusal::OtherDecision(_) | Refusal::StaleFence { .. } | Refusal::NotClaimable => None,
+            Refusal::OtherDecision(_)
+            | Refusal::StaleFence { .. }
+            | Refusal::NotClaimable
+            | Refusal::NotOver => None,
         };
         Self { reason, ..Self::new(Code::InvalidTransition, message) }
     }

@@ -20,6 +20,7 @@ use skill_workbench::store::{
     Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
 };
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::run_samples::{self, NOW_MS};
 
@@ -242,6 +243,21 @@ impl RunClient for FakeRuns {
         Ok(Launched { run, idempotency: IdempotencyOutcome::None, worker_alive: true })
     }
 
+    /// Waits until a test moved the run to where it ends or waits.
+    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+        loop {
+            let told = self.news.notified();
+            let record = self.run(run).await?.run;
+            if !matches!(record.state, RunState::Pending | RunState::Running | RunState::Replaying) {
+                return Ok(record);
+            }
+            tokio::select! {
+                () = told => {}
+                () = leave.cancelled() => return Ok(record),
+            }
+        }
+    }
+
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let book = self.book();
         let mut counts = BTreeMap::new();
@@ -315,7 +331,7 @@ impl RunClient for FakeRuns {
         }
         drop(book);
         self.news.notify_waiters();
-        Ok(Ordered { run: answered, note })
+        Ok(Ordered { run: answered, note, worker_alive: true })
     }
 
     async fn run_events(

@@ -12,6 +12,14 @@ macro_rules! hand_runs_on {
                 self.$part.launch(request).await
             }
 
+            async fn settle(
+                &self,
+                run: &str,
+                leave: tokio_util::sync::CancellationToken,
+            ) -> Result<skill_workbench::store::RunRecord, skill_workbench::gateway::Error> {
+                self.$part.settle(run, leave).await
+            }
+
             async fn runs(
                 &self,
                 filter: skill_workbench::store::RunFilter,

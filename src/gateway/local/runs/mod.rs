@@ -1,6 +1,7 @@
 //! Runs in this process, as adapters ask for them.
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 
 use super::Local;
 use crate::gateway::{
@@ -8,7 +9,7 @@ use crate::gateway::{
     Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
-use crate::store::{RunEvent, RunFilter, RunPage};
+use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
 
 fn absent<T>(operation: &str) -> Result<T, Error> {
     Err(Error::new(Code::NotImplemented, format!("{operation} is not built in")))
@@ -18,6 +19,10 @@ fn absent<T>(operation: &str) -> Result<T, Error> {
 impl RunClient for Local {
     async fn launch(&self, _request: LaunchRequest) -> Result<Launched, Error> {
         absent("launch")
+    }
+
+    async fn settle(&self, _run: &str, _leave: CancellationToken) -> Result<RunRecord, Error> {
+        absent("settle")
     }
 
     async fn runs(&self, _filter: RunFilter) -> Result<RunPage, Error> {
