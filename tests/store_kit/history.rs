@@ -30,7 +30,10 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
     let fork = store.branch(&source, Some(1), RunId("fork".into()), true).await.unwrap();
     assert_eq!((fork.state, fork.held, fork.head), (RunState::Pending, true, 1));
     assert_eq!(fork.source, Some((source.clone(), 1)));
-    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none(), "a fork executes nothing by itself");
+    assert!(
+        store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none(),
+        "a fork executes nothing by itself"
+    );
     store.command(&fork.id, Command::Resume, None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
     assert_eq!((claim.run.id.0.as_str(), claim.run.state), ("fork", RunState::Replaying));

@@ -2,18 +2,22 @@
 //! file brings a factory that makes an empty store with a clock the kit can move.
 
 mod history;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
-use skill_workbench::runs::{Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove};
+use skill_workbench::runs::{
+    Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove,
+};
 use skill_workbench::store::{
-    Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, RunFilter, RunId,
-    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
+    Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunFilter, RunId,
+    RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
 
 use history::*;
+use waiting::*;
 
 /// The kit's clock: starts at one o'clock, moves when told.
 #[derive(Clone)]
@@ -42,6 +46,8 @@ pub fn launch(n: u32) -> Launch {
         skill_id: format!("skill-{}", n % 3),
         contract_digest: "c0ffee".into(),
         contract: json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]}),
+        steps: 2,
+        options: RunOptions::default(),
         inputs: json!({"n": n}),
         target: None,
         trace_id: format!("trace-{n}"),
@@ -102,7 +108,7 @@ fn work(fence: u64, report: WorkerMove) -> Command {
 }
 
 async fn claimed(store: &dyn Store, name: &str) -> Claimed {
-    store.claim(&worker(name), LEASE).await.unwrap().expect("a run to claim")
+    store.claim(&worker(name), LEASE, None).await.unwrap().expect("a run to claim")
 }
 
 /// Runs step one and leaves the run where `then` leads.
@@ -157,6 +163,19 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
         unknown_runs_are_named,
+        one_run_is_claimed_by_its_id,
+        a_lease_given_back_is_no_loss,
+        output_lines_are_fenced_events,
+        a_waiting_run_expires_as_it_was_told,
+        an_expiry_that_comes_late_changes_nothing,
+        corrected_inputs_are_joined_and_told,
+        decisions_and_descendants_are_kept,
+        a_contract_is_found_by_its_digest,
+        progress_counts_the_contracts_own_steps,
+        a_failure_without_a_step_says_why,
+        the_newest_event_is_where_following_begins,
+        ended_runs_are_purged_whole,
+        workers_that_beat_are_alive,
     );
 }
 
@@ -182,7 +201,7 @@ async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {
     assert_eq!(end.outputs, Some(json!({"steps": 2})));
     assert_eq!(end.allowed, [CommandName::Replay, CommandName::Fork]);
     assert_eq!(store.steps(&claim.run.id).await.unwrap().len(), 2);
-    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none());
+    assert!(store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none());
 }
 
 async fn a_key_is_used_once_per_payload_and_principal(store: &dyn Store, _: &Time) {
@@ -225,7 +244,7 @@ async fn runs_are_claimed_oldest_first_and_by_one_worker(store: &dyn Store, _: &
     }
     assert_eq!(claimed(store, "w0").await.run.id.0, "run-0000");
     let names: Vec<WorkerId> = (0..25).map(|n| worker(&format!("w{n}"))).collect();
-    let claims = futures::future::join_all(names.iter().map(|name| store.claim(name, LEASE))).await;
+    let claims = futures::future::join_all(names.iter().map(|name| store.claim(name, LEASE, None))).await;
     let runs: Vec<_> = claims.into_iter().filter_map(|c| c.unwrap().map(|c| c.run.id)).collect();
     let distinct: std::collections::BTreeSet<_> = runs.iter().collect();
     assert_eq!((runs.len(), distinct.len()), (19, 19));
@@ -234,7 +253,7 @@ async fn runs_are_claimed_oldest_first_and_by_one_worker(store: &dyn Store, _: &
 async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let sleeper = claimed(store, "sleeper").await;
-    assert!(store.claim(&worker("other"), LEASE).await.unwrap().is_none(), "the lease holds");
+    assert!(store.claim(&worker("other"), LEASE, None).await.unwrap().is_none(), "the lease holds");
     time.pass(30_001);
     let heir = claimed(store, "heir").await;
     assert_eq!((heir.fence, heir.run.state), (sleeper.fence + 1, RunState::Running));
@@ -261,7 +280,7 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
 async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let mut claims = 0;
-    while store.claim(&worker("w"), LEASE).await.unwrap().is_some() {
+    while store.claim(&worker("w"), LEASE, None).await.unwrap().is_some() {
         claims += 1;
         assert!(claims < 100, "it is claimed for ever");
         time.pass(30_001);
@@ -278,7 +297,7 @@ async fn a_renewed_lease_holds(store: &dyn Store, time: &Time) {
     for _ in 0..5 {
         time.pass(20_000);
         store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
-        assert!(store.claim(&worker("w2"), LEASE).await.unwrap().is_none());
+        assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none());
     }
 }
 
@@ -287,7 +306,7 @@ async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &T
     let claim = claimed(store, "w1").await;
     time.pass(-3_000_000);
     store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
-    assert!(store.claim(&worker("w2"), LEASE).await.unwrap().is_none());
+    assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none());
     step_one(store, &claim, WorkerMove::Checkpoint).await;
     let times: Vec<i64> = store.events(None, 0, 100).await.unwrap().iter().map(|e| e.at_ms).collect();
     assert!(times.is_sorted(), "{times:?}");
@@ -323,21 +342,27 @@ async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
 }
 
 fn decision(verdict: Verdict) -> Command {
-    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into() })
+    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into(), choice: None })
+}
+
+fn human() -> Gate {
+    Gate::Human { step: "two".into(), inputs_digest: "d1".into(), why: Asked::Confirmation }
 }
 
 async fn waiting(store: &dyn Store, n: u32) -> RunId {
     store.launch(launch(n)).await.unwrap();
     let claim = claimed(store, "w1").await;
-    let gate = Gate::Human { step: "two".into(), inputs_digest: "d1".into() };
-    step_one(store, &claim, WorkerMove::Wait(gate)).await;
+    step_one(store, &claim, WorkerMove::Wait(human())).await;
     claim.run.id
 }
 
 async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) {
     let run = waiting(store, 1).await;
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman);
-    assert!(store.claim(&worker("w1"), LEASE).await.unwrap().is_none(), "a waiting run keeps no worker");
+    assert!(
+        store.claim(&worker("w1"), LEASE, None).await.unwrap().is_none(),
+        "a waiting run keeps no worker"
+    );
     let by = DecisionRecord { approver: Some("kim".into()), notes: Some("seen".into()) };
     let after = store.command(&run, decision(Verdict::Approve), Some(by.clone()), None, None).await.unwrap();
     assert_eq!(after.state, RunState::Pending);

@@ -1,0 +1,219 @@
+//! Checks of claims by name, waits that end, corrections, and of what keeps a store in order.
+
+use skill_workbench::runs::Expiry;
+
+use super::*;
+
+fn expiring(n: u32, seconds: u64, on_expiry: Expiry) -> Launch {
+    Launch {
+        options: RunOptions { expires_in_s: Some(seconds), on_expiry, ..RunOptions::default() },
+        ..launch(n)
+    }
+}
+
+async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
+    store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind).collect()
+}
+
+async fn wait_at_gate(store: &dyn Store, launch: Launch) -> RunId {
+    store.launch(launch).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    step_one(store, &claim, WorkerMove::Wait(human())).await;
+    claim.run.id
+}
+
+pub async fn one_run_is_claimed_by_its_id(store: &dyn Store, _: &Time) {
+    for n in 0..3 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    let wanted = RunId("run-0001".into());
+    let claim = store.claim(&worker("w1"), LEASE, Some(&wanted)).await.unwrap().expect("the run asked for");
+    assert_eq!(claim.run.id, wanted);
+    assert_eq!(claim.contract["id"], "demo.two");
+    assert!(store.claim(&worker("w2"), LEASE, Some(&wanted)).await.unwrap().is_none(), "it is taken");
+    let nowhere = RunId("nowhere".into());
+    assert!(store.claim(&worker("w2"), LEASE, Some(&nowhere)).await.unwrap().is_none());
+    assert_eq!(state(store, "run-0000").await, RunState::Pending, "others are left alone");
+}
+
+pub async fn a_lease_given_back_is_no_loss(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    for _ in 0..20 {
+        let claim = claimed(store, "w1").await;
+        assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none());
+        store.give_back(&claim.run.id, claim.fence).await.unwrap();
+        assert!(
+            store.give_back(&claim.run.id, claim.fence + 1).await.is_err(),
+            "a stale fence gives nothing back"
+        );
+        time.pass(1);
+    }
+    let claim = claimed(store, "w2").await;
+    assert_eq!(claim.run.state, RunState::Running, "workers that leave in good order use nothing up");
+    assert!(store.renew(&claim.run.id, claim.fence - 1, LEASE).await.is_err());
+}
+
+pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let line = |text: &str| NewEvent {
+        kind: "step.log".into(),
+        step: Some("one".into()),
+        data: json!({"stream": "stdout", "text": text}),
+    };
+    store.append(&claim.run.id, claim.fence, vec![line("a"), line("b")]).await.unwrap();
+    assert_eq!(kinds(store, &claim.run.id).await, ["run.created", "run.claimed", "step.log", "step.log"]);
+    time.pass(30_001);
+    claimed(store, "w2").await;
+    let late = store.append(&claim.run.id, claim.fence, vec![line("c")]).await;
+    assert!(matches!(late, Err(StoreError::Refused(Refusal::StaleFence { .. }))), "{late:?}");
+}
+
+pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time) {
+    let denied = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
+    let failed = wait_at_gate(store, expiring(2, 90, Expiry::Fail)).await;
+    let patient = wait_at_gate(store, launch(3)).await;
+    let run = store.run(&denied).await.unwrap().unwrap();
+    assert_eq!(run.expires_ms, Some(run.since_ms + 60_000));
+    assert_eq!(store.run(&patient).await.unwrap().unwrap().expires_ms, None);
+    assert!(store.expired().await.unwrap().is_empty());
+    time.pass(60_000);
+    let over = store.expired().await.unwrap();
+    assert_eq!(over.iter().map(|r| &r.id).collect::<Vec<_>>(), [&denied]);
+    time.pass(40_000);
+    for run in store.expired().await.unwrap() {
+        store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await.unwrap();
+    }
+    assert_eq!(state(store, &denied.0).await, RunState::Canceled);
+    assert!(kinds(store, &denied).await.ends_with(&["run.expired".into(), "run.canceled".into()]));
+    let run = store.run(&failed).await.unwrap().unwrap();
+    assert_eq!((run.state, run.expires_ms), (RunState::Failed, None));
+    assert_eq!(run.error.unwrap()["code"], "expired");
+    assert!(run.allowed.contains(&CommandName::Resume));
+    assert_eq!(state(store, &patient.0).await, RunState::WaitingForHuman);
+    assert!(store.expired().await.unwrap().is_empty(), "each expires once");
+}
+
+pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: &Time) {
+    let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
+    time.pass(60_001);
+    let seen = store.expired().await.unwrap();
+    store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let gate = Gate::Human { step: "two".into(), inputs_digest: "d2".into(), why: Asked::Confirmation };
+    let wait = work(claim.fence, WorkerMove::Wait(gate));
+    store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
+    let late = store.command(&run, Command::Expire(seen[0].options.on_expiry), None, None, None).await;
+    assert_eq!(late.unwrap_err(), StoreError::Refused(Refusal::NotOver));
+    assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
+}
+
+pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
+    store.launch(Launch { inputs: json!({"file": "a.csv", "n": 1}), ..launch(1) }).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = claim.run.id.clone();
+    let error =
+        StepRecord { status: StepStatus::Failed, result: json!({"code": "invalid_request"}), ..done("one") };
+    store.report(&run, work(claim.fence, WorkerMove::Fail), vec![error], None, vec![], vec![]).await.unwrap();
+    let wrong = store.command(&run, Command::Resume, None, None, Some(json!(["b.csv"]))).await;
+    assert!(wrong.unwrap_err().to_string().contains("no object"));
+    assert_eq!(state(store, &run.0).await, RunState::Failed, "a wrong correction resumes nothing");
+    let corrected = json!({"file": "b.csv"});
+    let back = store.command(&run, Command::Resume, None, None, Some(corrected.clone())).await.unwrap();
+    assert_eq!((back.state, back.inputs), (RunState::Pending, json!({"file": "b.csv", "n": 1})));
+    let events = store.events(Some(&run), 0, 100).await.unwrap();
+    assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
+}
+
+pub async fn decisions_and_descendants_are_kept(store: &dyn Store, time: &Time) {
+    let run = waiting(store, 1).await;
+    let by = DecisionRecord { approver: Some("kim".into()), notes: Some("seen".into()) };
+    time.pass(5);
+    store.command(&run, decision(Verdict::Deny), Some(by.clone()), None, None).await.unwrap();
+    let decisions = store.decisions(&run).await.unwrap();
+    assert_eq!(decisions.len(), 1);
+    assert_eq!((decisions[0].by.clone(), decisions[0].decision.verdict), (by, Verdict::Deny));
+    assert_eq!(decisions[0].at_ms, store.run(&run).await.unwrap().unwrap().since_ms);
+    assert!(kinds(store, &run).await.ends_with(&["gate.denied".into(), "run.canceled".into()]));
+    for name in ["later", "latest"] {
+        store.branch(&run, None, RunId(name.into()), name == "latest").await.unwrap();
+    }
+    let children: Vec<String> = store.descendants(&run).await.unwrap().into_iter().map(|r| r.0).collect();
+    assert_eq!(children, ["later", "latest"]);
+    assert!(store.descendants(&RunId("later".into())).await.unwrap().is_empty());
+}
+
+pub async fn a_contract_is_found_by_its_digest(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    assert_eq!(store.contract("c0ffee").await.unwrap().unwrap()["id"], "demo.two");
+    assert_eq!(store.contract("decaf").await.unwrap(), None);
+}
+
+pub async fn progress_counts_the_contracts_own_steps(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let inner = ["one[0]", "one[1]", "one", "two~gate:check", "two/render"];
+    let steps = inner.iter().map(|step| done(step)).collect();
+    let through = Some(checkpoint(1, &inner));
+    let command = work(claim.fence, WorkerMove::Checkpoint);
+    let run = store.report(&claim.run.id, command, steps, through, vec![], vec![]).await.unwrap();
+    assert_eq!(run.progress, (1, 2));
+    let fork = store.branch(&claim.run.id, None, RunId("fork".into()), true).await.unwrap();
+    assert_eq!(fork.progress, (1, 2));
+}
+
+pub async fn a_failure_without_a_step_says_why(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let why = json!({"code": "invalid_configuration", "message": "the plan cannot be read"});
+    let event = NewEvent { kind: "run.failed".into(), step: None, data: why.clone() };
+    let command = work(claim.fence, WorkerMove::Fail);
+    let run = store.report(&claim.run.id, command, vec![], None, vec![], vec![event]).await.unwrap();
+    assert_eq!((run.state, run.error), (RunState::Failed, Some(why)));
+    assert_eq!(kinds(store, &run.id).await, ["run.created", "run.claimed", "run.failed"]);
+}
+
+pub async fn the_newest_event_is_where_following_begins(store: &dyn Store, _: &Time) {
+    assert_eq!(store.newest_event().await.unwrap(), 0);
+    store.launch(launch(1)).await.unwrap();
+    let newest = store.newest_event().await.unwrap();
+    assert!(store.events(None, newest, 10).await.unwrap().is_empty());
+    let (waited, launched) = futures::join!(store.wait(newest, 60_000), store.launch(launch(2)));
+    waited.unwrap();
+    launched.unwrap();
+    assert_eq!(store.events(None, newest, 10).await.unwrap().len(), 1);
+}
+
+pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
+    store.launch(keyed(1, "k", "p")).await.unwrap();
+    let old = claimed(store, "w1").await;
+    step_one(store, &old, WorkerMove::Complete).await;
+    let kept = waiting(store, 2).await;
+    time.pass(1000);
+    let before = store.run(&old.run.id).await.unwrap().unwrap().since_ms + 1;
+    store.launch(launch(3)).await.unwrap();
+    let young = claimed(store, "w1").await;
+    step_one(store, &young, WorkerMove::Complete).await;
+    assert_eq!(store.purge(before).await.unwrap(), 1);
+    assert!(store.run(&old.run.id).await.unwrap().is_none());
+    assert!(store.steps(&old.run.id).await.unwrap().is_empty());
+    assert!(store.checkpoints(&old.run.id).await.unwrap().is_empty());
+    assert!(store.events(Some(&old.run.id), 0, 10).await.unwrap().is_empty());
+    assert_eq!(state(store, &kept.0).await, RunState::WaitingForHuman, "what goes on is never purged");
+    assert_eq!(state(store, &young.run.id.0).await, RunState::Completed);
+    assert!(store.contract("c0ffee").await.unwrap().is_some(), "others still run it");
+    let anew = store.launch(keyed(4, "k", "q")).await.unwrap();
+    assert_eq!(anew.idempotency, IdempotencyOutcome::Created, "its key went with it");
+}
+
+pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
+    store.beat(&worker("a")).await.unwrap();
+    time.pass(20_000);
+    store.beat(&worker("b")).await.unwrap();
+    assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a"), worker("b")]);
+    time.pass(20_000);
+    assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("b")]);
+    store.beat(&worker("a")).await.unwrap();
+    store.retire(&worker("b")).await.unwrap();
+    assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a")]);
+}
