@@ -2,8 +2,10 @@
 //! out, and the workers that do it. Which command moves a run where is the state machine's (`runs`), what survives
 //! is the store's, and how a script is shut in is the sandbox's business.
 
+mod artifacts;
 mod call;
 
+pub use artifacts::Artifacts;
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply,
     Tried,
