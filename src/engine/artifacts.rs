@@ -236,7 +236,8 @@ mod tests {
     fn what_is_no_digest_leads_nowhere() {
         let (folder, artifacts) = kept();
         fs::write(folder.path().join("secret"), "x").unwrap();
-        for text in ["../secret", "", "ab", &"A".repeat(64), &format!("{}/", "a".repeat(63)), &"é".repeat(32)] {
+        for text in ["../secret", "", "ab", &"A".repeat(64), &format!("{}/", "a".repeat(63)), &"é".repeat(32)]
+        {
             assert_eq!(artifacts.path(text), None, "{text}");
             assert_eq!(artifacts.find(text), None, "{text}");
         }

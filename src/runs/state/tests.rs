@@ -151,6 +151,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         Just(Command::Signal { name: "books-closed".into() }),
         Just(Command::Cancel),
         Just(Command::Resume),
+        Just(Command::Expire(Expiry::Deny)),
+        Just(Command::Expire(Expiry::Fail)),
     ]
 }
 
