@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Digest a log: errors by message, slow requests, lines by host, one host, and the page that joins them.
+
+Reads one JSON object from standard input, answers one on standard output.
+"""
+import collections
+import json
+import re
+import sys
+
+LINE = re.compile(r"^(?P<time>\S+)\s+(?P<host>\S+)\s+(?P<level>[A-Z]+)\s+(?P<message>.*)$")
+TOOK = re.compile(r"\btook=(\d+)")
+
+
+def events(log):
+    lines = [line for line in log.splitlines() if line.strip()]
+    found = [match.groupdict() for match in map(LINE.match, lines) if match]
+    if len(found) < len(lines):
+        print(f"{len(lines) - len(found)} lines of another form left alone", file=sys.stderr)
+    return found
+
+
+def errors(given):
+    counts = collections.Counter(e["message"] for e in events(given["log"]) if e["level"] in ("ERROR", "FATAL"))
+    return {"errors": [{"message": message, "times": times} for message, times in counts.most_common(10)]}
+
+
+def slow(given):
+    timed = [(int(t.group(1)), e) for e in events(given["log"]) for t in [TOOK.search(e["message"])] if t]
+    timed.sort(key=lambda pair: -pair[0])
+    return {"slow": [{"ms": ms, "host": e["host"], "what": TOOK.sub("", e["message"]).strip()}
+                     for ms, e in timed[:5]]}
+
+
+def sources(given):
+    return {"sources": sorted({e["host"] for e in events(given["log"])})}
+
+
+def host(given):
+    mine = [e for e in events(given["log"]) if e["host"] == given["host"]]
+    bad = sum(e["level"] in ("ERROR", "FATAL") for e in mine)
+    print(f"{given['host']}: {len(mine)} lines", file=sys.stderr)
+    return {"line": f"{given['host']}: {len(mine)} lines, {bad} errors, last at {mine[-1]['time']}"}
+
+
+def digest(given):
+    hosts = given["hosts"] if isinstance(given["hosts"], list) else [given["hosts"]]
+    page = ["Errors"] + [f"  {e['times']:>4} x {e['message']}" for e in given["errors"]]
+    page += ["Slowest"] + [f"  {s['ms']:>6} ms  {s['host']}  {s['what']}" for s in given["slow"]]
+    page += ["Hosts"] + [f"  {line}" for line in hosts]
+    return {"digest": "\n".join(page)}
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    steps = {"errors": errors, "slow": slow, "sources": sources, "host": host, "digest": digest}
+    print(json.dumps(steps[asked.pop("do")](asked)))
