@@ -100,6 +100,11 @@ fn every_file_of_a_bundle_is_named_in_its_instructions() {
     for (id, skill) in shipped() {
         let source = std::fs::read_to_string(&skill.location).unwrap();
         for file in skill::bundle_files(&skill.root_dir).unwrap() {
+            // What the engine reads is named in `skill.yaml`; instructions are for whoever loads the skill.
+            let contract = ["skill.yaml", "capabilities/", "bindings/"];
+            if contract.iter().any(|part| file.path.starts_with(part)) {
+                continue;
+            }
             assert!(source.contains(&file.path), "{id} never says what {} is for", file.path);
         }
     }
