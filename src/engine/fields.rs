@@ -95,7 +95,9 @@ fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
     match near {
         Some((_, known)) => format!("not declared; did you mean {known}?"),
         None if declared.is_empty() => "not declared; none is".to_owned(),
-        None => format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", ")),
+        None => {
+            format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -4,9 +4,15 @@
 
 mod artifacts;
 mod call;
+mod canonical;
+mod fields;
+mod plan;
 
 pub use artifacts::Artifacts;
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply,
     Tried,
 };
+pub use canonical::{canonical_json, digest_of, idempotency_key};
+pub use fields::{FieldProblem, check_inputs, check_outputs};
+pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};

@@ -154,7 +154,8 @@ impl Plan {
     /// # Errors
     /// A sentence, when it was written by another version or is damaged.
     pub fn from_value(value: &Value) -> Result<Self, String> {
-        Self::deserialize(value).map_err(|error| format!("the plan kept with the run cannot be read: {error}"))
+        Self::deserialize(value)
+            .map_err(|error| format!("the plan kept with the run cannot be read: {error}"))
     }
 
     /// A capability of the plan.
@@ -263,7 +264,8 @@ impl Closure<'_> {
         let signal = matches!(step.action, StepAction::WaitForSignal(_));
         if !matches!(step.action, StepAction::Capability(_)) {
             for (word, _) in loops.iter().filter(|(_, used)| *used) {
-                let message = format!("{word} belongs to a step that calls a capability; take it away, or call one");
+                let message =
+                    format!("{word} belongs to a step that calls a capability; take it away, or call one");
                 self.note(PlanProblem::Unfit { step: place.to_owned(), message });
             }
         }
