@@ -6,8 +6,10 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
+use super::services::ServiceLayer;
 use super::values::{GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, Place};
+use crate::skill::contract::Conformance;
 
 /// What a file says; nothing where it is silent.
 #[derive(Debug, Default, Deserialize)]
@@ -26,6 +28,9 @@ pub(super) struct Layer {
     pub client: Option<Spanned<String>>,
     pub trust: Option<Spanned<Vec<Spanned<String>>>>,
     pub policy_file: Option<Spanned<String>>,
+    pub services: Option<BTreeMap<String, Spanned<ServiceLayer>>>,
+    pub bindings: Option<BTreeMap<String, Spanned<String>>>,
+    pub conformance: Option<Conformance>,
 }
 
 /// Switches of the links a file names.
@@ -40,7 +45,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 13] = [
+const ALLOWED: [(&str, &str); 16] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -54,6 +59,12 @@ const ALLOWED: [(&str, &str); 13] = [
     ("client", "the id of a client profile"),
     ("trust", "a list of folders, in your own config.yaml only"),
     ("policy_file", "the path of a policy, in your own config.yaml only"),
+    (
+        "services",
+        "a map of services to `{url: …}`, `{command: …}` or `{script: …}`, in your own config.yaml only",
+    ),
+    ("bindings", "a map of capabilities to bindings, in your own config.yaml only"),
+    ("conformance", "`experimental`, `standard` or `strict`"),
 ];
 
 /// Most results a limit may ask for.

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::file::{Layer, MOST, allowed, parse, place, wrong};
-use super::{ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root};
+use super::{
+    ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root, services,
+};
 use crate::skill::client;
+use crate::skill::contract::{Conformance, Endpoint};
 
 /// Name of the project's settings file, looked for from the working directory up to the repository root.
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
@@ -90,6 +93,12 @@ pub struct Config {
     pub trust: Vec<PathBuf>,
     /// The file of the person's policy, where it is not the usual one; absolute.
     pub policy_file: Option<PathBuf>,
+    /// Where the services of bindings are, by their ids.
+    pub services: BTreeMap<String, Endpoint>,
+    /// Which binding carries a capability out, where the default is not wanted.
+    pub bindings: BTreeMap<String, String>,
+    /// How much must be known about a binding before it is used.
+    pub conformance: Conformance,
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
@@ -136,6 +145,9 @@ impl Config {
             client: None,
             trust: Vec::new(),
             policy_file: None,
+            services: BTreeMap::new(),
+            bindings: BTreeMap::new(),
+            conformance: Conformance::default(),
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -218,6 +230,28 @@ impl Config {
                 return Err(own_only(file, editor.referenced, message));
             }
             self.editor = Some(editor.value);
+        }
+        set(&mut self.conformance, layer.conformance);
+        for (id, service) in layer.services.unwrap_or_default() {
+            let at = place(file, service.referenced);
+            if !own {
+                let message =
+                    "`services` in a project's file would let a repository choose what runs on your machine";
+                return Err(wrong(at, message, "allowed: in your own config.yaml only"));
+            }
+            let endpoint = services::endpoint(&id, service, file, &self.dirs.home)?;
+            self.places.insert(format!("services.{id}"), at);
+            self.services.insert(id, endpoint);
+        }
+        for (capability, binding) in layer.bindings.unwrap_or_default() {
+            let at = place(file, binding.referenced);
+            if !own {
+                let message =
+                    "`bindings` in a project's file would let a repository choose where your data goes";
+                return Err(wrong(at, message, "allowed: in your own config.yaml only"));
+            }
+            self.places.insert(format!("bindings.{capability}"), at);
+            self.bindings.insert(capability, binding.value);
         }
         for (context, actions) in layer.keys.unwrap_or_default() {
             for (action, keys) in actions {

@@ -8,6 +8,7 @@ mod dirs;
 mod error;
 mod file;
 mod load;
+mod services;
 mod template;
 mod values;
 

@@ -4,7 +4,7 @@
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file.
+# yours alone: editor, trust, policy_file, services, bindings.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -54,4 +54,17 @@ pub const TEMPLATE: &str = "\
 
 # What may be found, run and attached; see docs/trust-and-policy.md. Only in your own config.yaml.
 #: policy_file: ~/.config/skill-workbench/policy.yaml
+
+# Where the services of bindings are; a bundle alone opens no address and starts no program.
+# Variables of your environment stand in ${...}, so that no secret has to be in this file.
+#: services:
+#:   text_chat: {url: https://api.example.com/v1, headers: {Authorization: 'Bearer ${API_KEY}'}, timeout_seconds: 45}
+#:   files: {command: mcp-server-files, args: [/srv/data], env: {MODE: read-only}}
+#:   data_baseline: {script: ~/adapters/scripts/data.py}
+
+# Which binding carries a capability out, where the default is not wanted.
+#: bindings: {text.content.classify: python_text_classify}
+
+# How much must be known about a binding: experimental, standard or strict.
+#: conformance: standard
 ";

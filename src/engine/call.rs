@@ -28,6 +28,8 @@ pub struct Call {
     pub idempotency_key: String,
     /// Trace of the run.
     pub trace_id: String,
+    /// Path of the step in its run (`extract`, `each[2]`, `report/render`).
+    pub step: String,
     /// Bound on this one invocation.
     pub timeout: Duration,
     /// Least conformance demanded.

@@ -3,8 +3,10 @@
 //! is the store's, and how a script is shut in is the sandbox's business.
 
 mod artifacts;
+mod binding;
 mod call;
 mod canonical;
+mod capabilities;
 mod fields;
 mod plan;
 
@@ -14,5 +16,6 @@ pub use call::{
     Tried,
 };
 pub use canonical::{canonical_json, digest_of, idempotency_key};
+pub use capabilities::{Capabilities, Offered, Place};
 pub use fields::{FieldProblem, check_inputs, check_outputs};
 pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};

@@ -48,6 +48,7 @@ pub const ROOMS: &[Room] = &[
     },
     // A client named in the settings is checked against the client profiles, which `skill` knows.
     Room { name: "config", rooms: &["skill"], values_of: &[] },
+    Room { name: "engine", rooms: &["runs", "store", "sandbox", "skill"], values_of: &[] },
     Room { name: "sandbox", rooms: &[], values_of: &[] },
     Room { name: "telemetry", rooms: &[], values_of: &[] },
     // The binary: it hands over to the command line, or becomes the sandbox's helper, and does nothing else.

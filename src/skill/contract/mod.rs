@@ -6,12 +6,14 @@
 //! `wait_for_signal`.
 
 mod check;
+mod endpoint;
 pub mod expression;
 mod parse;
 mod reader;
 mod registry;
 mod types;
 
+pub use endpoint::{Endpoint, Reach};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};
 pub use types::{

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::parse::fields;
 use super::reader::Reader;
-use super::types::{Binding, Capability, Conformance, Gate, GateFailure, Properties, Safety, Service};
+use super::types::{
+    Binding, Capability, Conformance, Gate, GateFailure, Properties, Protocol, Safety, Service,
+};
 use crate::skill::Finding;
 use crate::skill::yaml::{Content, Node};
 
@@ -79,14 +81,22 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
                 _ => None,
             })
             .collect();
+        reader.required(&root, "", "protocol")?;
+        let words = "script, pythoncall, openapi, mcp, openrpc, builtin";
+        let protocol: Protocol = reader.word(&root, "", "protocol", words)?;
         Some(Binding {
             id: reader.required(&root, "", "id")?,
             capability: reader.required(&root, "", "capability")?,
-            service: reader.required(&root, "", "service")?,
-            protocol: {
-                reader.required(&root, "", "protocol")?;
-                reader.word(&root, "", "protocol", "script, pythoncall, openapi, mcp, openrpc, builtin")?
+            // What lies in the bundle or in this program goes to no service.
+            service: match protocol {
+                Protocol::Script | Protocol::Builtin => {
+                    reader.text(&root, "", "service").unwrap_or_else(|| protocol.to_string())
+                }
+                Protocol::OpenApi | Protocol::Mcp | Protocol::OpenRpc => {
+                    reader.required(&root, "", "service")?
+                }
             },
+            protocol,
             operation: reader.required(&root, "", "operation")?,
             request: Reader::json(&root, "request").unwrap_or(Value::Object(Map::new())),
             response,

@@ -1,0 +1,99 @@
+//! What a catalogue says about good and bad registries.
+
+use std::path::Path;
+
+use super::*;
+
+fn registry(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    dir
+}
+
+fn place(dir: &Path) -> Place {
+    Place { dir: dir.to_owned(), bundle: None, shipped: false }
+}
+
+const CAPABILITY: &str =
+    "id: text.count\ninputs: {text: string}\noutputs: {words: {type: integer, required: true}}\n";
+
+#[test]
+fn the_earlier_place_counts_and_both_are_named() {
+    let first = registry(&[
+        ("capabilities/text.count.yaml", CAPABILITY),
+        ("bindings/a/b.yaml", "id: b\ncapability: text.count\nprotocol: script\noperation: first.py\n"),
+    ]);
+    let second = registry(&[
+        ("capabilities/text.count.yaml", "id: text.count\nsafety: {requires_confirmation: false}\n"),
+        ("bindings/b.yaml", "id: b\ncapability: text.count\nprotocol: script\noperation: second.py\n"),
+    ]);
+    let catalogue = Capabilities::load(&[place(first.path()), place(second.path())]);
+    assert_eq!(catalogue.ids().collect::<Vec<_>>(), ["text.count"]);
+    assert!(catalogue.capability("text.count").unwrap().outputs.contains_key("words"));
+    assert_eq!(catalogue.bindings_of("text.count")[0].binding.operation, "first.py");
+    let codes: Vec<_> = catalogue.findings().iter().map(|f| f.code.as_str()).collect();
+    assert_eq!(codes, ["capability-duplicate", "binding-duplicate"]);
+    let message = &catalogue.findings()[0].message;
+    assert!(message.contains(&*first.path().to_string_lossy()), "{message}");
+    assert!(catalogue.findings()[0].file.starts_with(second.path()));
+    let same = Capabilities::load(&[place(first.path()), place(first.path())]);
+    assert!(
+        !same.findings().iter().any(|f| f.code == "capability-duplicate"),
+        "the same text contradicts nothing"
+    );
+}
+
+#[test]
+fn references_that_lead_nowhere_are_told_apart() {
+    let dir = registry(&[
+        ("capabilities/text.count.yaml", CAPABILITY),
+        (
+            "capabilities/text.send.yaml",
+            "id: text.send\nsafety: {mandatory_pre_gates: [{capability: text.gate}]}\n",
+        ),
+        ("capabilities/_index.yaml", "no: [yaml"),
+        (
+            "bindings/x/a.yaml",
+            "id: a\ncapability: text.count\nservice: s\nprotocol: openapi\noperation: count\n\
+             request: {t: input.txt, u: 'say ${input.text} ${input.nobody}'}\nresponse: {letters: response.l}\n\
+             metadata: {fallback_binding_id: gone}\n",
+        ),
+        (
+            "bindings/x/b.yaml",
+            "id: b\ncapability: text.lost\nservice: s\nprotocol: mcp\noperation: t\n\
+             metadata: {fallback_binding_id: a}\n",
+        ),
+        ("bindings/x/c.yaml", "id: c\ncapability: text.count\nprotocol: carrier-pigeon\noperation: t\n"),
+        ("services/specs/s.yaml", "openapi: 3.0.3\n"),
+    ]);
+    let catalogue = Capabilities::load(&[place(dir.path())]);
+    let seen: Vec<String> = catalogue
+        .findings()
+        .iter()
+        .map(|f| {
+            format!(
+                "{} {} {}: {}",
+                f.severity,
+                f.file.strip_prefix(dir.path()).unwrap().display(),
+                f.code,
+                f.message
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(seen.join("\n"));
+}
+
+#[test]
+fn a_link_out_of_the_registry_is_not_followed() {
+    let outside = registry(&[("secret.yaml", CAPABILITY)]);
+    let dir = registry(&[("capabilities/readme.md", "")]);
+    std::os::unix::fs::symlink(outside.path().join("secret.yaml"), dir.path().join("capabilities/s.yaml"))
+        .unwrap();
+    std::os::unix::fs::symlink(outside.path(), dir.path().join("bindings")).unwrap();
+    let catalogue = Capabilities::load(&[place(dir.path())]);
+    assert_eq!(catalogue.ids().len(), 0);
+}
