@@ -43,6 +43,7 @@ pub enum Action {
     Submit,
     Leave,
     Clear,
+    NewLine,
     HistoryEarlier,
     HistoryLater,
     // browse
@@ -72,6 +73,7 @@ pub enum Context {
     List,
     Text,
     Field,
+    Form,
     Browse,
     BrowseDetail,
     Discover,

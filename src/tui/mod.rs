@@ -8,6 +8,7 @@ pub mod clipboard;
 pub mod editor;
 pub mod field;
 pub mod footer;
+pub mod form;
 pub mod glyphs;
 pub mod harness;
 pub mod header;

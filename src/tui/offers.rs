@@ -50,6 +50,7 @@ fn title(context: Context) -> &'static str {
         Context::List => "lists",
         Context::Text => "texts",
         Context::Field => "text fields",
+        Context::Form => "forms",
         Context::Browse => "skills",
         Context::BrowseDetail => "skill",
         Context::Discover => "results",

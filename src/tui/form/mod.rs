@@ -1,0 +1,270 @@
+//! A form made of a contract's declared fields: typed, checked while typing, with the reason in place.
+//! A pane that holds one puts [`Context::Form`](super::action::Context::Form) and `Field` in front of its
+//! contexts and says that a text has the focus; then every key for it arrives here.
+
+mod entry;
+mod read;
+mod text;
+mod view;
+
+use std::collections::BTreeMap;
+
+use crossterm::event::KeyEvent;
+use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
+
+use self::entry::{Control, Entry, Meaning};
+pub use self::text::Text;
+pub use self::view::Look;
+use super::action::Action;
+use crate::skill::contract::Field;
+
+/// What an action did to a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acted {
+    /// It is none of a form's.
+    Unknown,
+    /// It moved inside.
+    Stayed,
+    /// A value changed.
+    Changed,
+    /// It went out before the first field.
+    Before,
+    /// It went out behind the last field.
+    After,
+}
+
+/// One wrong or missing value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The field's name.
+    pub field: String,
+    /// What is wrong, to be read behind the name (`needs a number`).
+    pub why: String,
+}
+
+/// The fields, which of them has the focus, and how far the form is scrolled.
+#[derive(Debug, Clone, Default)]
+pub struct Form {
+    entries: Vec<Entry>,
+    focus: usize,
+    /// First row in view.
+    offset: usize,
+    /// Whether missing values are told everywhere: somebody tried to send it.
+    checked: bool,
+    drawn: Rect,
+}
+
+impl Form {
+    /// A form of these fields: required ones first, then by name. `values` are those it opens with (of a
+    /// run to be corrected, of an earlier form); names that no field has are left out.
+    #[must_use]
+    pub fn new(fields: &BTreeMap<String, Field>, values: &Map<String, Value>) -> Self {
+        let mut entries: Vec<Entry> =
+            fields.iter().map(|(name, field)| Entry::new(name, field, read::known(values, name))).collect();
+        entries.sort_by_key(|entry| !entry.field.required || entry.field.default.is_some());
+        Self { entries, ..Self::default() }
+    }
+
+    /// Whether there are no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// All values, absent ones left out.
+    ///
+    /// # Errors
+    /// Every problem, in the order of the fields.
+    pub fn values(&self) -> Result<Map<String, Value>, Vec<Problem>> {
+        let problems = self.problems();
+        if problems.is_empty() { Ok(self.so_far()) } else { Err(problems) }
+    }
+
+    /// The values that can be read, whatever is wrong with the others.
+    #[must_use]
+    pub fn so_far(&self) -> Map<String, Value> {
+        let value = |entry: &Entry| match entry.meaning() {
+            Meaning::Value(value) => Some((entry.name.clone(), value)),
+            _ => None,
+        };
+        self.entries.iter().filter_map(value).collect()
+    }
+
+    /// The values that differ from those it was opened with; one that was taken away is null.
+    #[must_use]
+    pub fn changes(&self) -> Map<String, Value> {
+        let changed = self.entries.iter().filter(|entry| entry.changed());
+        let value = |entry: &Entry| match entry.meaning() {
+            Meaning::Value(value) => Some((entry.name.clone(), value)),
+            Meaning::Absent | Meaning::Missing => Some((entry.name.clone(), Value::Null)),
+            Meaning::Wrong(_) => None,
+        };
+        changed.filter_map(value).collect()
+    }
+
+    /// Whether a person changed something: a text that could be lost.
+    #[must_use]
+    pub fn changed(&self) -> bool {
+        self.entries.iter().any(Entry::changed)
+    }
+
+    /// What is wrong now, in the order of the fields.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        let problem = |entry: &Entry| {
+            let why = match entry.meaning() {
+                Meaning::Wrong(why) => why,
+                Meaning::Missing => "is required".to_owned(),
+                Meaning::Absent | Meaning::Value(_) => return None,
+            };
+            Some(Problem { field: entry.name.clone(), why })
+        };
+        self.entries.iter().filter_map(problem).collect()
+    }
+
+    /// Shows every problem and goes to the first; answers whether there is none. For the moment of sending.
+    pub fn check(&mut self) -> bool {
+        self.checked = true;
+        let wrong = |entry: &Entry| matches!(entry.meaning(), Meaning::Missing | Meaning::Wrong(_));
+        if let Some(at) = self.entries.iter().position(wrong) {
+            self.focus = at;
+            return false;
+        }
+        true
+    }
+
+    /// Takes remarks of the core about values (field and sentence); answers those about no field here.
+    pub fn remark(&mut self, remarks: &[(String, String)]) -> Vec<(String, String)> {
+        for entry in &mut self.entries {
+            entry.remark = remarks.iter().find(|(name, _)| *name == entry.name).map(|(_, why)| why.clone());
+        }
+        let foreign = |name: &str| self.entries.iter().all(|entry| entry.name != name);
+        remarks.iter().filter(|(name, _)| foreign(name)).cloned().collect()
+    }
+
+    /// The name of the field with the focus.
+    #[must_use]
+    pub fn focused(&self) -> Option<&str> {
+        self.entries.get(self.focus).map(|entry| entry.name.as_str())
+    }
+
+    /// Puts the focus on the first field.
+    pub fn first(&mut self) {
+        self.focus = 0;
+    }
+
+    /// Puts the focus on the last field.
+    pub fn last(&mut self) {
+        self.focus = self.entries.len().saturating_sub(1);
+    }
+
+    /// Puts the focus on a field by its name; answers whether there is one.
+    pub fn focus_on(&mut self, name: &str) -> bool {
+        let found = self.entries.iter().position(|entry| entry.name == name);
+        self.focus = found.unwrap_or(self.focus);
+        found.is_some()
+    }
+
+    /// To be called when the focus goes elsewhere: a required field that is empty is told from now on.
+    pub fn leave(&mut self) {
+        if let Some(entry) = self.entries.get_mut(self.focus) {
+            entry.left = true;
+        }
+    }
+
+    /// An action of the contexts `form` and `field`.
+    pub fn act(&mut self, action: Action) -> Acted {
+        match action {
+            Action::NextPart | Action::Submit => self.go(true),
+            Action::PreviousPart => self.go(false),
+            Action::Down if !self.by_row(true) => self.go(true),
+            Action::Up if !self.by_row(false) => self.go(false),
+            Action::Down | Action::Up => Acted::Stayed,
+            Action::PageUp if self.focus > 0 => {
+                self.leave();
+                self.first();
+                Acted::Stayed
+            }
+            Action::PageDown if self.focus + 1 < self.entries.len() => {
+                self.leave();
+                self.last();
+                Acted::Stayed
+            }
+            Action::Clear => self.edit(Entry::clear),
+            Action::NewLine => self.edit(|entry| match &mut entry.control {
+                Control::Text(text) => text.insert("\n"),
+                Control::Choice { .. } => false,
+            }),
+            _ => Acted::Unknown,
+        }
+    }
+
+    /// A key for the field with the focus; answers whether a value may have changed.
+    pub fn key(&mut self, key: KeyEvent) -> bool {
+        self.edit(|entry| entry.key(key)) == Acted::Changed
+    }
+
+    /// Pasted text for the field with the focus; answers whether a value may have changed.
+    pub fn paste(&mut self, text: &str) -> bool {
+        self.edit(|entry| entry.paste(text)) == Acted::Changed
+    }
+
+    /// A click by the last drawn frame: none outside of the form, else whether a value may have changed.
+    pub fn click(&mut self, at: Position) -> Option<bool> {
+        if !self.drawn.contains(at) {
+            return None;
+        }
+        // A click on the label or the note below goes to the field as well.
+        let near = self.entries.iter().rposition(|entry| !entry.drawn.is_empty() && entry.drawn.y <= at.y);
+        let Some(hit) = near else { return Some(false) };
+        if hit != self.focus {
+            self.leave();
+            self.focus = hit;
+        }
+        let inside = self.entries[hit].drawn.contains(at);
+        Some(inside && self.edit(|entry| entry.click(at)) == Acted::Changed)
+    }
+
+    /// The wheel over the form: to the field above or below.
+    pub fn wheel(&mut self, down: bool) {
+        let next = if down { self.focus + 1 } else { self.focus.saturating_sub(1) };
+        if next < self.entries.len() && next != self.focus {
+            self.leave();
+            self.focus = next;
+        }
+    }
+
+    fn go(&mut self, forward: bool) -> Acted {
+        self.leave();
+        match self.focus.checked_add_signed(if forward { 1 } else { -1 }) {
+            Some(next) if next < self.entries.len() => {
+                self.focus = next;
+                Acted::Stayed
+            }
+            Some(_) => Acted::After,
+            None => Acted::Before,
+        }
+    }
+
+    fn by_row(&mut self, down: bool) -> bool {
+        match self.entries.get_mut(self.focus).map(|entry| &mut entry.control) {
+            Some(Control::Text(text)) => text.by_row(down),
+            _ => false,
+        }
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Entry) -> bool) -> Acted {
+        let changed = self.entries.get_mut(self.focus).is_some_and(change);
+        if changed { Acted::Changed } else { Acted::Stayed }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! What a person typed, read as a value of the declared type, or why it is none.
+
+use serde_json::{Map, Value};
+
+use crate::skill::contract::FieldType;
+
+/// Reads a text that is not empty.
+///
+/// # Errors
+/// What is needed instead, in a few words that stand behind the field (`needs a number`).
+pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
+    let trimmed = text.trim();
+    match kind {
+        FieldType::String => Ok(Value::String(text.to_owned())),
+        FieldType::Integer => integer(trimmed).ok_or_else(|| match number(trimmed) {
+            Some(_) => "needs a whole number".to_owned(),
+            None => "needs a whole number, such as 3".to_owned(),
+        }),
+        FieldType::Number => number(trimmed).ok_or_else(|| {
+            // A decimal comma is the likeliest slip; telling it apart saves a search.
+            if number(&trimmed.replace(',', ".")).is_some() {
+                "needs a point, not a comma".to_owned()
+            } else {
+                "needs a number".to_owned()
+            }
+        }),
+        FieldType::Boolean => match trimmed.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Ok(Value::Bool(true)),
+            "false" | "no" => Ok(Value::Bool(false)),
+            _ => Err("needs yes or no".to_owned()),
+        },
+        FieldType::Array if trimmed.starts_with('[') => match serde_json::from_str(trimmed) {
+            Ok(list @ Value::Array(_)) => Ok(list),
+            Ok(_) => Err("needs a list".to_owned()),
+            Err(error) => Err(format!("no JSON list: {}", place(&error, trimmed))),
+        },
+        FieldType::Array => Ok(Value::Array(items(trimmed).map(Value::from).collect())),
+        FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            Ok(other) => Err(format!("needs a JSON object, not {}", with_article(&other))),
+            Err(_) if !trimmed.starts_with('{') => Err("needs a JSON object, {\"key\": value}".to_owned()),
+            Err(error) => Err(format!("no JSON: {}", place(&error, trimmed))),
+        },
+        FieldType::Any => {
+            Ok(serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())))
+        }
+    }
+}
+
+/// What stands behind the field: the type, and where several forms are taken the one that was read.
+#[must_use]
+pub fn type_name(kind: FieldType, read: Option<&Value>) -> String {
+    let named = |value: &Value| value_name(value).to_owned();
+    match (kind, read) {
+        (FieldType::String, _) => "text".to_owned(),
+        (FieldType::Number, _) => "number".to_owned(),
+        (FieldType::Integer, _) => "whole number".to_owned(),
+        (FieldType::Boolean, _) => "yes or no".to_owned(),
+        (FieldType::Array, Some(Value::Array(items))) => list_name(items),
+        (FieldType::Array, _) => "list".to_owned(),
+        (FieldType::Object, _) => "object".to_owned(),
+        (FieldType::Any, Some(value)) => named(value),
+        (FieldType::Any, None) => "any".to_owned(),
+    }
+}
+
+fn list_name(items: &[Value]) -> String {
+    let mut kinds = items.iter().map(value_name);
+    let first = kinds.next();
+    match first {
+        Some(kind) if kinds.all(|other| other == kind) => match kind {
+            "text" => "list of text".to_owned(),
+            other => format!("list of {other}s"),
+        },
+        _ => "list".to_owned(),
+    }
+}
+
+fn value_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+fn with_article(value: &Value) -> String {
+    match value {
+        Value::Null | Value::String(_) => value_name(value).to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        _ => format!("a {}", value_name(value)),
+    }
+}
+
+/// A value as a person would type it into a field of that type.
+#[must_use]
+pub fn typed(kind: FieldType, value: &Value) -> String {
+    match (kind, value) {
+        (_, Value::Null) => String::new(),
+        (FieldType::Any, Value::String(text)) if serde_json::from_str::<Value>(text).is_err() => text.clone(),
+        (FieldType::Any, other) => other.to_string(),
+        (_, Value::String(text)) => text.clone(),
+        (FieldType::Array, Value::Array(list)) => {
+            let plain = |item: &Value| match item {
+                Value::String(text) if is_plain(text) => Some(text.clone()),
+                _ => None,
+            };
+            let plain: Option<Vec<String>> = list.iter().map(plain).collect();
+            plain
+                .filter(|items| !items.is_empty())
+                .map_or_else(|| value.to_string(), |items| items.join(", "))
+        }
+        (FieldType::Object, Value::Object(object)) if object.len() > 1 => {
+            serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+        }
+        (_, other) => other.to_string(),
+    }
+}
+
+/// Whether a text comes back as it is when it is written between commas.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains([',', '\n']) && !text.starts_with('[')
+}
+
+/// Items between commas and line breaks; empty ones are none.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn integer(text: &str) -> Option<Value> {
+    text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from)).ok()
+}
+
+fn number(text: &str) -> Option<Value> {
+    integer(text).or_else(|| {
+        // Words like `inf` are numbers to Rust, but not to JSON.
+        let digits = text.bytes().any(|b| b.is_ascii_digit());
+        let value = text.parse::<f64>().ok().filter(|_| digits)?;
+        serde_json::Number::from_f64(value).map(Value::Number)
+    })
+}
+
+/// Where JSON ends to be JSON, in the words of a person who typed one line.
+fn place(error: &serde_json::Error, text: &str) -> String {
+    if error.is_eof() {
+        return "it is not closed".to_owned();
+    }
+    let said = error.to_string();
+    let what = said.split(" at line").next().unwrap_or(&said).to_owned();
+    if text.contains('\n') {
+        format!("{what}, line {} column {}", error.line(), error.column())
+    } else {
+        format!("{what}, column {}", error.column())
+    }
+}
+
+/// Values that came from elsewhere, as far as fields of these names take them.
+#[must_use]
+pub fn known(values: &Map<String, Value>, name: &str) -> Option<Value> {
+    values.get(name).filter(|value| !value.is_null()).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_type_reads_what_a_person_types() {
+        for (kind, text, value) in [
+            (FieldType::String, " kept as typed ", json!(" kept as typed ")),
+            (FieldType::Number, "0.8", json!(0.8)),
+            (FieldType::Number, "3", json!(3)),
+            (FieldType::Number, "-1e3", json!(-1000.0)),
+            (FieldType::Integer, " 12 ", json!(12)),
+            (FieldType::Integer, "18446744073709551615", json!(u64::MAX)),
+            (FieldType::Array, "date, amount,vat", json!(["date", "amount", "vat"])),
+            (FieldType::Array, "[1, \"a, b\"]", json!([1, "a, b"])),
+            (FieldType::Object, "{\"a\": 1}", json!({"a": 1})),
+            (FieldType::Any, "3.5", json!(3.5)),
+            (FieldType::Any, "three", json!("three")),
+        ] {
+            assert_eq!(read(kind, text), Ok(value), "{kind} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_says_what_is_needed() {
+        for (kind, text, said) in [
+            (FieldType::Number, "high", "needs a number"),
+            (FieldType::Number, "0,8", "needs a point, not a comma"),
+            (FieldType::Number, "inf", "needs a number"),
+            (FieldType::Integer, "3.5", "needs a whole number"),
+            (FieldType::Integer, "x", "needs a whole number, such as 3"),
+            (FieldType::Array, "[1, 2", "no JSON list: it is not closed"),
+            (FieldType::Object, "a", "needs a JSON object, {\"key\": value}"),
+            (FieldType::Object, "[1]", "needs a JSON object, not a list"),
+            (FieldType::Object, "{\"a\" 1}", "no JSON: expected `:`, column 6"),
+            (FieldType::Object, "{\n\"a\" 1}", "no JSON: expected `:`, line 2 column 5"),
+        ] {
+            assert_eq!(read(kind, text), Err(said.to_owned()), "{kind} {text}");
+        }
+    }
+
+    #[test]
+    fn a_value_comes_back_from_what_it_is_shown_as() {
+        for (kind, value) in [
+            (FieldType::String, json!("a\nb")),
+            (FieldType::Number, json!(0.8)),
+            (FieldType::Array, json!(["date", "amount"])),
+            (FieldType::Array, json!(["a, b", 1])),
+            (FieldType::Array, json!([])),
+            (FieldType::Object, json!({"a": [1], "b": {"c": null}})),
+            (FieldType::Any, json!("3")),
+            (FieldType::Any, json!("three")),
+        ] {
+            assert_eq!(read(kind, &typed(kind, &value)), Ok(value.clone()), "{kind} {value}");
+        }
+        assert_eq!(type_name(FieldType::Array, Some(&json!(["a"]))), "list of text");
+        assert_eq!(type_name(FieldType::Array, Some(&json!([1, 2]))), "list of numbers");
+        assert_eq!(type_name(FieldType::Array, Some(&json!([1, "a"]))), "list");
+    }
+}

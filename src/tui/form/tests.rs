@@ -1,0 +1,172 @@
+//! What a person does in a form, by keys, and what they see.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use serde_json::json;
+
+use super::*;
+use crate::skill::contract::FieldType;
+use crate::tui::glyphs::{ASCII, UNICODE};
+use crate::tui::pane::Draw;
+use crate::tui::theme::{Depth, Theme};
+
+fn field(kind: FieldType) -> Field {
+    Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+}
+
+fn fields() -> BTreeMap<String, Field> {
+    let mut fields = BTreeMap::new();
+    let mut add = |name: &str, field: Field| fields.insert(name.to_owned(), field);
+    let described = Some("Rows below this share are told.".to_owned());
+    add("threshold", Field { required: true, description: described, ..field(FieldType::Number) });
+    add("columns", field(FieldType::Array));
+    add("note", field(FieldType::String));
+    add("strict", Field { default: Some(json!(false)), ..field(FieldType::Boolean) });
+    let levels = ["info", "warning", "error"].map(|level| json!(level)).to_vec();
+    add("level", Field { allowed: levels, ..field(FieldType::String) });
+    add("limits", Field { default: Some(json!({"rows": 10})), ..field(FieldType::Object) });
+    fields
+}
+
+fn press(form: &mut Form, code: KeyCode) {
+    form.key(KeyEvent::new(code, KeyModifiers::NONE));
+}
+
+fn type_text(form: &mut Form, text: &str) {
+    text.chars().for_each(|letter| press(form, KeyCode::Char(letter)));
+}
+
+fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> (String, Option<Position>) {
+    let theme = Theme::shipped(if ascii { "mono" } else { "dark" }, Depth::True).unwrap();
+    let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+    let mut cx = Draw {
+        theme: &theme,
+        glyphs: if ascii { &ASCII } else { &UNICODE },
+        now: Instant::now(),
+        focused: true,
+        full_screen: false,
+        split: 0,
+        cursor: None,
+    };
+    let look = Look { indent: 2, label: form.label_width(2, width / 3), roomy, focused: true };
+    form.draw(buf.area, look, &mut buf, &mut cx);
+    let cursor = cx.cursor;
+    (crate::tui::picture::text(&buf), cursor)
+}
+
+#[test]
+fn a_form_says_what_each_field_wants_and_how_it_was_read() {
+    let mut form = Form::new(&fields(), &Map::new());
+    assert_eq!(form.focused(), Some("threshold"), "what has to be given comes first");
+    insta::assert_snapshot!("form-empty", drawn(&mut form, 60, 14, true, false).0);
+    type_text(&mut form, "0.8");
+    form.act(Action::Submit);
+    type_text(&mut form, "date, amount, vat");
+    form.act(Action::NextPart);
+    press(&mut form, KeyCode::Char('w'));
+    form.act(Action::Down);
+    type_text(&mut form, "{\"rows\" 3}");
+    form.act(Action::Down);
+    form.paste("a note of a person\nin two lines\n");
+    form.act(Action::Submit);
+    press(&mut form, KeyCode::Char('y'));
+    assert_eq!(form.act(Action::Submit), Acted::After);
+    insta::assert_snapshot!("form-filled", drawn(&mut form, 60, 14, true, false).0);
+    let why = "no JSON: expected `:`, column 9".to_owned();
+    assert_eq!(form.values(), Err(vec![Problem { field: "limits".to_owned(), why }]));
+    assert!(form.focus_on("limits"));
+    assert_eq!(form.act(Action::Clear), Acted::Changed);
+    let values = json!({
+        "threshold": 0.8, "columns": ["date", "amount", "vat"], "level": "warning",
+        "note": "a note of a person\nin two lines", "strict": true,
+    });
+    assert_eq!(form.values().map(Value::Object), Ok(values));
+}
+
+#[test]
+fn wrong_and_missing_values_are_told_at_their_field() {
+    let mut form = Form::new(&fields(), &Map::new());
+    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("is required"), "nobody was there yet");
+    assert!(!form.check(), "sending tells what is missing");
+    let (screen, cursor) = drawn(&mut form, 60, 14, true, false);
+    assert!(screen.contains("is required"), "{screen}");
+    assert_eq!(cursor.map(|at| at.y), Some(0));
+    type_text(&mut form, "0,8");
+    assert!(drawn(&mut form, 60, 14, true, false).0.contains("needs a point, not a comma"));
+    press(&mut form, KeyCode::Backspace);
+    press(&mut form, KeyCode::Backspace);
+    assert!(drawn(&mut form, 60, 14, true, false).0.contains("number ✓") && form.check());
+}
+
+#[test]
+fn remarks_of_the_core_stay_until_the_value_changes() {
+    let mut form = Form::new(&fields(), &Map::new());
+    let foreign = form.remark(&[
+        ("threshold".to_owned(), "must be below 1".to_owned()),
+        ("target".to_owned(), "holds no rows".to_owned()),
+    ]);
+    assert_eq!(foreign, [("target".to_owned(), "holds no rows".to_owned())]);
+    assert!(drawn(&mut form, 60, 14, true, false).0.contains("must be below 1"));
+    type_text(&mut form, "0");
+    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("must be below 1"));
+}
+
+#[test]
+fn choices_go_round_by_arrows_and_letters_and_come_back_to_the_default() {
+    let mut form = Form::new(&fields(), &Map::new());
+    form.focus_on("strict");
+    assert_eq!(form.so_far().get("strict"), None, "the default is the contract's to fill in");
+    press(&mut form, KeyCode::Char(' '));
+    assert_eq!(form.so_far()["strict"], json!(true));
+    press(&mut form, KeyCode::Backspace);
+    assert_eq!(form.so_far().get("strict"), None);
+    form.focus_on("level");
+    press(&mut form, KeyCode::Left);
+    assert_eq!(form.so_far()["level"], json!("error"));
+    press(&mut form, KeyCode::Right);
+    press(&mut form, KeyCode::Char('e'));
+    assert_eq!(form.so_far()["level"], json!("error"));
+}
+
+#[test]
+fn a_form_opened_with_values_tells_what_was_corrected() {
+    let values = json!({"threshold": 2, "columns": ["a", "b, c"], "level": "info", "unknown": 1});
+    let mut form = Form::new(&fields(), values.as_object().unwrap());
+    assert!(!form.changed() && form.changes().is_empty());
+    assert_eq!(form.so_far().len(), 3);
+    form.focus_on("threshold");
+    press(&mut form, KeyCode::Backspace);
+    type_text(&mut form, "0.5");
+    form.focus_on("level");
+    press(&mut form, KeyCode::Delete);
+    assert_eq!(Value::Object(form.changes()), json!({"threshold": 0.5, "level": null}));
+}
+
+#[test]
+fn a_small_place_keeps_the_field_with_the_focus_in_sight() {
+    let mut form = Form::new(&fields(), &Map::new());
+    insta::assert_snapshot!("form-small", drawn(&mut form, 38, 3, false, true).0);
+    form.last();
+    let (screen, cursor) = drawn(&mut form, 38, 3, false, true);
+    assert!(screen.contains("strict") && !screen.contains("threshold"), "{screen}");
+    assert_eq!(cursor, None, "a choice has no cursor");
+    assert_eq!(form.act(Action::PageUp), Acted::Stayed);
+    assert!(drawn(&mut form, 38, 3, false, true).0.contains("threshold"));
+    assert_eq!(form.act(Action::PreviousPart), Acted::Before);
+}
+
+#[test]
+fn clicks_choose_fields_choices_and_places_in_a_text() {
+    let mut form = Form::new(&fields(), &Map::new());
+    type_text(&mut form, "123");
+    let (screen, _) = drawn(&mut form, 60, 14, true, false);
+    let row = screen.lines().position(|line| line.contains("warning")).unwrap();
+    let column = screen.lines().nth(row).unwrap().split("warning").next().unwrap().chars().count();
+    assert_eq!(form.click(Position::new(column as u16, row as u16)), Some(true));
+    assert_eq!((form.focused(), &form.so_far()["level"]), (Some("level"), &json!("warning")));
+    assert_eq!(form.click(Position::new(3, 0)), Some(false), "a label goes to its field");
+    assert_eq!(form.focused(), Some("threshold"));
+    assert_eq!(form.click(Position::new(70, 0)), None);
+}

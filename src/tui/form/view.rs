@@ -1,0 +1,326 @@
+//! A form drawn: labels left, fields right, what is wrong behind or below them, and the cursor.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use super::Form;
+use super::entry::{Control, Entry, Meaning};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::wrap::wrap_to;
+
+/// Rows a long text may take before it scrolls inside its field.
+const MOST_ROWS: usize = 6;
+/// Rows of a note below a field.
+const NOTE_ROWS: usize = 2;
+/// Cells that a typed text keeps beside what is said about it.
+const TEXT_LEAST: u16 = 14;
+/// The least width of a label column that is still one.
+const LABEL_LEAST: u16 = 6;
+
+/// How a form stands in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Cells before the labels.
+    pub indent: u16,
+    /// Cells from the left edge to the fields; [`Form::label_width`] says what the labels need.
+    pub label: u16,
+    /// Whether a blank row stands between two fields.
+    pub roomy: bool,
+    /// Whether it has the focus.
+    pub focused: bool,
+}
+
+/// Rows of one field.
+struct Rows {
+    /// Of the field itself.
+    body: usize,
+    /// Below it, already wrapped; with whether it is a problem.
+    note: Vec<String>,
+    wrong: bool,
+    /// Whether the problem stands behind the text instead.
+    behind: Option<String>,
+    /// Blank ones.
+    blank: usize,
+}
+
+impl Rows {
+    fn all(&self) -> usize {
+        self.body + self.note.len() + self.blank
+    }
+}
+
+impl Form {
+    /// Cells that the labels need at most `most` of, with the mark of a required one and air behind.
+    #[must_use]
+    pub fn label_width(&self, indent: u16, most: u16) -> u16 {
+        let widest = self.entries.iter().map(|entry| label_cells(entry) + indent + 2).max();
+        widest.unwrap_or(0).min(most).max(LABEL_LEAST.min(most))
+    }
+
+    /// Rows it takes at a width.
+    #[must_use]
+    pub fn height(&self, width: u16, look: Look) -> u16 {
+        let room = width.saturating_sub(look.label);
+        let rows =
+            self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look).all());
+        let trailing = usize::from(look.roomy && !self.entries.is_empty());
+        u16::try_from(rows.sum::<usize>().saturating_sub(trailing)).unwrap_or(u16::MAX)
+    }
+
+    /// Draws it, scrolled so that the field with the focus is whole in sight; sets the cursor.
+    pub fn draw(&mut self, area: Rect, look: Look, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = area;
+        for entry in &mut self.entries {
+            entry.drawn = Rect::ZERO;
+            entry.drawn_choices.clear();
+        }
+        if area.is_empty() {
+            return;
+        }
+        let room = area.width.saturating_sub(look.label);
+        let rows: Vec<Rows> =
+            self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look)).collect();
+        let top: usize = rows.iter().take(self.focus).map(Rows::all).sum();
+        let (whole, height) = (rows.iter().map(Rows::all).sum::<usize>(), usize::from(area.height));
+        if look.focused {
+            let end = top + rows.get(self.focus).map_or(0, |rows| rows.body + rows.note.len());
+            self.offset = self.offset.max(end.saturating_sub(height)).min(top);
+        }
+        self.offset = self.offset.min(whole.saturating_sub(height));
+        let mut cursor = None;
+        let mut y = 0;
+        for (at, rows) in rows.iter().enumerate() {
+            let focused = look.focused && at == self.focus;
+            let place = Place { area, offset: self.offset, at: y };
+            if let Some(entry) = self.entries.get_mut(at) {
+                let seen = draw_entry(entry, rows, &place, look, focused, buf, cx);
+                cursor = cursor.or(seen.filter(|_| focused));
+            }
+            y += rows.all();
+        }
+        if cursor.is_some() {
+            cx.cursor = cursor;
+        }
+        let mut pen = Pen::new(buf, cx);
+        // The last cell of a field is always free.
+        let edge = area.right() - 1;
+        if self.offset > 0 {
+            pen.put(edge, area.y, pen.glyphs.up, Role::Muted, 1);
+        }
+        if self.offset + height < whole {
+            pen.put(edge, area.bottom() - 1, pen.glyphs.down, Role::Muted, 1);
+        }
+    }
+
+    fn rows_of(&self, at: usize, entry: &Entry, width: u16, look: Look) -> Rows {
+        let problem = entry.problem(self.checked);
+        let inner = width.saturating_sub(2);
+        let body = match &entry.control {
+            Control::Text(text) => {
+                let single = text.height(inner.saturating_sub(tag_room(entry, problem.as_deref()))) == 1;
+                if single { 1 } else { text.height(inner).clamp(2, MOST_ROWS) }
+            }
+            Control::Choice { .. } => 1,
+        };
+        let fits = |why: &str| cells(why) + 4 + TEXT_LEAST <= width;
+        let typed = match &entry.control {
+            Control::Text(text) if body == 1 => cells(text.text()),
+            _ => 0,
+        };
+        let behind = problem
+            .clone()
+            .filter(|why| body == 1 && fits(why) && cells(why) + 4 + typed.max(TEXT_LEAST) <= width)
+            .filter(|_| matches!(entry.control, Control::Text(_)));
+        let focused = look.focused && at == self.focus;
+        let (said, wrong) = match (&problem, &behind) {
+            (Some(why), None) => (Some(why.clone()), true),
+            _ => (entry.field.description.clone().filter(|_| focused).map(|text| shown(&text)), false),
+        };
+        let note = said.map_or_else(Vec::new, |said| {
+            let role = Role::Muted;
+            let lines = wrap_to(&[Seg::new(said, role)], inner, NOTE_ROWS, "…");
+            lines.iter().map(RichLine::plain).collect()
+        });
+        let blank = usize::from(look.roomy && note.is_empty());
+        // Below a note of a roomy form there is air too, so that it belongs to the field above it.
+        let blank = blank + usize::from(look.roomy && note.len() > 1);
+        Rows { body, note, wrong, behind, blank }
+    }
+}
+
+/// Where a field begins in the whole form, and which part of the form is in view.
+struct Place {
+    area: Rect,
+    offset: usize,
+    at: usize,
+}
+
+impl Place {
+    /// The screen's row of one of its rows, if it is in view.
+    fn y(&self, row: usize) -> Option<u16> {
+        let row = (self.at + row).checked_sub(self.offset)?;
+        (row < usize::from(self.area.height)).then(|| self.area.y + row as u16)
+    }
+}
+
+fn label_cells(entry: &Entry) -> u16 {
+    cells(&entry.label) + if entry.field.required { 2 } else { 0 }
+}
+
+fn tag_room(entry: &Entry, problem: Option<&str>) -> u16 {
+    cells(problem.unwrap_or(&entry.tag(&entry.meaning()))) + 4
+}
+
+fn draw_entry(
+    entry: &mut Entry,
+    rows: &Rows,
+    place: &Place,
+    look: Look,
+    focused: bool,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> Option<Position> {
+    let area = place.area;
+    let seen: Vec<u16> = (0..rows.body).filter_map(|row| place.y(row)).collect();
+    let field_x = area.x + look.label;
+    let width = area.width.saturating_sub(look.label);
+    let mut pen = Pen::new(buf, cx);
+    if let Some(y) = place.y(0) {
+        if focused {
+            pen.put(area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+        }
+        draw_label(
+            entry,
+            area.x + look.indent,
+            y,
+            look.label.saturating_sub(look.indent + 1),
+            focused,
+            &mut pen,
+        );
+    }
+    let mut cursor = None;
+    if let Some(y) = seen.first() {
+        let band = Rect { x: field_x, y: *y, width, height: seen.len() as u16 };
+        pen.band(band, Role::Field);
+        entry.drawn = band;
+        cursor = draw_control(entry, rows, band, focused, buf, cx);
+    }
+    let mut pen = Pen::new(buf, cx);
+    for (row, line) in rows.note.iter().enumerate() {
+        let Some(y) = place.y(rows.body + row) else { continue };
+        if rows.wrong {
+            if row == 0 {
+                pen.put(field_x, y, pen.glyphs.bad, Role::Danger, 1);
+            }
+            pen.put(field_x + 2, y, line, Role::Danger, width.saturating_sub(2));
+        } else {
+            pen.put(field_x, y, line, Role::Muted, width);
+        }
+    }
+    cursor
+}
+
+fn draw_label(entry: &Entry, x: u16, y: u16, room: u16, focused: bool, pen: &mut Pen<'_>) {
+    let mark = if entry.field.required { 2 } else { 0 };
+    let label = cut_end(&entry.label, room.saturating_sub(mark), pen.glyphs.ellipsis).into_owned();
+    let end = pen.put(x, y, &label, if focused { Role::Strong } else { Role::Muted }, room);
+    if mark > 0 {
+        pen.put(end + 1, y, "*", Role::Muted, 1);
+    }
+}
+
+fn draw_control(
+    entry: &mut Entry,
+    rows: &Rows,
+    band: Rect,
+    focused: bool,
+    buf: &mut Buffer,
+    cx: &Draw<'_>,
+) -> Option<Position> {
+    let meaning = entry.meaning();
+    let mut pen = Pen::new(buf, cx);
+    let end = band.right().saturating_sub(1);
+    let tag_at = if rows.body > 1 {
+        // A long text has its rows to itself; its type is plain from the first one.
+        end
+    } else if let Some(why) = &rows.behind {
+        let at = pen.right(end, band.y, pen.glyphs.bad, Role::Danger);
+        pen.right(at.saturating_sub(1), band.y, why, Role::Danger)
+    } else {
+        let (sign, role) = match &meaning {
+            _ if rows.wrong => (pen.glyphs.bad, Role::Danger),
+            Meaning::Value(_) => (pen.glyphs.ok, Role::Success),
+            _ => ("", Role::Muted),
+        };
+        let at = if sign.is_empty() { end } else { pen.right(end, band.y, sign, role).saturating_sub(1) };
+        let tag = entry.tag(&meaning);
+        let free = at.saturating_sub(band.x + 1 + TEXT_LEAST.min(band.width / 2));
+        if cells(&tag) <= free { pen.right(at, band.y, &tag, Role::Muted) } else { at }
+    };
+    let text = Rect { x: band.x + 1, width: tag_at.saturating_sub(band.x + 2), ..band };
+    let ghost = entry.ghost();
+    let default = entry.default_choice();
+    match &mut entry.control {
+        Control::Text(typed) => {
+            let cursor = typed.draw(text, pen.buf, cx.theme.style(Role::Text));
+            if typed.is_empty() {
+                let ghost = cut_end(&ghost, text.width, pen.glyphs.ellipsis);
+                pen.put(text.x, text.y, &ghost, Role::Muted, text.width);
+            }
+            cursor
+        }
+        Control::Choice { choices, taken } => {
+            let taken = *taken;
+            let labels: Vec<String> = choices.iter().map(|(_, label)| label.clone()).collect();
+            entry.drawn_choices = draw_choices(&labels, taken, default, text, focused, &mut pen);
+            None
+        }
+    }
+}
+
+/// All choices in a row where they fit, else the one that holds; answers where each stands.
+fn draw_choices(
+    labels: &[String],
+    taken: Option<usize>,
+    default: Option<usize>,
+    area: Rect,
+    focused: bool,
+    pen: &mut Pen<'_>,
+) -> Vec<(Rect, usize)> {
+    let mut hits = Vec::new();
+    let holds = taken.or(default);
+    let role = |at: usize| match (holds == Some(at), taken.is_some()) {
+        (true, true) => Role::Strong,
+        (true, false) => Role::Text,
+        _ => Role::Muted,
+    };
+    let all: u16 = labels.iter().map(|label| cells(label) + 4).sum::<u16>().saturating_sub(2);
+    if all <= area.width {
+        let mut x = area.x;
+        for (at, label) in labels.iter().enumerate() {
+            let sign = if holds == Some(at) { pen.glyphs.set } else { pen.glyphs.pending };
+            let role = role(at);
+            pen.put(x, area.y, sign, if focused { Role::Accent } else { role }, 1);
+            let end = pen.put(x + 2, area.y, label, role, area.right().saturating_sub(x + 2));
+            hits.push((Rect::new(x, area.y, end - x, 1), at));
+            x = end + 2;
+        }
+        return hits;
+    }
+    // Too many for a row: the one that holds, its place, and the next one on a click.
+    let count = labels.len();
+    let next = holds.map_or(0, |at| (at + 1) % count.max(1));
+    let place = holds.map_or_else(|| format!("{count} choices"), |at| format!("{} of {count}", at + 1));
+    let turn = format!("{place} {}", pen.glyphs.open);
+    let start = pen.right(area.right(), area.y, &turn, Role::Muted);
+    let label = holds.and_then(|at| labels.get(at)).map_or("choose", String::as_str);
+    let room = start.saturating_sub(area.x + 1);
+    let label = cut_end(label, room, pen.glyphs.ellipsis).into_owned();
+    pen.put(area.x, area.y, &label, holds.map_or(Role::Muted, role), room);
+    hits.push((area, next));
+    hits
+}
