@@ -137,7 +137,11 @@ impl Entry {
             }
             _ => type_name(self.field.kind, read),
         };
-        if read.is_none() && self.field.default.is_some() { format!("{name}, default") } else { name }
+        if *meaning == Meaning::Absent && self.field.default.is_some() {
+            format!("{name}, default")
+        } else {
+            name
+        }
     }
 
     pub fn changed(&self) -> bool {

@@ -150,10 +150,10 @@ fn a_small_place_keeps_the_field_with_the_focus_in_sight() {
     insta::assert_snapshot!("form-small", drawn(&mut form, 38, 3, false, true).0);
     form.last();
     let (screen, cursor) = drawn(&mut form, 38, 3, false, true);
-    assert!(screen.contains("strict") && !screen.contains("threshold"), "{screen}");
+    assert!(screen.contains("strict") && !screen.contains("thre"), "{screen}");
     assert_eq!(cursor, None, "a choice has no cursor");
     assert_eq!(form.act(Action::PageUp), Acted::Stayed);
-    assert!(drawn(&mut form, 38, 3, false, true).0.contains("threshold"));
+    assert!(drawn(&mut form, 38, 3, false, true).0.contains("thre"));
     assert_eq!(form.act(Action::PreviousPart), Acted::Before);
 }
 

@@ -278,8 +278,9 @@ fn rows(text: &str, width: u16) -> Vec<Range<usize>> {
         for (at, grapheme) in line.grapheme_indices(true) {
             let wide = cells(grapheme);
             let here = start + at;
-            if used + wide > room && here > from {
-                let to = space.filter(|space| *space > from && grapheme != " ").unwrap_or(here);
+            // A space at the end of a row hangs there.
+            if used + wide > room && here > from && grapheme != " " {
+                let to = space.filter(|space| *space > from).unwrap_or(here);
                 out.push(from..to);
                 used = self::width(&text[to..here]);
                 (from, space) = (to, None);
@@ -339,11 +340,11 @@ mod tests {
     fn long_texts_wrap_at_spaces_and_the_cursor_is_always_in_sight() {
         let mut text = Text::new("rows of the table in the pdf");
         let (rows, at) = drawn(&mut text, 12, 2);
-        assert_eq!(rows, ["the table", "in the pdf"]);
-        assert_eq!(at, Some(Position::new(10, 1)));
+        assert_eq!(rows, ["table in", "the pdf"]);
+        assert_eq!(at, Some(Position::new(7, 1)));
         assert_eq!(text.height(12), 3);
         assert!(text.by_row(false) && text.by_row(false) && !text.by_row(false));
-        assert_eq!(drawn(&mut text, 12, 2).0, ["rows of", "the table"]);
+        assert_eq!(drawn(&mut text, 12, 2).0, ["rows of the", "table in"]);
     }
 
     #[test]

@@ -120,10 +120,7 @@ impl Form {
         let problem = entry.problem(self.checked);
         let inner = width.saturating_sub(2);
         let body = match &entry.control {
-            Control::Text(text) => {
-                let single = text.height(inner.saturating_sub(tag_room(entry, problem.as_deref()))) == 1;
-                if single { 1 } else { text.height(inner).clamp(2, MOST_ROWS) }
-            }
+            Control::Text(text) => text.height(inner).clamp(1, MOST_ROWS),
             Control::Choice { .. } => 1,
         };
         let fits = |why: &str| cells(why) + 4 + TEXT_LEAST <= width;
@@ -169,10 +166,6 @@ impl Place {
 
 fn label_cells(entry: &Entry) -> u16 {
     cells(&entry.label) + if entry.field.required { 2 } else { 0 }
-}
-
-fn tag_room(entry: &Entry, problem: Option<&str>) -> u16 {
-    cells(problem.unwrap_or(&entry.tag(&entry.meaning()))) + 4
 }
 
 fn draw_entry(
@@ -258,7 +251,7 @@ fn draw_control(
         };
         let at = if sign.is_empty() { end } else { pen.right(end, band.y, sign, role).saturating_sub(1) };
         let tag = entry.tag(&meaning);
-        let free = at.saturating_sub(band.x + 1 + TEXT_LEAST.min(band.width / 2));
+        let free = at.saturating_sub(band.x + 2 + content_cells(entry, band.width));
         if cells(&tag) <= free { pen.right(at, band.y, &tag, Role::Muted) } else { at }
     };
     let text = Rect { x: band.x + 1, width: tag_at.saturating_sub(band.x + 2), ..band };
@@ -282,6 +275,22 @@ fn draw_control(
     }
 }
 
+/// Cells that what a person gave takes in a field, before anything is said about it.
+fn content_cells(entry: &Entry, width: u16) -> u16 {
+    match &entry.control {
+        Control::Text(text) if text.is_empty() => cells(&entry.ghost()) + 1,
+        Control::Text(text) => cells(text.text()) + 1,
+        Control::Choice { choices, .. } => {
+            let all = all_choices(choices.iter().map(|(_, label)| label.as_str()));
+            if all + 2 <= width { all } else { TEXT_LEAST }
+        }
+    }
+}
+
+fn all_choices<'a>(labels: impl Iterator<Item = &'a str>) -> u16 {
+    labels.map(|label| cells(label) + 4).sum::<u16>().saturating_sub(2)
+}
+
 /// All choices in a row where they fit, else the one that holds; answers where each stands.
 fn draw_choices(
     labels: &[String],
@@ -298,8 +307,7 @@ fn draw_choices(
         (true, false) => Role::Text,
         _ => Role::Muted,
     };
-    let all: u16 = labels.iter().map(|label| cells(label) + 4).sum::<u16>().saturating_sub(2);
-    if all <= area.width {
+    if all_choices(labels.iter().map(String::as_str)) <= area.width {
         let mut x = area.x;
         for (at, label) in labels.iter().enumerate() {
             let sign = if holds == Some(at) { pen.glyphs.set } else { pen.glyphs.pending };
