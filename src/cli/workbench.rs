@@ -27,7 +27,7 @@ pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
     let settings = Settings { log, ..Settings::of(&config) };
     let client: SharedClient = Arc::new(Local::open(config)?);
-    let ended = runtime.block_on(tui::run(client, settings));
+    let ended = runtime.block_on(tui::run(client, None, settings));
     // A scan or a count that still goes on must not hold the exit.
     runtime.shutdown_background();
     match ended {

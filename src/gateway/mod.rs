@@ -28,7 +28,7 @@ pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
-pub use run_client::RunClient;
+pub use run_client::{RunClient, SharedRunClient};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,

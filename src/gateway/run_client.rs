@@ -1,5 +1,7 @@
 //! The operations on runs, as one trait: a local form over the engine, a remote one over HTTP.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
@@ -9,6 +11,9 @@ use super::{
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
+
+/// A client of runs that several tasks share.
+pub type SharedRunClient = Arc<dyn RunClient>;
 
 /// What every adapter may ask about runs. A run is named by its id, or by a beginning or an end of it that no
 /// other run has.

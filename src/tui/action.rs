@@ -22,6 +22,8 @@ pub enum Action {
     SplitWider,
     GoBrowse,
     GoDiscover,
+    GoAttach,
+    GoRuns,
     NextPart,
     PreviousPart,
     NextTab,
@@ -57,6 +59,27 @@ pub enum Action {
     CycleRole,
     PickDomain,
     ToggleBody,
+    // attach
+    AttachThis,
+    // runs
+    Approve,
+    Deny,
+    Resume,
+    Signal,
+    CancelRun,
+    Replay,
+    Fork,
+    Launch,
+    Compare,
+    ShowCheckpoint,
+    // sheets and forms
+    ApproveNow,
+    DenyNow,
+    RunAgain,
+    SkipStep,
+    FailStep,
+    Mark,
+    CarryOut,
     // overlays
     Complete,
     // errors
@@ -78,6 +101,10 @@ pub enum Context {
     BrowseDetail,
     Discover,
     DiscoverIntent,
+    Attach,
+    Runs,
+    RunsDetail,
+    Sheet,
     Overlay,
 }
 

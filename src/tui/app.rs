@@ -101,8 +101,12 @@ pub struct App {
     wants: Vec<Want>,
     dirty: bool,
     started: Instant,
+    /// The wall clock at the start, where it is not the system's.
+    clock_ms: Option<i64>,
     /// When the spinners turned last.
     spun: Instant,
+    /// When an age on the screen changes.
+    aged: Option<Instant>,
 }
 
 impl App {
@@ -156,7 +160,9 @@ impl App {
             wants: vec![Want::Refresh],
             dirty: true,
             started: now,
+            clock_ms: settings.clock_ms,
             spun: now,
+            aged: None,
         })
     }
 
@@ -204,6 +210,10 @@ impl App {
             self.spun = now;
             self.dirty = true;
         }
+        if self.aged.is_some_and(|due| now >= due) {
+            self.aged = None;
+            self.dirty = true;
+        }
         self.dirty |= self.notices.expire(now);
     }
 
@@ -211,7 +221,16 @@ impl App {
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let spin = self.animated().then(|| self.spun + SPIN);
-        [spin, self.notices.next_change(now)].into_iter().flatten().min()
+        [spin, self.aged, self.notices.next_change(now)].into_iter().flatten().min()
+    }
+
+    /// The wall clock at a moment, milliseconds since 1970-01-01 UTC.
+    fn clock(&self, now: Instant) -> i64 {
+        let since = now.saturating_duration_since(self.started).as_millis();
+        match self.clock_ms {
+            Some(start) => start.saturating_add(i64::try_from(since).unwrap_or(i64::MAX)),
+            None => jiff::Timestamp::now().as_millisecond(),
+        }
     }
 
     fn animated(&self) -> bool {
@@ -225,9 +244,8 @@ impl App {
     /// The pane with the focus, its contexts and whether it is a text field that has it.
     fn place(&self) -> (PaneId, Vec<Context>, bool) {
         let Some(pane) = self.panes.get(self.active) else { return (PaneId::Browse, Vec::new(), false) };
-        if self.overlay.is_some() {
-            let in_text = self.overlay.as_ref().is_some_and(|overlay| overlay.in_text());
-            return (pane.id(), vec![Context::Overlay], in_text);
+        if let Some(overlay) = &self.overlay {
+            return (pane.id(), overlay.contexts(), overlay.in_text());
         }
         let mut contexts = pane.contexts();
         if self.notices.any_error() {
@@ -322,6 +340,14 @@ impl App {
         }
         if let Message::ClientView(view) = message {
             self.client = view.as_ref().map(|view| view.name.clone());
+        }
+        if let Some(overlay) = &mut self.overlay {
+            let outcome = overlay.told(message);
+            let heard = outcome == Outcome::Heard;
+            self.finish(outcome, now);
+            if heard {
+                return;
+            }
         }
         self.tell(pane, message, now);
     }

@@ -12,6 +12,8 @@ use super::widgets::pen::Pen;
 pub struct Header<'a> {
     /// Panes, in the order of their numbers.
     pub panes: &'a [PaneId],
+    /// How many things on each wait for a person.
+    pub awaited: &'a [usize],
     /// Which of them is shown.
     pub active: usize,
     /// Right side, most wanted first; the rest is dropped from the end where it does not fit.
@@ -30,6 +32,8 @@ impl PaneId {
         match self {
             Self::Browse => "Browse",
             Self::Discover => "Discover",
+            Self::Attach => "Attach",
+            Self::Runs => "Runs",
         }
     }
 
@@ -39,6 +43,8 @@ impl PaneId {
         match self {
             Self::Browse => 1,
             Self::Discover => 2,
+            Self::Attach => 3,
+            Self::Runs => 5,
         }
     }
 
@@ -48,6 +54,8 @@ impl PaneId {
         match self {
             Self::Browse => Action::GoBrowse,
             Self::Discover => Action::GoDiscover,
+            Self::Attach => Action::GoAttach,
+            Self::Runs => Action::GoRuns,
         }
     }
 }
@@ -80,7 +88,12 @@ impl Header<'_> {
             }
         };
         let tabs: Vec<String> = (0..self.panes.len()).map(tab).collect();
-        let tabs_width: u16 = tabs.iter().map(|tab| cells(tab)).sum();
+        let count = |at: usize| match self.awaited.get(at) {
+            None | Some(0) => String::new(),
+            Some(count) => format!("{}{count} ", pen.glyphs.waiting),
+        };
+        let counts: Vec<String> = (0..self.panes.len()).map(count).collect();
+        let tabs_width: u16 = tabs.iter().chain(&counts).map(|tab| cells(tab)).sum();
         let mut x = area.x + 7;
         if area.width >= NARROW && tabs_width + 15 <= area.width {
             x = pen.put(x, y, "skills", Role::Strong, 6) + 1;
@@ -88,7 +101,12 @@ impl Header<'_> {
         let mut hits = Vec::new();
         for (at, text) in tabs.iter().enumerate() {
             let role = if at == self.active { Role::TabActive } else { Role::Tab };
-            let end = pen.put(x, y, text, role, area.right().saturating_sub(x));
+            let mut end = pen.put(x, y, text, role, area.right().saturating_sub(x));
+            if !counts[at].is_empty() {
+                let start = end;
+                end = pen.put(start, y, &counts[at], role, area.right().saturating_sub(start));
+                pen.put(start, y, counts[at].trim_end(), Role::Waiting, area.right().saturating_sub(start));
+            }
             hits.push((Rect::new(x, y, end - x, 1), self.panes[at].go()));
             x = end;
         }

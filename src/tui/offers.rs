@@ -39,6 +39,8 @@ fn home(context: Context) -> Option<PaneId> {
     match context {
         Context::Browse | Context::BrowseDetail => Some(PaneId::Browse),
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
+        Context::Attach => Some(PaneId::Attach),
+        Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
         _ => None,
     }
 }
@@ -55,6 +57,10 @@ fn title(context: Context) -> &'static str {
         Context::BrowseDetail => "skill",
         Context::Discover => "results",
         Context::DiscoverIntent => "request",
+        Context::Attach => "attachment",
+        Context::Runs => "runs",
+        Context::RunsDetail => "this run",
+        Context::Sheet => "sheet",
         Context::Overlay => "here",
     }
 }
@@ -106,7 +112,8 @@ impl Here<'_> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.keymap.bindings() {
             let unseen = !entries.iter().any(|entry| entry.action == row.action);
-            let hidden = matches!(row.context, Context::Overlay | Context::Error | Context::Field);
+            let hidden =
+                matches!(row.context, Context::Overlay | Context::Sheet | Context::Error | Context::Field);
             if unseen && !hidden && row.action != Action::Palette {
                 let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);
                 entries.push(Entry {
@@ -197,7 +204,7 @@ impl Here<'_> {
         }
         match home(row.context) {
             Some(pane) if pane == self.pane => match row.context {
-                Context::Browse | Context::Discover => None,
+                Context::Browse | Context::Discover | Context::Attach | Context::Runs => None,
                 inner => Some(format!("in the {} part", title(inner))),
             },
             Some(pane) => Some(format!("in {} ({})", pane.name(), pane.number())),

@@ -5,6 +5,7 @@ mod help;
 mod log;
 mod palette;
 mod question;
+mod sheet;
 
 use std::time::Instant;
 
@@ -12,8 +13,8 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::{Position, Rect};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::action::Action;
-use super::pane::{PaneId, PickerKind};
+use super::action::{Action, Context};
+use super::pane::{Effect, Message, PaneId, PickerKind};
 use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
@@ -22,6 +23,7 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette};
 pub use question::Question;
+pub use sheet::{OrderKind, Sheet, state_word};
 
 /// What a chooser chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +35,20 @@ pub enum Purpose {
 }
 
 /// What became of a key or click.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The overlay stays; draw it again.
     Stay,
+    /// As [`Self::Stay`], and what it was told need not be told to the pane.
+    Heard,
     /// It closes and nothing else happens.
     Close,
     /// It closes, and this is done.
     Do(Action),
+    /// It stays, and this is done for a pane.
+    Ask(PaneId, Vec<Effect>),
+    /// It closes, and this is done for a pane.
+    Done(PaneId, Vec<Effect>),
     /// It closes with this value.
     Chosen(Purpose, String),
     /// The cursor stands on this value: show what it would be like.
@@ -64,6 +72,14 @@ pub trait Overlay {
     fn in_text(&self) -> bool;
     /// A key, and what the keymap says it asks for.
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome;
+    /// Contexts for key look-up, innermost first.
+    fn contexts(&self) -> Vec<Context> {
+        vec![Context::Overlay]
+    }
+    /// What a pane is told while this lies over it.
+    fn told(&mut self, _message: &Message) -> Outcome {
+        Outcome::Stay
+    }
     /// Pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {
         Outcome::Stay

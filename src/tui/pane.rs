@@ -10,12 +10,15 @@ use ratatui::layout::{Position, Rect};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
+use super::overlay::Sheet;
+use super::run_traffic::{RunAsk, RunTold};
 use super::theme::Theme;
 use super::widgets::rich::RichLine;
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::gateway::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
 use crate::registry::Catalogue;
 use crate::skill::SkillId;
+use crate::store::RunId;
 
 /// Which pane. The numbers on the keys never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +27,10 @@ pub enum PaneId {
     Browse,
     /// `2`
     Discover,
+    /// `3`
+    Attach,
+    /// `5`
+    Runs,
 }
 
 /// What a pane wants done. The application runs it; answers come back as [`Message`].
@@ -61,6 +68,14 @@ pub enum Effect {
     /// Let the person choose a client profile (the application asks the core for them) or none; the one in
     /// force comes along. The answer is [`Message::Picked`] with its id, empty for none.
     PickClient(Option<String>),
+    /// Ask about runs; the answer is [`Message::Run`].
+    Run(RunAsk),
+    /// Open a sheet over the pane; what it asks is answered to the pane too.
+    Sheet(Box<Sheet>),
+    /// Something failed: what, and where or what to do. Stays until it is seen.
+    Trouble(String, String),
+    /// Something began to wait for a person: told where another pane is shown.
+    Awaited(String),
 }
 
 /// Where to go inside another pane.
@@ -70,6 +85,15 @@ pub enum Target {
     Skill(SkillId),
     /// Ask this.
     Intent(String),
+    /// Put the cursor on this run.
+    Run(RunId),
+    /// Attach this skill, or to this: `(type, reference)`.
+    Attach {
+        /// The skill, where one is meant.
+        skill: Option<SkillId>,
+        /// The target, where one is meant.
+        target: Option<(String, String)>,
+    },
 }
 
 /// A small list to choose from.
@@ -92,6 +116,8 @@ pub enum PickerKind {
     Client,
     CopyAs,
     Domain,
+    Checkpoint,
+    Launchable,
 }
 
 /// A text to render off the UI task.
@@ -136,6 +162,8 @@ pub enum Message {
     Diagnostics(Arc<Diagnostics>),
     /// Come here: see [`Effect::Go`].
     Visit(Target),
+    /// About runs: an answer to [`Effect::Run`], or news.
+    Run(RunTold),
 }
 
 /// What a pane may use while it draws.
@@ -146,6 +174,8 @@ pub struct Draw<'a> {
     pub glyphs: &'a Glyphs,
     /// Present moment, for spinners.
     pub now: Instant,
+    /// The wall clock, milliseconds since 1970-01-01 UTC, for ages.
+    pub clock_ms: i64,
     /// Whether the pane (not an overlay) has the focus.
     pub focused: bool,
     /// One part full screen.
@@ -183,6 +213,14 @@ pub trait Pane {
     fn wanted(&mut self) -> Vec<Effect>;
     /// Whether something on it moves by itself now (a spinner).
     fn animated(&self) -> bool;
+    /// When what it shows changes next by itself (an age), by the wall clock in milliseconds since 1970-01-01 UTC.
+    fn changes_at(&self, _clock_ms: i64) -> Option<i64> {
+        None
+    }
+    /// How many things on it wait for a person: its tab says so.
+    fn awaited(&self) -> usize {
+        0
+    }
     /// What would be lost if the workbench ended now, as a sentence.
     fn unsaved(&self) -> Option<String> {
         None

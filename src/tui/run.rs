@@ -26,7 +26,7 @@ use super::settings::Settings;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use crate::config::GlyphSet;
-use crate::gateway::SharedClient;
+use crate::gateway::{SharedClient, SharedRunClient};
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -48,8 +48,12 @@ pub enum RunError {
 ///
 /// # Errors
 /// Settings that cannot be used, or no terminal.
-pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunError> {
-    run_panes(client, every_pane, settings).await
+pub async fn run(
+    client: SharedClient,
+    runs: Option<SharedRunClient>,
+    settings: Settings,
+) -> Result<(), RunError> {
+    run_panes(client, runs, every_pane, settings).await
 }
 
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
@@ -64,6 +68,7 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
 /// As [`run`].
 pub async fn run_panes(
     client: SharedClient,
+    runs: Option<SharedRunClient>,
     panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
 ) -> Result<(), RunError> {
@@ -84,7 +89,7 @@ pub async fn run_panes(
         screen,
         input: Some(EventStream::new()),
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone()),
+        calls: Calls::new(client, sender.clone()).with_runs(runs),
         news,
         told: sender,
         clipboard: Clipboard::default(),
@@ -92,8 +97,10 @@ pub async fn run_panes(
         drawn: None,
     };
     let events = running.calls.follow_events();
+    let of_runs = running.calls.follow_runs();
     let ended = running.until_left().await;
     events.abort();
+    of_runs.iter().for_each(tokio::task::AbortHandle::abort);
     drop(running.screen);
     if let Some(file) = settings.state_file.as_deref() {
         let before = if wished {

@@ -28,6 +28,9 @@ pub struct Settings {
     pub config_file: String,
     /// The log that the log view shows.
     pub log: Ring,
+    /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
+    /// without it, the system's.
+    pub clock_ms: Option<i64>,
 }
 
 impl Default for Settings {
@@ -42,6 +45,7 @@ impl Default for Settings {
             state_file: None,
             config_file: "config.yaml".to_owned(),
             log: Ring::new(),
+            clock_ms: None,
         }
     }
 }

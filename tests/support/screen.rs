@@ -17,6 +17,8 @@ pub struct Screen {
     pub full_screen: bool,
     pub split: i16,
     pub cursor: Option<Position>,
+    /// The wall clock, milliseconds since 1970-01-01 UTC.
+    pub clock_ms: i64,
 }
 
 impl Screen {
@@ -26,7 +28,16 @@ impl Screen {
 
     pub fn themed(width: u16, height: u16, theme: &str, depth: Depth) -> Self {
         let theme = Theme::shipped(theme, depth).unwrap();
-        Self { width, height, theme, glyphs: &UNICODE, full_screen: false, split: 0, cursor: None }
+        Self {
+            width,
+            height,
+            theme,
+            glyphs: &UNICODE,
+            full_screen: false,
+            split: 0,
+            cursor: None,
+            clock_ms: 0,
+        }
     }
 
     pub fn ascii(width: u16, height: u16) -> Self {
@@ -43,6 +54,7 @@ impl Screen {
             theme: &self.theme,
             glyphs: self.glyphs,
             now: Instant::now(),
+            clock_ms: self.clock_ms,
             focused: true,
             full_screen: self.full_screen,
             split: self.split,

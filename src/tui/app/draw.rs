@@ -41,10 +41,12 @@ impl App {
 
         let mut cursor = self.draw_pane(middle, buf, now);
         let (ids, facts) = self.header_facts();
+        let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.awaited()).collect();
         let theme = &self.theme;
         let mut pen = Pen { buf, theme, glyphs: self.glyphs };
         let header = Header {
             panes: &ids,
+            awaited: &awaited,
             active: self.active,
             facts: &facts,
             spinner: (busy > 0).then_some(spinner),
@@ -82,12 +84,14 @@ impl App {
 
     fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, now: Instant) -> Option<Position> {
         let focused = self.overlay.is_none();
+        let clock_ms = self.clock(now);
         let pane = self.panes.get_mut(self.active)?;
         let id = pane.id();
         let mut cx = Draw {
             theme: &self.theme,
             glyphs: self.glyphs,
             now,
+            clock_ms,
             focused,
             full_screen: self.full_screen,
             split: self.splits.get(&id).copied().unwrap_or_default(),
@@ -95,6 +99,8 @@ impl App {
         };
         pane.draw(area, buf, &mut cx);
         let cursor = cx.cursor.filter(|_| focused);
+        let due = pane.changes_at(clock_ms).map(|at| u64::try_from(at - clock_ms).unwrap_or(0));
+        self.aged = due.map(|millis| now + std::time::Duration::from_millis(millis.max(1)));
         let wanted = pane.wanted();
         self.effects_of(id, wanted, now);
         cursor

@@ -28,6 +28,8 @@ impl App {
             Action::Quit => self.leave(),
             Action::GoBrowse => self.show(PaneId::Browse),
             Action::GoDiscover => self.show(PaneId::Discover),
+            Action::GoAttach => self.show(PaneId::Attach),
+            Action::GoRuns => self.show(PaneId::Runs),
             Action::Palette => self.overlay = Some(Box::new(Palette::new(self.offered()))),
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
@@ -73,8 +75,13 @@ impl App {
                 self.recent.truncate(RECENT);
                 self.perform(action, now);
             }
+            Outcome::Ask(pane, effects) => self.effects_of(pane, effects, now),
+            Outcome::Done(pane, effects) => {
+                self.overlay = None;
+                self.effects_of(pane, effects, now);
+            }
             Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
-            Outcome::Stay | Outcome::Hovered(..) => {}
+            Outcome::Stay | Outcome::Heard | Outcome::Hovered(..) => {}
             Outcome::Chosen(Purpose::Theme, name) => {
                 self.overlay = None;
                 self.wear(&name);
@@ -106,6 +113,17 @@ impl App {
                     }
                 }
                 Effect::Pick(picker) => self.open_picker(pane, picker),
+                Effect::Sheet(sheet) => {
+                    let opened = (self.clock(now), now);
+                    self.overlay = Some(sheet.open(pane, opened));
+                }
+                Effect::Trouble(what, place) => self.notices.error(what, place),
+                Effect::Awaited(text) => {
+                    let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);
+                    if !shown {
+                        self.notices.note(text, now);
+                    }
+                }
                 Effect::Discover { generation, .. } => {
                     self.newest.insert(pane, generation);
                     self.wants.push(Want::Call(pane, effect));
@@ -152,8 +170,11 @@ impl App {
     fn offered(&self) -> Vec<crate::tui::overlay::Entry> {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(&self.recent));
-        let gone =
-            |action| matches!(action, Action::GoBrowse | Action::GoDiscover) && !present.contains(&action);
+        let gone = |action| {
+            let goes =
+                matches!(action, Action::GoBrowse | Action::GoDiscover | Action::GoAttach | Action::GoRuns);
+            goes && !present.contains(&action)
+        };
         entries.retain(|entry| !gone(entry.action));
         entries
     }

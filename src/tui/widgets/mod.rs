@@ -1,10 +1,12 @@
 //! Parts that panes are drawn from: ruled titles, bars, ledgers, lists, rendered texts.
 
+pub mod ages;
 pub mod bars;
 pub mod code;
 pub mod figures;
 pub mod fuzzy;
 pub mod hex;
+pub mod json_lines;
 pub mod ledger;
 pub mod markdown;
 pub mod marked;

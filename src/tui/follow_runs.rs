@@ -1,0 +1,65 @@
+//! Follows the events of all runs in one task that waits at the core: nothing is asked while nothing happens.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{Instant, sleep};
+
+use super::app::News;
+use super::pane::Message;
+use super::run_traffic::RunTold;
+use crate::gateway::SharedRunClient;
+
+/// How long the core holds a question that has no answer yet.
+const WAIT_MS: u64 = 30_000;
+/// Events taken at once.
+const AT_ONCE: usize = 512;
+/// Least time between two answers that are passed on: ten pictures a second show everything.
+const BETWEEN: Duration = Duration::from_millis(80);
+/// After a failure, and where a core does not wait as it was asked to.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Tells every event from now on, until nobody listens.
+pub async fn follow(core: SharedRunClient, news: UnboundedSender<News>) {
+    let mut place = None;
+    let mut silent = false;
+    loop {
+        let asked = Instant::now();
+        let heard = match place {
+            None => core.newest_event().await.map(|newest| (newest, RunTold::Following)),
+            Some(after) => match core.run_events(None, after, AT_ONCE, WAIT_MS).await {
+                Ok(events) => {
+                    let last = events.last().map_or(after, |event| event.global);
+                    Ok((last, RunTold::Events(events.into())))
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match heard {
+            Ok((_, RunTold::Events(events))) if events.is_empty() => {
+                if asked.elapsed() < PAUSE {
+                    sleep(PAUSE).await;
+                }
+            }
+            Ok((last, told)) => {
+                (place, silent) = (Some(last), false);
+                if news.send(News::All(Message::Run(told))).is_err() {
+                    return;
+                }
+                sleep(BETWEEN).await;
+            }
+            Err(error) => {
+                // What happened meanwhile is asked anew once it answers again.
+                place = None;
+                if !silent {
+                    silent = true;
+                    let what = "news of runs do not arrive".to_owned();
+                    if news.send(News::Failed(what, error.message)).is_err() {
+                        return;
+                    }
+                }
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Sheets: what a person is shown before a run is ordered to do something. Nothing is done by opening one.
+
+mod choice;
+mod decision;
+mod decision_view;
+mod order;
+mod order_keys;
+mod parts;
+
+pub use choice::state_word;
+
+use std::time::Instant;
+
+use super::Overlay;
+use crate::gateway::DecisionSheet;
+use crate::store::RunRecord;
+use crate::tui::pane::PaneId;
+
+/// A checkpoint offered: its number and what it stands after.
+pub type Offered = (u64, String);
+
+/// What a sheet is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sheet {
+    /// Approve or deny what waits.
+    Decide {
+        /// What waits.
+        sheet: Box<DecisionSheet>,
+        /// Tells orders apart.
+        ticket: u64,
+    },
+    /// Order something else of a run.
+    Order {
+        /// Which run.
+        run: Box<RunRecord>,
+        /// What.
+        kind: OrderKind,
+        /// Its checkpoints, oldest first; none where it makes no difference.
+        checkpoints: Vec<Offered>,
+        /// The one to begin with; the head, where none is meant.
+        chosen: Option<u64>,
+        /// Tells orders apart.
+        ticket: u64,
+    },
+}
+
+/// What a sheet other than the decision's orders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderKind {
+    /// Let a held or failed run go on.
+    Resume {
+        /// Whether its skill's contract is another one now.
+        changed: bool,
+    },
+    /// Send a signal.
+    Signal {
+        /// The name it waits for; empty where it waits for none.
+        name: String,
+    },
+    /// Stop it.
+    Cancel,
+    /// A new run from a checkpoint, at once.
+    Replay,
+    /// A new run from a checkpoint, held until resumed.
+    Fork,
+}
+
+impl Sheet {
+    /// The overlay, opened by a pane at a moment of the wall clock (milliseconds since 1970-01-01 UTC).
+    #[must_use]
+    pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
+        match self {
+            Self::Decide { sheet, ticket } => {
+                Box::new(decision::Decision::new(pane, *sheet, ticket, opened))
+            }
+            Self::Order { run, kind, checkpoints, chosen, ticket } => {
+                let sheet = order::OrderSheet::new(pane, *run, kind, ticket);
+                Box::new(sheet.opened_at(opened).offering(checkpoints, chosen))
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The decision sheet drawn: what would happen in the middle, which scrolls; the answer's fields and buttons below.
+
+use std::time::Instant;
+
+use ratatui::layout::{Position, Rect};
+
+use super::decision::{Decision, Drawn, Focus, Standing};
+use super::parts::{self, LABEL, Row};
+use crate::tui::overlay::{centred, frame};
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::age;
+use crate::tui::widgets::json_lines::fields;
+use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::wrap::wrap;
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 76;
+
+impl Decision {
+    pub(super) fn view(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position> {
+        self.drawn = Drawn::default();
+        let roomy = area.height >= 30;
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let body = self.body_lines(inner, roomy, pen);
+        let caption = if self.sending() {
+            "Sent once; waiting for the answer."
+        } else {
+            "One decision, sent once. If somebody else decided first, you are told."
+        };
+        // Approver, notes and buttons, each with air where there is room, and the caption.
+        let foot: u16 = if roomy { 8 } else { 3 };
+        let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
+        let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
+        let outer = centred(area, width, height);
+        let title = format!("{} Your decision", pen.glyphs.waiting);
+        let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
+        let inside = frame(outer, pen, &title, &format!("waiting {}", age(since)), true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let top = inside.y + u16::from(roomy);
+        let bottom = inside.bottom().saturating_sub(foot);
+        let middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
+        self.draw_body(middle, &body, pen);
+        let step = if roomy { 2 } else { 1 };
+        let mut y = bottom;
+        let cursor = self.draw_fields(Rect { y, height: 1, ..inside }, step, pen);
+        y += 2 * step;
+        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
+        self.drawn.buttons = parts::buttons(Rect { y, height: 1, ..inside }, pen, &self.buttons(), focused);
+        if roomy {
+            pen.put(inside.x, y + 2, caption, Role::Muted, inside.width);
+        } else {
+            let note = format!(" {caption} ");
+            let room = outer.width.saturating_sub(6);
+            let note = cut_end(&note, room, pen.glyphs.ellipsis).into_owned();
+            pen.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, room);
+        }
+        cursor
+    }
+
+    fn draw_fields(&mut self, row: Rect, step: u16, pen: &mut Pen<'_>) -> Option<Position> {
+        let from = self.shown_one().approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();
+        let approver = Row {
+            label: "approver",
+            hint: "your name",
+            note: &from,
+            wrong: false,
+            focused: self.focus == Focus::Approver,
+        };
+        let notes = Row {
+            label: "notes",
+            hint: "optional, kept with the decision",
+            note: "",
+            wrong: false,
+            focused: self.focus == Focus::Notes,
+        };
+        let below = Rect { y: row.y + step, ..row };
+        (self.drawn.approver, self.drawn.notes) = (row, below);
+        let first = parts::field(row, pen, &mut self.approver, &approver);
+        first.or(parts::field(below, pen, &mut self.notes, &notes))
+    }
+
+    fn draw_body(&mut self, area: Rect, lines: &[Line], pen: &mut Pen<'_>) {
+        self.body.height = usize::from(area.height);
+        self.body.offset = self.body.offset.min(lines.len().saturating_sub(self.body.height));
+        let shown = lines.iter().skip(self.body.offset).take(self.body.height);
+        for (line, y) in shown.zip(area.y..) {
+            let row = Rect { y, height: 1, ..area };
+            match line {
+                Line::Plain(line) => {
+                    pen.line(area.x, y, line, area.width);
+                }
+                Line::Warning(text, first) => {
+                    let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, ..row };
+                    pen.band(band, Role::DangerBand);
+                    pen.put(band.x, y, pen.glyphs.gutter, Role::Danger, 1);
+                    let sign = if *first { pen.glyphs.warn } else { " " };
+                    pen.put(area.x, y, sign, Role::Danger, 1);
+                    let role = if *first { Role::Danger } else { Role::Text };
+                    pen.put(area.x + 2, y, text, role, area.width.saturating_sub(2));
+                }
+                Line::Together(index) => self.draw_together(*index, row, pen),
+            }
+        }
+        let below = lines.len().saturating_sub(self.body.offset + self.body.height);
+        if below > 0 {
+            let note = format!(" {below} more below {} ", pen.glyphs.down);
+            pen.right(area.right(), area.bottom().saturating_sub(1), &note, Role::Waiting);
+        }
+    }
+
+    fn draw_together(&mut self, index: usize, row: Rect, pen: &mut Pen<'_>) {
+        let one = &self.waiting[index];
+        let here = index == self.at;
+        if here {
+            let role = if self.focus == Focus::Together { Role::Selection } else { Role::SelectionWeak };
+            pen.band(row, role);
+            pen.put(row.x.saturating_sub(1), row.y, pen.glyphs.gutter, Role::Gutter, 1);
+        }
+        let (sign, role) = match (&one.standing, one.marked) {
+            (Standing::Done, _) => (pen.glyphs.ok, Role::Success),
+            (Standing::Past(_), _) => (pen.glyphs.canceled, Role::Muted),
+            (Standing::Sent, _) => (pen.glyphs.set, Role::Info),
+            (Standing::Open, true) => (pen.glyphs.set, Role::Waiting),
+            (Standing::Open, false) => (pen.glyphs.pending, Role::Muted),
+        };
+        pen.put(row.x, row.y, sign, role, 1);
+        let name = format!("{} {}", shown(&one.sheet.skill_id), tail(&one.sheet.run.0));
+        let name_role = if here { Role::Strong } else { Role::Text };
+        let x = pen.put(row.x + 2, row.y, &name, name_role, row.width / 2);
+        let text = match &one.standing {
+            Standing::Past(why) => why.clone(),
+            _ => shown(&one.sheet.headline),
+        };
+        let room = row.right().saturating_sub(x + 2);
+        pen.put(x + 2, row.y, &cut_end(&text, room, pen.glyphs.ellipsis), Role::Muted, room);
+        self.drawn.together.push((row, index));
+    }
+
+    fn body_lines(&self, width: u16, roomy: bool, pen: &Pen<'_>) -> Vec<Line> {
+        let sheet = self.shown_one();
+        let mut out = Vec::new();
+        let blank = |out: &mut Vec<Line>| {
+            if roomy {
+                out.push(Line::Plain(RichLine::default()));
+            }
+        };
+        if let Some(said) = &self.said {
+            out.extend(warned(said, width));
+            out.push(Line::Plain(RichLine::default()));
+        }
+        if self.waiting.len() > 1 {
+            let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "waiting for" };
+            let head =
+                format!("{} {what} {}; space takes one in", self.waiting.len(), shown(&sheet.capability));
+            out.push(Line::Plain(RichLine::of(head, Role::Muted)));
+            out.extend((0..self.waiting.len()).map(Line::Together));
+            out.push(Line::Plain(RichLine::default()));
+        }
+        for segs in wrap(&[Seg::new(shown(&sheet.headline), Role::Strong)], width) {
+            out.push(Line::Plain(RichLine::from_segs(segs)));
+        }
+        let (place, all) = sheet.place;
+        let of = vec![
+            Seg::new(format!("step {place} of {all}, "), Role::Muted),
+            Seg::new(shown(&sheet.step), Role::Text),
+            Seg::new(", of ", Role::Muted),
+            Seg::new(shown(&sheet.skill_id), Role::Text),
+            Seg::new(format!(" {}", shown(&sheet.run.0)), Role::Muted),
+        ];
+        out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+        blank(&mut out);
+        if sheet.outcome_unknown {
+            let known = "Nobody knows how this step ended: its worker was lost after it had begun.";
+            out.extend(warned(known, width));
+        }
+        if let Some(warning) = &sheet.irreversible {
+            out.extend(warned(warning, width));
+        }
+        if sheet.outcome_unknown || sheet.irreversible.is_some() {
+            blank(&mut out);
+        }
+        if !sheet.capability.is_empty() {
+            let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
+            labelled(
+                "capability",
+                vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note],
+                width,
+                &mut out,
+            );
+        }
+        for (label, text) in
+            [("binding", &sheet.binding), ("isolation", &sheet.isolation), ("why", &sheet.why)]
+        {
+            if !text.trim().is_empty() {
+                labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
+            }
+        }
+        if let Some(expires) = sheet.expires_ms {
+            let left = age(expires - self.opened.0);
+            labelled("expires", vec![Seg::new(format!("in {left}"), Role::Warning)], width, &mut out);
+        }
+        blank(&mut out);
+        self.inputs(width, pen, &mut out);
+        blank(&mut out);
+        out
+    }
+
+    fn inputs(&self, width: u16, pen: &Pen<'_>, out: &mut Vec<Line>) {
+        let sheet = self.shown_one();
+        for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+            out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
+        }
+        let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+        let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
+            (Some(head), Some(end)) => format!("{head}{}{end}", pen.glyphs.ellipsis),
+            _ => digest.clone(),
+        };
+        let line = format!("sha256 {short} {} what you see is what runs", pen.glyphs.dot);
+        out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
+    }
+}
+
+/// A line of the middle.
+enum Line {
+    Plain(RichLine),
+    /// In the danger band; the first of its text carries the sign.
+    Warning(String, bool),
+    /// One of those decided together.
+    Together(usize),
+}
+
+fn warned(text: &str, width: u16) -> Vec<Line> {
+    let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
+    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain());
+    plain.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+}
+
+fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
+    let pad = usize::from(LABEL.saturating_sub(cells(label)));
+    let mut all = vec![Seg::new(format!("{label}{}", " ".repeat(pad)), Role::Muted)];
+    all.extend(segs);
+    RichLine::from_segs(all)
+}
+
+fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
+    for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+        out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
+    }
+}
+
+/// The last three characters of an id: what tells runs apart in a list.
+fn tail(id: &str) -> String {
+    let all: Vec<char> = shown(id).chars().collect();
+    all[all.len().saturating_sub(3)..].iter().collect()
+}

@@ -1,0 +1,129 @@
+//! What sheets are drawn from: rows of labels, fields with a band, buttons of which one has the focus.
+
+use std::time::Instant;
+
+use ratatui::layout::{Position, Rect};
+
+use crate::tui::action::Action;
+use crate::tui::field::Field;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::pen::Pen;
+
+/// Column of the values, from the inside's left edge.
+pub const LABEL: u16 = 14;
+
+/// Something to press.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Button {
+    /// What it does.
+    pub action: Action,
+    /// What it says.
+    pub label: String,
+    /// The key that does the same.
+    pub key: &'static str,
+    /// Whether it cannot be taken back.
+    pub danger: bool,
+}
+
+impl Button {
+    /// A plain one.
+    pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
+        Self { action, label: label.into(), key, danger: false }
+    }
+
+    /// One that stops or takes away.
+    pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
+        Self { danger: true, ..Self::new(action, label, key) }
+    }
+}
+
+/// Draws buttons in a row: the first on the left, the others together on the right. Answers where they are.
+pub fn buttons(row: Rect, pen: &mut Pen<'_>, all: &[Button], focused: Option<usize>) -> Vec<Rect> {
+    let text = |button: &Button, air: &str| format!("{air}{}  {}{air}", button.label, button.key);
+    let width = |air: &str| all.iter().map(|button| cells(&text(button, air)) + 2).sum::<u16>();
+    let air = ["   ", "  ", " ", ""].into_iter().find(|air| width(air) <= row.width).unwrap_or("");
+    let mut out = Vec::with_capacity(all.len());
+    let mut end = row.right();
+    for (at, button) in all.iter().enumerate().rev() {
+        let text = text(button, air);
+        let wide = cells(&text).min(row.width);
+        let start = if at == 0 { row.x } else { end.saturating_sub(wide).max(row.x) };
+        let role = match (focused == Some(at), button.danger) {
+            (true, _) => Role::ButtonFocus,
+            (false, true) => Role::ButtonDanger,
+            (false, false) => Role::Button,
+        };
+        pen.put(start, row.y, &text, role, wide);
+        if pen.glyphs.ascii && focused == Some(at) {
+            pen.put(start, row.y, ">", role, 1);
+        }
+        out.push(Rect::new(start, row.y, wide, 1));
+        end = start.saturating_sub(2);
+    }
+    out.reverse();
+    out
+}
+
+/// What a field row shows besides its text.
+pub struct Row<'a> {
+    /// Left of it.
+    pub label: &'a str,
+    /// In the empty field.
+    pub hint: &'a str,
+    /// On its right end.
+    pub note: &'a str,
+    /// Whether the note says that something is wrong.
+    pub wrong: bool,
+    /// Whether it has the focus.
+    pub focused: bool,
+}
+
+/// Draws a label and a field on its band; answers where the terminal's cursor belongs.
+pub fn field(row: Rect, pen: &mut Pen<'_>, field: &mut Field, show: &Row<'_>) -> Option<Position> {
+    let label_room = LABEL.min(row.width / 3);
+    let role = if show.focused { Role::Strong } else { Role::Muted };
+    pen.put(row.x, row.y, show.label, role, label_room.saturating_sub(1));
+    let band = Rect { x: row.x + label_room, width: row.width.saturating_sub(label_room), ..row };
+    pen.band(band, Role::Field);
+    if pen.glyphs.ascii {
+        pen.put(band.x, band.y, "[", Role::Muted, 1);
+        pen.right(band.right(), band.y, "]", Role::Muted);
+    }
+    let mut end = band.right().saturating_sub(1);
+    let fits = cells(show.note) + 12 <= band.width;
+    if !show.note.is_empty() && fits {
+        let role = if show.wrong { Role::Danger } else { Role::Muted };
+        end = pen.right(end, band.y, show.note, role).saturating_sub(1);
+    }
+    let text = Rect { x: band.x + 1, width: end.saturating_sub(band.x + 1), ..band };
+    let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
+    let cursor = field.draw(text, pen.buf, style, &[]);
+    if field.is_empty() && !show.focused {
+        pen.put(text.x, text.y, show.hint, Role::Muted, text.width);
+    }
+    cursor.filter(|_| show.focused)
+}
+
+/// The wall clock now, from what it was when the sheet was opened.
+#[must_use]
+pub fn clock(opened: (i64, Instant), now: Instant) -> i64 {
+    let since = now.saturating_duration_since(opened.1).as_millis();
+    opened.0.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
+}
+
+/// The band of something that is wrong or dangerous: one line each, the first with the sign.
+pub fn warning(area: Rect, pen: &mut Pen<'_>, lines: &[String]) -> u16 {
+    let height = (lines.len() as u16).min(area.height);
+    let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, height, ..area };
+    pen.band(band, Role::DangerBand);
+    for (at, (line, y)) in lines.iter().zip(area.y..area.y + height).enumerate() {
+        pen.put(band.x, y, pen.glyphs.gutter, Role::Danger, 1);
+        if at == 0 {
+            pen.put(area.x, y, pen.glyphs.warn, Role::Danger, 1);
+        }
+        let role = if at == 0 { Role::Danger } else { Role::Text };
+        pen.put(area.x + 2, y, line, role, area.width.saturating_sub(2));
+    }
+    height
+}

@@ -1,0 +1,153 @@
+//! What panes ask about runs and what they are told: the operations of [`RunClient`] as plain values.
+
+use std::sync::Arc;
+
+use crate::gateway::{
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
+    Launched, Ordered, RunClient, RunDetail, RunOrder, SharedRunClient, TargetChoice,
+};
+use crate::skill::AttachTarget;
+use crate::store::{RunEvent, RunFilter, RunId, RunPage};
+
+/// Something a pane asks of the core about runs. Numbers named `generation` and `ticket` come back with the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunAsk {
+    /// A page of runs.
+    Page {
+        /// Which.
+        filter: Box<RunFilter>,
+        /// Tells the pane's questions apart.
+        generation: u64,
+    },
+    /// One run whole.
+    Detail(RunId),
+    /// Carry out an order.
+    Order {
+        /// On which run.
+        run: RunId,
+        /// What.
+        order: Box<RunOrder>,
+        /// Tells orders apart.
+        ticket: u64,
+    },
+    /// Launch a run.
+    Launch {
+        /// Of what, with what.
+        request: Box<LaunchRequest>,
+        /// Tells launches apart.
+        ticket: u64,
+    },
+    /// What attaching would do.
+    AttachPreview {
+        /// What to what.
+        request: Box<AttachRequest>,
+        /// Tells previews apart.
+        generation: u64,
+    },
+    /// Attach.
+    Attach {
+        /// What to what.
+        request: Box<AttachRequest>,
+        /// Tells attachments apart.
+        ticket: u64,
+    },
+    /// References that exist.
+    Targets {
+        /// Of this type.
+        target_type: AttachTarget,
+        /// That hold this text.
+        text: String,
+        /// So many at most.
+        limit: usize,
+        /// Tells the questions apart.
+        generation: u64,
+    },
+    /// The contract of a skill.
+    Contract(String),
+    /// Which binding carries a capability out, and why.
+    Explain(String),
+}
+
+/// What a pane is told about runs.
+#[derive(Debug, Clone)]
+pub enum RunTold {
+    /// From here on every event is told: what was asked before may be old.
+    Following,
+    /// What happened since, in the store's order.
+    Events(Arc<[RunEvent]>),
+    /// Answer to [`RunAsk::Page`].
+    Page(u64, Result<Arc<RunPage>, Error>),
+    /// Answer to [`RunAsk::Detail`].
+    Detail(RunId, Result<Arc<RunDetail>, Error>),
+    /// Answer to [`RunAsk::Order`]: the ticket, the run that was ordered, what it led to.
+    Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
+    /// Answer to [`RunAsk::Launch`].
+    Launched(u64, Result<Arc<Launched>, Error>),
+    /// Answer to [`RunAsk::AttachPreview`].
+    AttachPreview(u64, Result<Arc<AttachPreview>, Error>),
+    /// Answer to [`RunAsk::Attach`].
+    Attached(u64, Result<Arc<Attached>, Error>),
+    /// Answer to [`RunAsk::Targets`].
+    Targets(u64, Result<Arc<[TargetChoice]>, Error>),
+    /// Answer to [`RunAsk::Contract`].
+    Contract(String, Result<Arc<ContractView>, Error>),
+    /// Answer to [`RunAsk::Explain`].
+    Explained(String, Result<Arc<CapabilityExplanation>, Error>),
+}
+
+impl RunAsk {
+    /// The operation's name, for the log.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Page { .. } => "runs",
+            Self::Detail(_) => "run",
+            Self::Order { .. } => "order",
+            Self::Launch { .. } => "launch",
+            Self::AttachPreview { .. } => "attach_preview",
+            Self::Attach { .. } => "attach",
+            Self::Targets { .. } => "target_choices",
+            Self::Contract(_) => "contract",
+            Self::Explain(_) => "explain_capability",
+        }
+    }
+
+    /// Asks the core; failures are answers too.
+    pub async fn put_to(self, core: SharedRunClient) -> RunTold {
+        let core: &dyn RunClient = core.as_ref();
+        match self {
+            Self::Page { filter, generation } => {
+                RunTold::Page(generation, core.runs(*filter).await.map(Arc::new))
+            }
+            Self::Detail(run) => {
+                let detail = core.run(&run.0).await.map(Arc::new);
+                RunTold::Detail(run, detail)
+            }
+            Self::Order { run, order, ticket } => {
+                let ordered = core.order(&run.0, *order).await.map(Arc::new);
+                RunTold::Ordered(ticket, run, ordered)
+            }
+            Self::Launch { request, ticket } => {
+                RunTold::Launched(ticket, core.launch(*request).await.map(Arc::new))
+            }
+            Self::AttachPreview { request, generation } => {
+                RunTold::AttachPreview(generation, core.attach_preview(*request).await.map(Arc::new))
+            }
+            Self::Attach { request, ticket } => {
+                RunTold::Attached(ticket, core.attach(*request).await.map(Arc::new))
+            }
+            Self::Targets { target_type, text, limit, generation } => {
+                let found = core.target_choices(target_type, &text, limit).await;
+                RunTold::Targets(generation, found.map(Into::into))
+            }
+            Self::Contract(skill) => {
+                let contract = core.contract(&skill).await.map(Arc::new);
+                RunTold::Contract(skill, contract)
+            }
+            Self::Explain(capability) => {
+                let explained = core.explain_capability(&capability).await.map(Arc::new);
+                RunTold::Explained(capability, explained)
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! JSON as lines in roles: a tree that folds, and a value laid out whole for a sheet. Always safe to draw.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::figures::{bytes, counted};
+use super::measure::{cells, cut_end, shown};
+use super::rich::{RichLine, Seg};
+use super::wrap::wrap;
+use crate::tui::theme::Role;
+
+/// A row of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeRow {
+    /// Where it stands: keys and indices, `/` between them.
+    pub path: String,
+    /// How deep.
+    pub depth: usize,
+    /// The key or index.
+    pub name: String,
+    /// The value, or how much a folded or open one holds.
+    pub value: Seg,
+    /// Whether it can be folded, and is.
+    pub folded: Option<bool>,
+}
+
+/// All rows of a value; what is in `folded` stays closed.
+#[must_use]
+pub fn tree<S: std::hash::BuildHasher>(value: &Value, folded: &HashSet<String, S>) -> Vec<TreeRow> {
+    let mut out = Vec::new();
+    children(value, "", 0, folded, &mut out);
+    out
+}
+
+fn children<S: std::hash::BuildHasher>(
+    value: &Value,
+    path: &str,
+    depth: usize,
+    folded: &HashSet<String, S>,
+    out: &mut Vec<TreeRow>,
+) {
+    let members: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(at, value)| (at.to_string(), value)).collect(),
+        _ => return,
+    };
+    for (key, value) in members {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}/{key}") };
+        let held = match value {
+            Value::Object(map) => map.len(),
+            Value::Array(items) => items.len(),
+            _ => 0,
+        };
+        let is_folded = (held > 0).then(|| folded.contains(&path));
+        let name = shown(&key);
+        out.push(TreeRow { path: path.clone(), depth, name, value: short(value), folded: is_folded });
+        if is_folded == Some(false) {
+            children(value, &path, depth + 1, folded, out);
+        }
+    }
+}
+
+/// A value in a few words: scalars whole, others by what they hold.
+#[must_use]
+pub fn short(value: &Value) -> Seg {
+    match value {
+        Value::Null => Seg::new("null", Role::Muted),
+        Value::Bool(flag) => Seg::new(flag.to_string(), Role::CodeKeyword),
+        Value::Number(number) => Seg::new(number.to_string(), Role::CodeNumber),
+        Value::String(text) if text.is_empty() => Seg::new("\"\"", Role::CodeString),
+        Value::String(text) => Seg::new(shown(text), Role::CodeString),
+        Value::Array(items) if items.is_empty() => Seg::new("[]", Role::Muted),
+        Value::Array(items) => Seg::new(counted(items.len(), "item"), Role::Muted),
+        Value::Object(map) if map.is_empty() => Seg::new("{}", Role::Muted),
+        Value::Object(map) => Seg::new(counted(map.len(), "field"), Role::Muted),
+    }
+}
+
+/// A value on one line, cut to a width; what is cut off is told by size.
+#[must_use]
+pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
+    let (text, role) = match value {
+        Value::Array(_) | Value::Object(_) => (shown(&value.to_string()), Role::Text),
+        scalar => {
+            let seg = short(scalar);
+            (seg.text, seg.role)
+        }
+    };
+    if cells(&text) <= width {
+        return vec![Seg::new(text, role)];
+    }
+    let size = bytes(text.len() as u64);
+    let room = width.saturating_sub(cells(&size) + 2);
+    vec![
+        Seg::new(cut_end(&text, room, ellipsis).into_owned(), role),
+        Seg::new(format!("  {size}"), Role::Muted),
+    ]
+}
+
+/// Lines of one text value before the rest is only counted.
+const TEXT_LINES: usize = 60;
+
+/// Every field of an object (or the value itself) laid out whole: names in a column, texts wrapped.
+#[must_use]
+pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
+    let Value::Object(map) = value else { return laid_out(value, width) };
+    if map.is_empty() {
+        return vec![RichLine::of("none", Role::Muted)];
+    }
+    let column = map.keys().map(|key| cells(&shown(key))).max().unwrap_or(0).min(width / 3) + 2;
+    let mut out = Vec::new();
+    for (key, value) in map {
+        let name = cut_end(&shown(key), column - 2, "…").into_owned();
+        let pad = " ".repeat(usize::from(column - cells(&name).min(column)));
+        for (at, line) in laid_out(value, width.saturating_sub(column).max(8)).into_iter().enumerate() {
+            let head = if at == 0 { format!("{name}{pad}") } else { " ".repeat(usize::from(column)) };
+            let mut segs = vec![Seg::new(head, Role::Text)];
+            segs.extend(line.segs);
+            out.push(RichLine::from_segs(segs));
+        }
+    }
+    out
+}
+
+fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
+    let (lines, role) = match value {
+        Value::String(text) if !text.is_empty() => {
+            (text.lines().map(shown).collect::<Vec<_>>(), Role::CodeString)
+        }
+        Value::Array(items) if !items.is_empty() => (pretty(value), Role::Text),
+        Value::Object(map) if !map.is_empty() => (pretty(value), Role::Text),
+        scalar => return vec![RichLine::from_segs(vec![short(scalar)])],
+    };
+    let mut out = Vec::new();
+    for line in &lines {
+        if line.trim().is_empty() {
+            out.push(RichLine::default());
+            continue;
+        }
+        // Wrapping drops the indentation of the first line only.
+        let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+        let segs = [Seg::new(line.trim_start(), role)];
+        for mut part in wrap(&segs, width.saturating_sub(indent.len() as u16).max(8)) {
+            part.insert(0, Seg::new(indent.as_str(), role));
+            out.push(RichLine::from_segs(part));
+        }
+    }
+    if out.len() > TEXT_LINES {
+        let more = out.len() - TEXT_LINES;
+        out.truncate(TEXT_LINES);
+        out.push(RichLine::of(format!("{}, copy it to read all", counted(more, "more line")), Role::Warning));
+    }
+    out
+}
+
+fn pretty(value: &Value) -> Vec<String> {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let safe = |line: &str| {
+        let indent = line.len() - line.trim_start().len();
+        format!("{}{}", " ".repeat(indent), shown(line))
+    };
+    text.lines().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_tree_folds_and_names_its_paths() {
+        let value = json!({"vars": {"rows": [{"a": 1}, {"a": 2}]}, "outputs": {}});
+        let all = tree(&value, &HashSet::new());
+        let paths: Vec<&str> = all.iter().map(|row| row.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            ["outputs", "vars", "vars/rows", "vars/rows/0", "vars/rows/0/a", "vars/rows/1", "vars/rows/1/a"]
+        );
+        let folded = HashSet::from(["vars/rows".to_owned()]);
+        let closed = tree(&value, &folded);
+        assert_eq!(closed.len(), 3);
+        assert_eq!(closed[2].value.text, "2 items");
+    }
+
+    #[test]
+    fn what_a_step_would_be_given_is_shown_whole_and_safe() {
+        let value = json!({"to": "ana", "body": "one\u{1b}[31m two three four five six", "n": 3});
+        let lines: Vec<String> = fields(&value, 24).iter().map(RichLine::plain).collect();
+        let all = lines.join("\n");
+        assert!(all.contains("to    ana") && all.contains("six") && !all.contains('\u{1b}'), "{all}");
+        assert!(lines.iter().all(|line| cells(line) <= 24), "{all}");
+    }
+}
