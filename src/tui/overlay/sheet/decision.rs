@@ -74,12 +74,7 @@ pub(super) struct Drawn {
 }
 
 impl Decision {
-    pub(super) fn new(
-        pane: PaneId,
-        sheet: DecisionSheet,
-        ticket: u64,
-        opened: (i64, Instant),
-    ) -> Self {
+    pub(super) fn new(pane: PaneId, sheet: DecisionSheet, ticket: u64, opened: (i64, Instant)) -> Self {
         let mut approver = Field::new();
         if let Some((name, _)) = &sheet.approver {
             approver.set(&shown(name));
