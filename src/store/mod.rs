@@ -7,9 +7,9 @@ mod types;
 
 pub use sqlite::{Clock, Opened, Sqlite};
 pub use types::{
-    AuditMode, Begun, Checkpoint, Claimed, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch,
-    NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus,
-    StoreError, WorkerId,
+    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Idempotency,
+    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord,
+    StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
 
 use async_trait::async_trait;
@@ -82,6 +82,15 @@ pub trait Store: Send + Sync + 'static {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<RunRecord, StoreError>;
+
+    /// What a finished sidecar asked for on the run it watches: the command and the events `control.applied` of both
+    /// (or `control.refused` of the sidecar) in one transaction. Asked again it answers the first outcome.
+    async fn control(
+        &self,
+        sidecar: &RunId,
+        watched: &RunId,
+        control: Control,
+    ) -> Result<ControlOutcome, StoreError>;
 
     /// A new run that continues from a checkpoint of another: copied steps, lineage, own checkpoints.
     async fn branch(

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumString};
 
-use crate::runs::{CommandName, Decision, Expiry, Gate, Refusal, RunState};
+use crate::runs::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -304,6 +304,24 @@ pub struct Decided {
     /// By whom.
     #[serde(flatten)]
     pub by: DecisionRecord,
+}
+
+/// What a sidecar asks for on the run it watches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Control {
+    /// The wish in words, for the record.
+    pub asked: String,
+    /// The command with a signal's payload, or why it cannot become one.
+    pub order: Result<(Command, Option<Value>), String>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ControlOutcome {
+    /// The command was carried out.
+    Applied,
+    /// It was not, and why.
+    Refused(String),
 }
 
 /// Which runs to list.

@@ -16,6 +16,7 @@ pub struct Room {
 pub const ROOMS: &[Room] = &[
     Room { name: "skill", rooms: &[], values_of: &[] },
     Room { name: "registry", rooms: &["skill", "config"], values_of: &[] },
+    Room { name: "policy", rooms: &["skill"], values_of: &[] },
     Room { name: "runs", rooms: &["skill"], values_of: &[] },
     // A store applies the state machine's answer inside its transaction, so that all stores agree.
     Room { name: "store", rooms: &["runs"], values_of: &[] },

@@ -1,6 +1,7 @@
 //! What every store has to do, whatever it is made of. A store passes when [`run_all`] returns; its test
 //! file brings a factory that makes an empty store with a clock the kit can move.
 
+mod control;
 mod history;
 mod waiting;
 
@@ -16,6 +17,7 @@ use skill_workbench::store::{
     RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
 
+use control::*;
 use history::*;
 use waiting::*;
 
@@ -176,6 +178,8 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         the_newest_event_is_where_following_begins,
         ended_runs_are_purged_whole,
         workers_that_beat_are_alive,
+        a_sidecars_wish_is_carried_out_once,
+        a_refused_wish_is_written_down_and_changes_nothing,
     );
 }
 

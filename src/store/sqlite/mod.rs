@@ -2,6 +2,7 @@
 //! with group commit and readers beside it. The same code on a private in-memory database serves trials.
 
 mod command;
+mod control;
 mod launch;
 mod maintenance;
 mod read;
@@ -22,8 +23,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Begun, Checkpoint, Claimed, Decided, DecisionRecord, Launch, NewEvent, RunEvent, RunFilter, RunId,
-    RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
+    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Launch, NewEvent, RunEvent,
+    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
 };
 use crate::runs::{Command, Standing};
 use writer::Writer;
@@ -263,6 +264,17 @@ impl Store for Sqlite {
         let run = run.clone();
         let order = command::Order { command, record, head, payload };
         self.write(move |connection, now| command::command(connection, &run, &order, now)).await
+    }
+
+    async fn control(
+        &self,
+        sidecar: &RunId,
+        watched: &RunId,
+        control: Control,
+    ) -> Result<ControlOutcome, StoreError> {
+        let (sidecar, watched) = (sidecar.clone(), watched.clone());
+        self.write(move |connection, now| control::control(connection, &sidecar, &watched, &control, now))
+            .await
     }
 
     async fn branch(
