@@ -51,6 +51,8 @@ pub enum PartKind {
     RuleStatus,
     /// Read-only term.
     RuleReadOnly,
+    /// A preference of the person's policy.
+    Policy,
 }
 
 /// One addend of a score. All parts of a hit sum to its score within 1e-6.
@@ -163,6 +165,9 @@ pub struct Hit {
     pub exclusion_note: Option<String>,
     /// The score, addend by addend.
     pub breakdown: Breakdown,
+    /// The rule of the person's policy by which a person is asked before it runs, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_approval: Option<String>,
 }
 
 /// A sidecar that can be attached; no direct recommendation.
@@ -190,6 +195,8 @@ pub enum ExcludedWhy {
     Domain,
     /// Its role was not asked for.
     Role,
+    /// The person's policy denies it; the rule.
+    Policy(String),
     /// Past the limit.
     BelowLimit,
 }

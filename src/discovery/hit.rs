@@ -57,6 +57,7 @@ pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -
         description_marks,
         exclusion_note: marks::exclusion(&d.description, &entry.exclusions, &numbers),
         breakdown,
+        needs_approval: asked.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn column(signal: Signal) -> usize {
     }
 }
 
-/// Gathers addends under rows: exact matches, words by size, pairs by size, general wording, rules.
+/// Gathers addends under rows: exact matches, words by size, pairs by size, general wording, rules, policy.
 pub(crate) fn breakdown(addends: Vec<Addend>, reading: &Reading) -> Breakdown {
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];
@@ -37,6 +37,7 @@ pub(crate) fn breakdown(addends: Vec<Addend>, reading: &Reading) -> Breakdown {
         Row::Pair(..) => 2,
         Row::General => 3,
         Row::Rules => 4,
+        Row::Policy => 5,
     };
     rows.sort_by(|(a, x), (b, y)| class(a).cmp(&class(b)).then(y.sum.total_cmp(&x.sum)).then(a.cmp(b)));
     let parts = kept
@@ -60,6 +61,7 @@ fn empty(row: Row, reading: &Reading) -> WordRow {
         Row::General => ("general wording".to_owned(), None),
         Row::Exact => ("exact".to_owned(), None),
         Row::Rules => ("rules".to_owned(), None),
+        Row::Policy => ("policy".to_owned(), None),
     };
     WordRow { label, query_word, by_signal: [0.0; 5], sum: 0.0 }
 }

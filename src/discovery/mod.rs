@@ -5,6 +5,7 @@
 //! (`link`) gives each skill an addend, candidates are put in order (`sorting`), and the best are
 //! explained addend by addend (`ledger`, `hit`). All numbers stand in `assets/ranker/weights.yaml`.
 
+mod adjust;
 mod analysis;
 mod answer;
 mod body_lines;
@@ -37,6 +38,7 @@ mod vocabulary;
 mod weights;
 mod words;
 
+pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit,
     Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, SignalSums, WordRow,

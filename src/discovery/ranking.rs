@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use super::adjust::Adjustments;
 use super::answer::{Answer, Confidence, Fit, LinkReport, LinkState};
 use super::confidence::confidence;
 use super::embedding::DIM;
@@ -24,6 +25,7 @@ const SLACK: usize = 2;
 pub(crate) struct Asked<'a> {
     pub router: &'a Router,
     pub request: &'a Request,
+    pub adjustments: &'a Adjustments,
     pub reading: &'a Reading,
     pub cx: &'a Context<'a>,
     pub read_only: bool,
@@ -39,7 +41,7 @@ struct Running<'a> {
 }
 
 /// Answers a request that is not empty.
-pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
+pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments) -> Answer {
     let started = Instant::now();
     let index = &router.index;
     let view = if request.with_body { View::All } else { View::Short };
@@ -72,7 +74,8 @@ pub(crate) fn rank(router: &Router, request: &Request) -> Answer {
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
     let direction = hit::direction(&reading, &cx);
-    let asked = Asked { router, request, reading: &reading, cx: &cx, read_only, direction: &direction };
+    let asked =
+        Asked { router, request, adjustments, reading: &reading, cx: &cx, read_only, direction: &direction };
     let sorted = sort(&asked, candidates(&asked, &running));
     let mut ranked = Vec::new();
     for candidate in sorted.results.iter().take(request.limit.saturating_add(SLACK)) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::adjust::Adjustments;
 use super::analysis::{Analysis, analyse};
 use super::answer::{Answer, BodyLine};
 use super::document::Document;
@@ -174,10 +175,22 @@ impl Router {
     /// # Errors
     /// When the intent is empty.
     pub fn discover(&self, request: &Request) -> Result<Answer, RequestError> {
+        self.discover_adjusted(request, &Adjustments::default())
+    }
+
+    /// The same, with terms of somebody's policy added and skills left out for it.
+    ///
+    /// # Errors
+    /// As [`Self::discover`].
+    pub fn discover_adjusted(
+        &self,
+        request: &Request,
+        adjustments: &Adjustments,
+    ) -> Result<Answer, RequestError> {
         if request.intent.trim().is_empty() {
             return Err(RequestError::Empty);
         }
-        Ok(ranking::rank(self, request))
+        Ok(ranking::rank(self, request, adjustments))
     }
 
     /// The lines of a body with the most words of a request, at most `limit`, in order of the file.

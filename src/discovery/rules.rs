@@ -1,4 +1,5 @@
-//! Rule terms of the blended policy: role, status, and read-only skills for requests that only want to know.
+//! Rule terms of the blended policy: role, status, and read-only skills for requests that only want to know; and
+//! the terms that the person's own policy adds under either order.
 
 use super::answer::{PartKind, Signal};
 use super::index::Facts;
@@ -44,9 +45,18 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
 /// Adds the rule terms of a candidate; under the strict policy rules are an order, not addends.
 pub(crate) fn add(asked: &Asked<'_>, candidate: &Ranked, addends: &mut Vec<Addend>) {
     let index = asked.cx.index;
-    let facts = index.facts()[candidate.slot].filter(|_| !strict(asked.request));
-    let (Some(facts), Some(entry)) = (facts, index.entry(candidate.slot)) else { return };
+    let Some(entry) = index.entry(candidate.slot) else { return };
     let d = &entry.document;
+    let own = asked.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
+    addends.extend(own.iter().map(|(label, value)| Addend {
+        row: Row::Policy,
+        signal: Signal::Rule,
+        kind: PartKind::Policy,
+        field: None,
+        label: label.clone(),
+        value: *value,
+    }));
+    let Some(facts) = index.facts()[candidate.slot].filter(|_| !strict(asked.request)) else { return };
     let values = terms(&asked.cx.weights.rules, facts, asked.read_only);
     let kinds = [PartKind::RuleRole, PartKind::RuleStatus, PartKind::RuleReadOnly];
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::adjust::Adjustment;
 use super::answer::{Attachable, Excluded, ExcludedWhy};
 use super::index::{Facts, Index};
 use super::link::matched;
@@ -23,9 +24,10 @@ pub(crate) struct Ranked {
 impl Ranked {
     /// From what the columns say.
     pub fn new(asked: &Asked<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
+        let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
         if !strict(asked.request) {
             let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
-            return Self { slot, z, score: z + terms.iter().sum::<f64>(), rules: [0; 4] };
+            return Self { slot, z, score: z + terms.iter().sum::<f64>() + preferred, rules: [0; 4] };
         }
         let by_match = if flags & matched::EXACT != 0 {
             0
@@ -35,7 +37,12 @@ impl Ranked {
             2
         };
         let by_effect = u8::from(asked.read_only && !facts.read_only);
-        Self { slot, z, score: z, rules: [role_rank(facts.role), facts.status, by_match, by_effect] }
+        Self {
+            slot,
+            z,
+            score: z + preferred,
+            rules: [role_rank(facts.role), facts.status, by_match, by_effect],
+        }
     }
 
     /// Order of an answer: by rule (under the strict policy), by score, by id.
@@ -119,6 +126,14 @@ enum Place {
     Nowhere,
 }
 
+/// What somebody wants of this skill, if anybody wants anything of any.
+fn own<'a>(asked: &Asked<'a>, slot: usize) -> Option<&'a Adjustment> {
+    if asked.adjustments.is_empty() {
+        return None;
+    }
+    asked.adjustments.of(&asked.cx.index.entry(slot)?.document.id)
+}
+
 fn place(asked: &Asked<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
@@ -136,6 +151,9 @@ fn place(asked: &Asked<'_>, slot: usize) -> Place {
             return Place::Excluded(ExcludedWhy::Domain);
         }
     }
+    if let Some(rule) = own(asked, slot).and_then(|own| own.leave_out.clone()) {
+        return Place::Excluded(ExcludedWhy::Policy(rule));
+    }
     match (request.role_filter, facts.role) {
         (None, Role::Sidecar) => Place::Attachable,
         (None, _) => Place::Result,
@@ -152,6 +170,7 @@ fn phrase(why: &ExcludedWhy, domain: Option<&str>, role: Role) -> String {
             domain.map_or_else(|| "it has no domain".to_owned(), |d| format!("its domain is {d}"))
         }
         ExcludedWhy::Role => format!("its role is {role}"),
+        ExcludedWhy::Policy(rule) => format!("policy: {rule}"),
         ExcludedWhy::BelowLimit => "below the limit".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::{ListFilter, SkillList, SkillSummary};
-use crate::registry::Catalogue;
+use crate::registry::{Catalogue, Trusted};
 use crate::skill::Skill;
 
 /// The catalogue through a filter. Shadowed skills follow the winners; refused bundles are named
@@ -82,6 +82,9 @@ pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option
         digest: skill.digest,
         findings: skill.findings.len(),
         shadowed_by: winner.map(Path::to_path_buf),
+        has_contract: false,
+        trusted: Trusted::No,
+        needs_approval: false,
     }
 }
 

@@ -11,6 +11,7 @@ mod lint;
 mod listing;
 mod local;
 mod names;
+mod policies;
 mod run_client;
 mod run_failure;
 mod run_types;
@@ -18,6 +19,7 @@ mod schema;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod trusting;
 mod types;
 
 pub use checkup::{Check, Health};
@@ -28,6 +30,7 @@ pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
+pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::{RunClient, SharedRunClient};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
@@ -36,6 +39,7 @@ pub use run_types::{
 };
 pub use schema::{schema, schema_drift};
 pub use trace::new_trace_id;
+pub use trusting::TrustSubject;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, Diagnostics, Event, FileContent, FileEntry,
     FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail, SkillList, SkillSummary,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Change, Root, ScanProgress};
+use crate::registry::{Change, Root, ScanProgress, Trusted};
 use crate::skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
 };
@@ -96,6 +96,15 @@ pub struct SkillSummary {
     pub findings: usize,
     /// For a shadowed one, the location of the winner.
     pub shadowed_by: Option<PathBuf>,
+    /// Whether it has a contract that could run.
+    #[serde(default)]
+    pub has_contract: bool,
+    /// Whether its contract, scripts and bindings may run.
+    #[serde(default)]
+    pub trusted: Trusted,
+    /// Whether the person's policy wants a yes before it runs.
+    #[serde(default)]
+    pub needs_approval: bool,
 }
 
 /// Answer of `list`.

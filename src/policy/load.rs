@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde::de::{self, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
 use super::matching::{Criteria, RootPattern};
@@ -45,10 +45,10 @@ pub enum PolicyError {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
-    deny: Many<Spanned<WrittenRule>>,
-    allow: Many<Spanned<WrittenRule>>,
-    require_approval: Many<Spanned<WrittenRule>>,
-    prefer: Many<Spanned<WrittenRule>>,
+    deny: Option<Vec<Spanned<WrittenRule>>>,
+    allow: Option<Vec<Spanned<WrittenRule>>>,
+    require_approval: Option<Vec<Spanned<WrittenRule>>>,
+    prefer: Option<Vec<Spanned<WrittenRule>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -97,7 +97,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
     ];
     let mut rules = Vec::new();
     for (effect, group) in groups {
-        for rule in group.0 {
+        for rule in group.unwrap_or_default() {
             rules.push(checked(file, folder, home, effect, rule)?);
         }
     }
@@ -162,15 +162,14 @@ fn root_pattern(text: &str, folder: &Path, home: &Path) -> RootPattern {
         return RootPattern::Label(text.to_owned());
     };
     // A star in a path is no part of a folder's name here: labels are what patterns are for.
-    if text.contains('*') { RootPattern::Label(text.to_owned()) } else { RootPattern::Below(path.components().collect()) }
+    if text.contains('*') {
+        RootPattern::Label(text.to_owned())
+    } else {
+        RootPattern::Below(path.components().collect())
+    }
 }
 
-fn wrong(
-    file: &Path,
-    at: Location,
-    message: impl Into<String>,
-    allowed: impl Into<String>,
-) -> PolicyError {
+fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl Into<String>) -> PolicyError {
     let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).max(1);
     PolicyError::InFile {
         file: file.to_owned(),
@@ -222,10 +221,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Many<T> {
                 Ok(Many(Vec::new()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Many<T>, A::Error> {
-                T::deserialize(de::value::MapAccessDeserializer::new(map)).map(|value| Many(vec![value]))
-            }
-
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Many<T>, A::Error> {
                 let mut values = Vec::new();
                 while let Some(value) = items.next_element()? {
@@ -266,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_rule_and_a_single_value_need_no_list() {
+    fn a_single_value_needs_no_list() {
         let policy = parse(Path::new("/h/p.yaml"), "deny:\n- id: [a, b]\n  role: sidecar\n", Path::new("/h"));
         let policy = policy.unwrap();
         assert_eq!(policy.rules[0].words(), "deny id a or b and role sidecar (line 2)");

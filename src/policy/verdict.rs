@@ -97,11 +97,13 @@ impl Policy {
     #[must_use]
     pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
-        let first = |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.words());
+        let first =
+            |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.words());
         let listed = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
         let denied_by = first(Effect::Deny).or_else(|| {
             let missing = listed && first(Effect::Allow).is_none();
-            missing.then(|| "no rule of `allow` matches it, and what is not allowed there is denied".to_owned())
+            missing
+                .then(|| "no rule of `allow` matches it, and what is not allowed there is denied".to_owned())
         });
         let allowed = denied_by.is_none();
         let mut prefer = 0.0;
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_copy_that_lost_its_id_is_still_what_it_is() {
-        let policy = policy("deny: {id: deploy}\n");
+        let policy = policy("deny: [{id: deploy}]\n");
         assert!(!verdict(&policy, "deploy@3f9a01c2").allowed);
         assert!(verdict(&policy, "deploy2@3f9a01c2").allowed);
     }
@@ -210,7 +212,8 @@ mod tests {
 
     #[test]
     fn preferences_add_up_to_their_bound() {
-        let policy = policy("prefer:\n  - {id: a, by: 0.4}\n  - {tag: production, by: 0.3}\n  - {domain: docs}\n");
+        let policy =
+            policy("prefer:\n  - {id: a, by: 0.4}\n  - {tag: production, by: 0.3}\n  - {domain: docs}\n");
         let verdict = verdict(&policy, "a");
         assert!((verdict.prefer - MAX_PREFERENCE).abs() < 1e-12);
         let each: f64 = verdict.rules.iter().filter_map(|rule| rule.by).sum();

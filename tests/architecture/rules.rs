@@ -40,7 +40,7 @@ pub const ROOMS: &[Room] = &[
     Room {
         name: "cli",
         rooms: &["gateway", "tui", "config", "telemetry"],
-        values_of: &["discovery", "registry", "skill", "engine", "runs", "store"],
+        values_of: &["policy", "discovery", "registry", "skill", "engine", "runs", "store"],
     },
     Room {
         name: "tui",
@@ -87,9 +87,22 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "WordRow",
         ],
     ),
+    ("policy", &["Effect", "Matched", "Verdict"]),
     (
         "registry",
-        &["Catalogue", "Change", "Entry", "Root", "RootOrigin", "RootState", "ScanProgress", "Shadowed"],
+        &[
+            "Catalogue",
+            "Change",
+            "Entry",
+            "Pin",
+            "Root",
+            "RootOrigin",
+            "RootState",
+            "ScanProgress",
+            "Shadowed",
+            "TrustState",
+            "Trusted",
+        ],
     ),
     (
         "skill",

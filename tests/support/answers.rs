@@ -106,6 +106,7 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
         description_marks: marks(description, &said),
         exclusion_note: None,
         breakdown,
+        needs_approval: None,
     }
 }
 

@@ -195,6 +195,9 @@ pub fn detail(id: &str) -> SkillDetail {
         digest: skill.digest,
         findings: 1,
         shadowed_by: None,
+        has_contract: false,
+        trusted: Trusted::No,
+        needs_approval: false,
     };
     let file = |path: &str, bytes, executable| FileEntry { path: path.into(), bytes, executable };
     SkillDetail {

@@ -134,6 +134,8 @@ pub(crate) enum Row {
     Exact,
     /// Role, status, read-only intent.
     Rules,
+    /// Preferences of the person's policy.
+    Policy,
 }
 
 /// One addend of a score, before it is put under words.

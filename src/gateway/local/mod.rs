@@ -7,6 +7,7 @@ mod levels;
 mod once;
 mod operations;
 mod runs;
+mod trusting;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use rayon::prelude::*;
 use tokio::sync::broadcast;
 
 use self::cache_file::CacheFile;
@@ -24,10 +26,11 @@ use self::operations::Operations;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, LevelTokens,
     ListFilter, SkillDetail, SkillList, checkup, client_view, detail, door, listing, names,
+    policies::PolicyFile,
 };
 use crate::config::{Config, RankPolicy};
-use crate::discovery::{Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
-use crate::registry::{Catalogue, Registry, Settings};
+use crate::discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
+use crate::registry::{Catalogue, Registry, Settings, Trust};
 use crate::skill::{self, Skill, SkillId, client};
 
 pub use self::once::{Needs, eval, lint};
@@ -44,6 +47,8 @@ pub struct Local {
     levels: Arc<Levels>,
     operations: Operations,
     link_failures: Mutex<BTreeMap<String, u64>>,
+    trust: Trust,
+    policy: PolicyFile,
 }
 
 impl Local {
@@ -84,6 +89,8 @@ impl Local {
             levels: Arc::new(Levels::new(tokens)),
             operations: Operations::default(),
             link_failures: Mutex::default(),
+            trust: Trust::of(&config),
+            policy: PolicyFile::of(&config),
             config: Arc::new(config),
         })
     }
@@ -165,12 +172,16 @@ impl Local {
     }
 
     async fn ranked(&self, request: Request) -> Result<Answer, Error> {
+        self.ranked_by(request, self.adjustments()?).await
+    }
+
+    async fn ranked_by(&self, request: Request, adjustments: Arc<Adjustments>) -> Result<Answer, Error> {
         let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
         let answer = if small {
-            rank(&self.shared, &request)
+            rank(&self.shared, &request, &adjustments)
         } else {
             let shared = Arc::clone(&self.shared);
-            apart(move || rank(&shared, &request)).await
+            apart(move || rank(&shared, &request, &adjustments)).await
         }?;
         self.count_failures(&answer);
         Ok(answer)
@@ -207,9 +218,11 @@ async fn apart<T: Send + 'static>(
     ended.unwrap_or_else(|e| Err(Error::new(Code::InternalError, format!("the operation broke off: {e}"))))
 }
 
-fn rank(shared: &Shared, request: &Request) -> Result<Answer, Error> {
+fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result<Answer, Error> {
     let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
-    router.discover(request).map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+    router
+        .discover_adjusted(request, adjustments)
+        .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
 }
 
 #[async_trait]
@@ -237,8 +250,15 @@ impl Client for Local {
 
     async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
         let began = Instant::now();
-        let list = listing::list(&self.registry.snapshot(), &filter);
-        self.operations.counted("list", began, Ok(list))
+        let catalogue = self.registry.snapshot();
+        let facts = self.facts();
+        let list = apart(move || {
+            let mut list = listing::list(&catalogue, &filter);
+            list.skills.par_iter_mut().for_each(|summary| facts.add(&catalogue, summary));
+            Ok(list)
+        })
+        .await;
+        self.operations.counted("list", began, list)
     }
 
     async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
@@ -246,7 +266,13 @@ impl Client for Local {
         let detail = match self.resolve(skill) {
             Ok(skill) => {
                 let catalogue = self.registry.snapshot();
-                apart(move || detail::describe(&catalogue, &skill)).await
+                let facts = self.facts();
+                apart(move || {
+                    let mut detail = detail::describe(&catalogue, &skill)?;
+                    facts.add(&catalogue, &mut detail.summary);
+                    Ok(detail)
+                })
+                .await
             }
             Err(error) => Err(error),
         };
