@@ -82,6 +82,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
         let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
         let (said, allowed) = match said.split_once(", expected one of ") {
             Some((said, known)) => (said, format!("allowed: {known}")),
+            None if said.contains("duplicate") => (said, "allowed: each key once".to_owned()),
             None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
             None => (said, KEYS.to_owned()),
         };
@@ -182,7 +183,8 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
 
 /// The parser's words as a person would say them.
 fn plain(said: &str) -> String {
-    const WORDS: [(&str, &str); 6] = [
+    const WORDS: [(&str, &str); 7] = [
+        ("invalid floating point", "no number"),
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown word"),
         ("expected sequence start", "no list"),
