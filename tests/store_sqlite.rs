@@ -6,7 +6,8 @@ mod store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
-use skill_workbench::store::{RunFilter, Sqlite, Store, StoreError};
+use skill_workbench::runs::Command;
+use skill_workbench::store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError};
 use store_kit::Time;
 
 fn open(path: &Path) -> Result<skill_workbench::store::Opened, StoreError> {
@@ -38,7 +39,9 @@ async fn what_was_answered_is_there_after_reopening() {
     drop(first);
     let second = open(&path).unwrap().store;
     assert_eq!(second.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
-    assert_eq!(second.check().await.unwrap(), Vec::<String>::new());
+    let health = second.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert_eq!((health.runs, health.events), (1, 1));
 }
 
 #[tokio::test]
@@ -84,6 +87,59 @@ async fn a_backup_is_a_store_and_overwrites_nothing() {
     store.backup(&copy).await.unwrap();
     assert_eq!(open(&copy).unwrap().store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
     assert!(store.backup(&copy).await.unwrap_err().to_string().contains("exists"));
+}
+
+#[tokio::test]
+async fn contradictions_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = open(&path).unwrap().store;
+    store.launch(store_kit::launch(1)).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("DELETE FROM checkpoints; UPDATE runs SET events = 7").unwrap();
+    let health = store.check().await.unwrap();
+    assert!(!health.is_sound());
+    assert_eq!(
+        health.contradictions,
+        ["1 runs without their head checkpoint", "1 runs whose events have gaps"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_purged_gives_its_space_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let time = Time::new();
+    let store = Sqlite::open(&path, time.clock()).unwrap().store;
+    for n in 0..200 {
+        let inputs = serde_json::json!({"text": "x".repeat(4000)});
+        store.launch(Launch { inputs, ..store_kit::launch(n) }).await.unwrap();
+        let run = RunId(format!("run-{n:04}"));
+        store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+    }
+    let full = store.check().await.unwrap().bytes;
+    time.pass(1);
+    assert_eq!(store.purge(i64::MAX).await.unwrap(), 200);
+    store.compact().await.unwrap();
+    let health = store.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert!(health.bytes * 4 < full && std::fs::metadata(&path).unwrap().len() * 4 < full, "{health:?}");
+    store.launch(store_kit::launch(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_written_says_what_to_do() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(open(&path).unwrap());
+    let rights = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    rights(0o444);
+    if std::fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        return eprintln!("skipped: this user may write to everything");
+    }
+    let error = open(&path).err().expect("a refusal").to_string();
+    assert!(error.contains("cannot be written") && error.contains("--store"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,9 @@ mod canonical;
 mod capabilities;
 mod fields;
 mod plan;
+mod supervisor;
+mod worker;
+mod workplace;
 
 pub use artifacts::Artifacts;
 pub use call::{
@@ -19,3 +22,6 @@ pub use canonical::{canonical_json, digest_of, idempotency_key};
 pub use capabilities::{Capabilities, Offered, Place};
 pub use fields::{FieldProblem, check_inputs, check_outputs};
 pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};
+pub use supervisor::{ALIVE, Supervisor, SupervisorSettings};
+pub use worker::{Execute, Leases, work_one};
+pub use workplace::Workplace;

@@ -7,10 +7,12 @@ mod types;
 
 pub use sqlite::{Clock, Opened, Sqlite};
 pub use types::{
-    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Idempotency,
-    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord,
-    StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
+    Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage,
+    RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
+
+use std::path::Path;
 
 use async_trait::async_trait;
 
@@ -151,11 +153,37 @@ pub trait Store: Send + Sync + 'static {
     /// answers how many.
     async fn purge(&self, before_ms: i64) -> Result<u64, StoreError>;
 
+    /// Takes away what runs that ended before a moment wrote down beyond what a replay of them needs: inputs of steps
+    /// and output lines. Answers how many runs had any.
+    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError>;
+
+    /// Looks the whole store over: whether its storage is sound, and whether its records agree with each other.
+    async fn check(&self) -> Result<Health, StoreError>;
+
+    /// Writes a whole copy, consistent while work goes on.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`], also when the file exists already; a copy that breaks off leaves nothing.
+    async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+
+    /// Gives the space of deleted records back to the system. Holds writers up while it lasts.
+    async fn compact(&self) -> Result<(), StoreError>;
+
     /// A worker is alive: written down with the present moment by the store's clock.
     async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// A worker has ended in good order and counts as alive no longer.
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// Workers that hold a lease now, run out or not.
+    async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError>;
+
+    /// Ends all leases of a worker that is known to be dead, so that its runs are claimable at once; answers how many.
+    /// Each counts as lost, as if its time had run out.
+    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError>;
+
+    /// Whether there is anything to do now; cheap, for whoever waits.
+    async fn due(&self) -> Result<Due, StoreError>;
 
     /// Workers that beat within the last `max_age_ms`.
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError>;

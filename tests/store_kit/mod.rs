@@ -13,8 +13,8 @@ use skill_workbench::runs::{
     Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove,
 };
 use skill_workbench::store::{
-    Checkpoint, Claimed, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunFilter, RunId,
-    RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
+    Checkpoint, Claimed, DecisionRecord, Due, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunFilter,
+    RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
 
 use control::*;
@@ -180,6 +180,9 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         workers_that_beat_are_alive,
         a_sidecars_wish_is_carried_out_once,
         a_refused_wish_is_written_down_and_changes_nothing,
+        a_dead_workers_runs_are_free_at_once,
+        what_is_due_is_told,
+        what_a_run_wrote_down_is_forgotten_and_its_results_stay,
     );
 }
 

@@ -217,3 +217,62 @@ pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
     store.retire(&worker("b")).await.unwrap();
     assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a")]);
 }
+
+pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
+    for n in 0..3 {
+        store.launch(launch(n)).await.unwrap();
+    }
+    claimed(store, "dead").await;
+    claimed(store, "dead").await;
+    let other = claimed(store, "alive").await;
+    assert_eq!(store.leaseholders().await.unwrap(), [worker("alive"), worker("dead")]);
+    assert_eq!(store.abandon(&worker("dead")).await.unwrap(), 2);
+    let heir = claimed(store, "heir").await;
+    assert_eq!((heir.run.id.0.as_str(), heir.fence), ("run-0000", 2));
+    let taken = store.events(Some(&heir.run.id), 0, 10).await.unwrap();
+    assert_eq!(taken.last().unwrap().event.data["takeover"], true);
+    claimed(store, "heir").await;
+    assert!(store.claim(&worker("heir"), LEASE, None).await.unwrap().is_none());
+    store.renew(&other.run.id, other.fence, LEASE).await.unwrap();
+}
+
+pub async fn what_is_due_is_told(store: &dyn Store, time: &Time) {
+    assert_eq!(store.due().await.unwrap(), Due::default());
+    store.launch(expiring(1, 60, Expiry::Deny)).await.unwrap();
+    assert_eq!(store.due().await.unwrap(), Due { claimable: true, expired: false });
+    let claim = claimed(store, "w1").await;
+    assert_eq!(store.due().await.unwrap(), Due::default());
+    time.pass(30_001);
+    assert!(store.due().await.unwrap().claimable, "its lease ran out");
+    store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
+    step_one(store, &claim, WorkerMove::Wait(human())).await;
+    assert_eq!(store.due().await.unwrap(), Due::default());
+    time.pass(60_001);
+    assert_eq!(store.due().await.unwrap(), Due { claimable: false, expired: true });
+    store.branch(&claim.run.id, None, RunId("fork".into()), true).await.unwrap();
+    assert!(!store.due().await.unwrap().claimable, "a held run is nobody's work");
+}
+
+pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = claim.run.id.clone();
+    let line = NewEvent { kind: "step.log".into(), step: None, data: json!({"text": "secret"}) };
+    store.append(&run, claim.fence, vec![line]).await.unwrap();
+    let step = StepRecord { inputs: json!({"secret": 1}), ..done("one") };
+    let command = work(claim.fence, WorkerMove::Complete);
+    store.report(&run, command, vec![step], Some(checkpoint(1, &["one"])), vec![], vec![]).await.unwrap();
+    let going_on = waiting(store, 2).await;
+    time.pass(1);
+    assert_eq!(store.forget(i64::MAX).await.unwrap(), 1);
+    assert_eq!(store.forget(i64::MAX).await.unwrap(), 0, "once");
+    let steps = store.steps(&run).await.unwrap();
+    assert_eq!((&steps[0].inputs, &steps[0].result), (&json!(null), &json!({"ok": "one"})));
+    let events = serde_json::to_string(&store.events(Some(&run), 0, 100).await.unwrap()).unwrap();
+    assert!(!events.contains("secret"), "{events}");
+    assert_eq!(
+        store.steps(&going_on).await.unwrap()[0].inputs,
+        json!({}),
+        "a run that goes on keeps everything"
+    );
+}

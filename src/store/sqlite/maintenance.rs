@@ -1,9 +1,12 @@
 //! What keeps a store in order: who is alive, and what may be forgotten.
 
+use std::path::{Path, PathBuf};
+
 use rusqlite::{Connection, params};
 
+use super::failed;
 use super::rows::execute;
-use crate::store::{StoreError, WorkerId};
+use crate::store::{Health, StoreError, WorkerId};
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -54,4 +57,115 @@ pub(super) fn purge(connection: &Connection, before_ms: i64) -> Result<u64, Stor
         [],
     )?;
     Ok(u64::try_from(purged).unwrap_or(u64::MAX))
+}
+
+/// Rules that hold in every sound store, each with a query that counts what breaks it.
+const RULES: [(&str, &str); 6] = [
+    (
+        "runs without the contract they were launched with",
+        "SELECT count(*) FROM runs WHERE contract_digest NOT IN (SELECT digest FROM contracts)",
+    ),
+    (
+        "runs without their head checkpoint",
+        "SELECT count(*) FROM runs r WHERE NOT EXISTS
+            (SELECT 1 FROM checkpoints c WHERE c.run = r.id AND c.number = r.head)",
+    ),
+    (
+        "runs whose events have gaps",
+        "SELECT count(*) FROM runs r WHERE r.events <> (SELECT count(*) FROM events e WHERE e.run = r.id)",
+    ),
+    ("waiting runs without a gate", "SELECT count(*) FROM runs WHERE state LIKE 'waiting%' AND gate IS NULL"),
+    (
+        "leases of runs that nobody may write to",
+        "SELECT count(*) FROM runs WHERE lease_until_ms IS NOT NULL AND state NOT IN ('running', 'replaying')",
+    ),
+    (
+        "events of runs that are not there",
+        "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)",
+    ),
+];
+
+pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
+    let doing = || "checking the store".to_owned();
+    let number = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map(i64::unsigned_abs)
+            .map_err(|e| failed(doing(), &e))
+    };
+    let lines: Vec<String> = connection
+        .prepare("PRAGMA integrity_check")
+        .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
+        .map_err(|e| failed(doing(), &e))?;
+    let mut contradictions = Vec::new();
+    for (what, sql) in RULES {
+        match number(sql)? {
+            0 => {}
+            count => contradictions.push(format!("{count} {what}")),
+        }
+    }
+    let page = number("PRAGMA page_size")?;
+    Ok(Health {
+        damage: lines.into_iter().filter(|line| line != "ok").collect(),
+        contradictions,
+        runs: number("SELECT count(*) FROM runs")?,
+        events: number("SELECT count(*) FROM events")?,
+        bytes: number("PRAGMA page_count")?.saturating_mul(page),
+        free_bytes: number("PRAGMA freelist_count")?.saturating_mul(page),
+    })
+}
+
+/// Takes away what ended runs wrote down beyond what a replay of them needs: inputs of steps and output lines.
+pub(super) fn forget(connection: &Connection, before_ms: i64) -> Result<u64, StoreError> {
+    let doing = "purging what ended runs wrote down";
+    let ended = "SELECT id FROM runs WHERE state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
+    let runs: Vec<String> = connection
+        .prepare_cached(&format!(
+            "{ended} AND (EXISTS (SELECT 1 FROM steps s WHERE s.run = id AND json_extract(s.json, '$.inputs') IS NOT NULL)
+                 OR EXISTS (SELECT 1 FROM events e WHERE e.run = id AND e.kind = 'step.log' AND e.data <> '{{}}'))"
+        ))
+        .and_then(|mut s| s.query_map([before_ms], |row| row.get(0))?.collect())
+        .map_err(|e| failed(doing.into(), &e))?;
+    for run in &runs {
+        execute(
+            connection,
+            doing,
+            "UPDATE steps SET json = json_set(json, '$.inputs', json('null')) WHERE run = ?1",
+            [run],
+        )?;
+        // The event stays, so that numbers have no gaps; what was printed goes.
+        execute(
+            connection,
+            doing,
+            "UPDATE events SET data = '{}' WHERE run = ?1 AND kind = 'step.log'",
+            [run],
+        )?;
+    }
+    Ok(runs.len() as u64)
+}
+
+/// Writes a whole copy; first under another name, so that one that broke off is never taken for a store.
+pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreError> {
+    let doing = || format!("backing up to {}", to.display());
+    if to.exists() {
+        return Err(failed(doing(), &"the file exists; name another"));
+    }
+    let mut draft = to.as_os_str().to_owned();
+    draft.push(".part");
+    let draft = PathBuf::from(draft);
+    let copied = connection
+        .execute("VACUUM INTO ?1", [draft.to_string_lossy()])
+        .map_err(|e| failed(doing(), &e))
+        .and_then(|_| std::fs::rename(&draft, to).map_err(|e| failed(doing(), &e)));
+    if copied.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    copied
+}
+
+/// Gives the space of deleted rows back to the system.
+pub(super) fn compact(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        .map_err(|e| failed("giving freed space back".into(), &e))
 }

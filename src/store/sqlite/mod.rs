@@ -3,15 +3,16 @@
 
 mod command;
 mod control;
+mod foreign;
 mod launch;
 mod maintenance;
 mod read;
+mod reason;
 mod rows;
 mod schema;
 mod work;
 mod writer;
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,14 +24,21 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Launch, NewEvent, RunEvent,
-    RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError, WorkerId,
+    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health, Launch,
+    NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError,
+    WorkerId,
 };
 use crate::runs::{Command, Standing};
+use foreign::Foreign;
+use reason::Reason;
 use writer::Writer;
 
-/// How often another process's events are looked for while somebody waits.
+/// How often another process's events are looked for while somebody waits, beside being told of them: file systems
+/// on a network do not always tell.
 const POLL: Duration = Duration::from_secs(1);
+
+/// As [`POLL`], where the system tells nothing.
+const POLL_BLIND: Duration = Duration::from_millis(100);
 
 /// Where the present moment comes from, in milliseconds since 1970-01-01 UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -41,7 +49,11 @@ pub struct Sqlite {
     writer: Writer,
     reader: Arc<Mutex<Connection>>,
     committed: watch::Receiver<u64>,
+    poll: Duration,
     now: Clock,
+    /// The file, for connections of their own; none in memory.
+    path: Option<PathBuf>,
+    _foreign: Option<Foreign>,
 }
 
 /// An opened store, and the damaged file that stood in its place.
@@ -58,8 +70,8 @@ impl std::fmt::Debug for Sqlite {
     }
 }
 
-pub(super) fn failed(doing: String, reason: &dyn Display) -> StoreError {
-    StoreError::Failed { doing, reason: reason.to_string() }
+pub(super) fn failed(doing: String, reason: &dyn Reason) -> StoreError {
+    StoreError::Failed { doing, reason: reason.in_words() }
 }
 
 /// A clock that never runs backwards, whatever the machine's does: leases and orders hold through a step back.
@@ -95,11 +107,10 @@ impl Sqlite {
             }
             Err(e) => return Err(failed(format!("opening {place}"), &e)),
         };
-        let reader = Connection::open_with_flags(
-            path,
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-        );
-        Ok(Opened { store: Self::start(connection, reader, place, now)?, set_aside })
+        Ok(Opened {
+            store: Self::start(connection, || reading(path, &place), place.clone(), Some(path), now)?,
+            set_aside,
+        })
     }
 
     /// A store in memory, gone with the process.
@@ -110,59 +121,41 @@ impl Sqlite {
         let name = format!("file:skills-{}?mode=memory&cache=shared", uuid::Uuid::now_v7());
         let open = || Connection::open(&name);
         let connection = open().map_err(|e| failed("making a store in memory".into(), &e))?;
-        let reader = open().and_then(|r| r.pragma_update(None, "read_uncommitted", "ON").map(|()| r));
-        Self::start(connection, reader, "memory:".to_owned(), now)
+        let reader = || {
+            open()
+                .and_then(|r| r.pragma_update(None, "read_uncommitted", "ON").map(|()| r))
+                .map_err(|e| failed("reading a store in memory".into(), &e))
+        };
+        Self::start(connection, reader, "memory:".to_owned(), None, now)
     }
 
     fn start(
         mut connection: Connection,
-        reader: rusqlite::Result<Connection>,
+        reader: impl FnOnce() -> Result<Connection, StoreError>,
         place: String,
+        path: Option<&Path>,
         now: Clock,
     ) -> Result<Self, StoreError> {
         schema::migrate(&mut connection, &place)?;
-        let reader = reader
-            .and_then(|r| r.busy_timeout(Duration::from_secs(10)).map(|()| r))
-            .map_err(|e| failed(format!("opening {place} for reading"), &e))?;
+        let reader = reader()?;
         let from = connection
             .query_row("SELECT coalesce(max(since_ms), 0) FROM runs", [], |row| row.get(0))
             .map_err(|e| failed(format!("reading {place}"), &e))?;
         let (commits, committed) = watch::channel(0_u64);
-        let writer = Writer::start(connection, place.clone(), move || {
-            commits.send_modify(|n| *n = n.wrapping_add(1));
-        })?;
-        Ok(Self { place, writer, reader: Arc::new(Mutex::new(reader)), committed, now: steady(now, from) })
-    }
-
-    /// Looks every page of the database over; answers what is wrong with it, if anything.
-    ///
-    /// # Errors
-    /// [`StoreError::Failed`] when it cannot be read at all.
-    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read(|connection| {
-            let lines: Vec<String> = connection
-                .prepare("PRAGMA integrity_check")
-                .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
-                .map_err(|e| failed("checking the store".into(), &e))?;
-            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        let commits = Arc::new(commits);
+        let tell = |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
+        let writer = Writer::start(connection, place.clone(), tell(commits.clone()))?;
+        let foreign = path.and_then(|path| Foreign::watch(path, tell(commits)));
+        Ok(Self {
+            place,
+            writer,
+            reader: Arc::new(Mutex::new(reader)),
+            committed,
+            poll: if foreign.is_some() || path.is_none() { POLL } else { POLL_BLIND },
+            now: steady(now, from),
+            path: path.map(Path::to_owned),
+            _foreign: foreign,
         })
-        .await
-    }
-
-    /// Writes a copy of the whole database, consistent while work goes on.
-    ///
-    /// # Errors
-    /// [`StoreError::Failed`], also when the file exists already.
-    pub async fn backup(&self, to: &Path) -> Result<(), StoreError> {
-        let doing = format!("backing up to {}", to.display());
-        if to.exists() {
-            return Err(failed(doing, &"the file exists; name another"));
-        }
-        let to = to.to_string_lossy().into_owned();
-        self.read(move |connection| {
-            connection.execute("VACUUM INTO ?1", [&to]).map(|_| ()).map_err(|e| failed(doing, &e))
-        })
-        .await
     }
 
     async fn write<T: Send + 'static>(
@@ -185,6 +178,27 @@ impl Sqlite {
         .await
         .map_err(|e| failed("reading the store".into(), &e))?
     }
+}
+
+impl Sqlite {
+    /// As a read, on a connection of its own, so that a long one holds up nobody.
+    async fn read_apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Some(path) = self.path.clone() else { return self.read(work).await };
+        let place = self.place.clone();
+        tokio::task::spawn_blocking(move || work(&reading(&path, &place)?))
+            .await
+            .map_err(|e| failed("reading the store".into(), &e))?
+    }
+}
+
+/// A reading connection to a file.
+fn reading(path: &Path, place: &str) -> Result<Connection, StoreError> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+        .and_then(|connection| schema::patient(&connection).map(|()| connection))
+        .map_err(|e| failed(format!("opening {place} for reading"), &e))
 }
 
 /// A writing connection to a file that is a sound database as far as a quick look tells.
@@ -331,8 +345,8 @@ impl Store for Sqlite {
             if self.read(read::newest).await? > after || tokio::time::Instant::now() >= deadline {
                 return Ok(());
             }
-            // Our own commits wake us; those of other processes are seen at the next poll.
-            let turn = deadline.min(tokio::time::Instant::now() + POLL);
+            // Our own commits wake us, and those of other processes where their log can be watched.
+            let turn = deadline.min(tokio::time::Instant::now() + self.poll);
             let _ = tokio::time::timeout_at(turn, committed.changed()).await;
         }
     }
@@ -365,6 +379,23 @@ impl Store for Sqlite {
         self.write(move |connection, _| maintenance::purge(connection, before_ms)).await
     }
 
+    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.write(move |connection, _| maintenance::forget(connection, before_ms)).await
+    }
+
+    async fn check(&self) -> Result<Health, StoreError> {
+        self.read_apart(maintenance::check).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        let to = to.to_owned();
+        self.read_apart(move |connection| maintenance::backup(connection, &to)).await
+    }
+
+    async fn compact(&self) -> Result<(), StoreError> {
+        self.writer.alone(maintenance::compact).await
+    }
+
     async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let worker = worker.clone();
         self.write(move |connection, now| maintenance::beat(connection, &worker, now)).await
@@ -373,6 +404,20 @@ impl Store for Sqlite {
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let worker = worker.clone();
         self.write(move |connection, _| maintenance::retire(connection, &worker)).await
+    }
+
+    async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
+        self.read(read::leaseholders).await
+    }
+
+    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+        let worker = worker.clone();
+        self.write(move |connection, now| work::abandon(connection, &worker, now)).await
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        let now = (self.now)();
+        self.read(move |connection| read::due(connection, now)).await
     }
 
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {

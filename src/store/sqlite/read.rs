@@ -7,7 +7,7 @@ use super::failed;
 use super::rows::{RUN_COLUMNS, SEQ, column, record};
 use crate::runs::RunState;
 use crate::store::{
-    Checkpoint, Decided, DecisionRecord, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    Checkpoint, Decided, DecisionRecord, Due, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
     StepRecord, StoreError, WorkerId,
 };
 
@@ -125,6 +125,30 @@ pub(super) fn expired(connection: &Connection, now_ms: i64) -> Result<Vec<RunRec
         ))
         .and_then(|mut s| s.query_map([now_ms], record)?.collect())
         .map_err(|e| failed("looking for expired runs".into(), &e))
+}
+
+/// Whether there is something to do.
+pub(super) fn due(connection: &Connection, now_ms: i64) -> Result<Due, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0)
+                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < ?1),
+                EXISTS (SELECT 1 FROM runs WHERE expires_ms <= ?1)",
+        )
+        .and_then(|mut s| {
+            s.query_row([now_ms], |row| Ok(Due { claimable: row.get(0)?, expired: row.get(1)? }))
+        })
+        .map_err(|e| failed("looking for something to do".into(), &e))
+}
+
+/// Workers that have a run now.
+pub(super) fn leaseholders(connection: &Connection) -> Result<Vec<WorkerId>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT DISTINCT worker FROM runs WHERE lease_until_ms IS NOT NULL AND worker IS NOT NULL ORDER BY 1",
+        )
+        .and_then(|mut s| s.query_map([], |row| Ok(WorkerId(row.get(0)?)))?.collect())
+        .map_err(|e| failed("looking for workers".into(), &e))
 }
 
 /// Workers that were seen at this moment or later.

@@ -86,9 +86,14 @@ const MIGRATIONS: &[&str] = &["
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
 const APPLICATION_ID: i64 = 0x536b_5762;
 
-/// Settings of every connection: durable at each commit, readers beside the writer.
+/// How long a connection waits for another that writes.
+pub(super) fn patient(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(std::time::Duration::from_secs(10))
+}
+
+/// Settings of every writing connection: durable at each commit, readers beside the writer.
 pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(std::time::Duration::from_secs(10))?;
+    patient(connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;

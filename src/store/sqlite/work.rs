@@ -126,6 +126,26 @@ pub(super) fn give_back(
     append(connection, run, &[moved("run.given_back", json!({}))], now_ms)
 }
 
+/// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
+pub(super) fn abandon(connection: &Connection, worker: &WorkerId, now_ms: i64) -> Result<u64, StoreError> {
+    let runs: Vec<RunId> = connection
+        .prepare_cached(
+            "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id",
+        )
+        .and_then(|mut s| s.query_map([&worker.0], |row| Ok(RunId(row.get(0)?)))?.collect())
+        .map_err(|e| failed("ending the leases of a dead worker".into(), &e))?;
+    for run in &runs {
+        append(connection, run, &[moved("run.abandoned", json!({"worker": worker.0}))], now_ms)?;
+    }
+    execute(
+        connection,
+        "taking a worker off the list",
+        "DELETE FROM workers WHERE worker = ?1",
+        [&worker.0],
+    )?;
+    Ok(runs.len() as u64)
+}
+
 /// Events of a worker between its reports.
 pub(super) fn note(
     connection: &Connection,

@@ -15,8 +15,16 @@ const BATCH: usize = 256;
 
 /// Answers a job once its commit is through or has failed.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-/// Works inside an open transaction, or learns why there is none.
-type Job = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Answer + Send>;
+/// Works inside an open transaction, or learns why there is none; tells its own error beside the answer.
+type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (Answer, Option<StoreError>) + Send>;
+
+/// What is asked of the writer.
+enum Job {
+    /// To be done inside a transaction, with others.
+    Shared(Work),
+    /// To be done outside of one, alone.
+    Alone(Box<dyn FnOnce(&Connection) + Send>),
+}
 
 /// The writing half of a database.
 #[derive(Debug)]
@@ -46,17 +54,38 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
+        let job = Job::Shared(Box::new(move |connection| {
             let result = connection.and_then(|connection| in_savepoint(connection, work));
-            Box::new(move |commit| {
+            let error = result.as_ref().err().cloned();
+            let told: Answer = Box::new(move |commit| {
                 // The asker may have gone away; the work is durable all the same.
                 let _ = answer.send(commit.and(result));
-            })
-        });
-        let gone = || failed("writing to the store".into(), &"the writer has stopped; see the log");
-        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(gone)?;
+            });
+            (told, error)
+        }));
+        self.ask(job)?;
         answered.await.map_err(|_| gone())?
     }
+
+    /// Runs `work` between two commits, for what cannot be part of a transaction.
+    pub async fn alone<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Job::Alone(Box::new(move |connection| {
+            let _ = answer.send(work(connection));
+        })))?;
+        answered.await.map_err(|_| gone())?
+    }
+
+    fn ask(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(gone)
+    }
+}
+
+fn gone() -> StoreError {
+    failed("writing to the store".into(), &"the writer has stopped; see the log")
 }
 
 impl Drop for Writer {
@@ -87,43 +116,66 @@ fn in_savepoint<T>(
             Ok(value)
         }
         Err(error) => {
-            sql("ROLLBACK TO job")?;
-            sql("RELEASE job")?;
+            // A full or failing disk has ended the whole transaction already.
+            if !connection.is_autocommit() {
+                sql("ROLLBACK TO job")?;
+                sql("RELEASE job")?;
+            }
             Err(error)
         }
     }
 }
 
 fn write(connection: &Connection, queue: &Receiver<Job>, place: &str, committed: &impl Fn()) {
-    while let Ok(first) = queue.recv() {
-        let begun = connection.execute_batch("BEGIN IMMEDIATE");
-        let mut answers = Vec::new();
-        let outcome = match begun {
-            Ok(()) => {
-                answers.push(first(Ok(connection)));
-                while answers.len() < BATCH
-                    && let Ok(job) = queue.try_recv()
-                {
-                    answers.push(job(Ok(connection)));
-                }
-                connection.execute_batch("COMMIT").map_err(|e| {
-                    let error = failed(format!("committing to {place}"), &e);
-                    if let Err(e) = connection.execute_batch("ROLLBACK") {
-                        tracing::warn!("rolling back after a failed commit: {e}");
-                    }
-                    error
-                })
-            }
-            Err(e) => {
-                // Without a transaction the job must not run: its savepoint alone would commit.
-                let error = failed(format!("locking {place}"), &e);
-                answers.push(first(Err(error.clone())));
-                Err(error)
-            }
-        };
-        for answer in answers {
-            answer(outcome.clone());
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
+        let before = connection.total_changes();
+        match job {
+            Job::Alone(work) => work(connection),
+            Job::Shared(first) => next = together(connection, first, queue, place),
         }
-        committed();
+        if connection.total_changes() != before {
+            committed();
+        }
     }
+}
+
+/// One commit of what is queued; answers the first job that cannot be part of it.
+fn together(connection: &Connection, first: Work, queue: &Receiver<Job>, place: &str) -> Option<Job> {
+    let mut answers = Vec::new();
+    let mut apart = None;
+    let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let mut broken = begun.map_err(|e| failed(format!("locking {place}"), &e)).err();
+    let mut next = Some(first);
+    while let Some(work) = next.take() {
+        // Without a transaction a job must not run: its savepoint alone would commit.
+        let (answer, error) = work(broken.clone().map_or(Ok(connection), Err));
+        answers.push(answer);
+        if broken.is_none() && connection.is_autocommit() {
+            // A full or failing disk ends the transaction, with all that was done in it.
+            broken =
+                error.or_else(|| Some(failed(format!("writing to {place}"), &"the transaction broke off")));
+        }
+        if broken.is_none() && answers.len() < BATCH {
+            match queue.try_recv() {
+                Ok(Job::Shared(work)) => next = Some(work),
+                Ok(alone) => apart = Some(alone),
+                Err(_) => {}
+            }
+        }
+    }
+    let outcome = match broken {
+        Some(error) => Err(error),
+        None => connection.execute_batch("COMMIT").map_err(|e| failed(format!("committing to {place}"), &e)),
+    };
+    if outcome.is_err()
+        && !connection.is_autocommit()
+        && let Err(e) = connection.execute_batch("ROLLBACK")
+    {
+        tracing::warn!("rolling back after a failed commit: {e}");
+    }
+    for answer in answers {
+        answer(outcome.clone());
+    }
+    apart
 }

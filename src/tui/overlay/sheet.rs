@@ -70,9 +70,7 @@ impl Sheet {
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, ticket } => {
-                Box::new(decision::Decision::new(pane, *sheet, ticket, opened))
-            }
+            Self::Decide { sheet, ticket } => Box::new(decision::Decision::new(pane, *sheet, ticket, opened)),
             Self::Order { run, kind, checkpoints, chosen, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket);
                 Box::new(sheet.opened_at(opened).offering(checkpoints, chosen))
