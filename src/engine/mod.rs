@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod binding;
+mod broker;
 mod call;
 mod canonical;
 mod capabilities;
@@ -14,6 +15,7 @@ mod worker;
 mod workplace;
 
 pub use artifacts::Artifacts;
+pub use broker::{Broker, BrokerSettings, Clock, Environment, TrustCheck};
 pub use call::{
     Artifact, BindingChoice, Call, CallError, CallFailure, Caller, Explanation, LogLine, LogSink, Reply,
     Tried,

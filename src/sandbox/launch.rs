@@ -22,6 +22,7 @@ use super::helper::{WARDEN, WORD};
 use super::outcome::{End, Stream};
 use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
 use super::spec::Limits;
+use super::tap::{Channel, Lines, Tap};
 
 /// How long the helper may take for its own part beyond the script's time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,6 +47,7 @@ pub async fn isolated(
     order: &Order,
     stdin: &[u8],
     limits: &Limits,
+    tap: Option<Tap>,
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
     let lost = |error: io::Error| SandboxError::Lost { why: error.to_string() };
@@ -61,7 +63,7 @@ pub async fn isolated(
     })?;
     // The command holds their end of the socket open, and only its closing tells that the helper has died.
     drop(command);
-    let output = Output::follow(&mut child, limits.output);
+    let output = Output::follow(&mut child, limits.output, tap.as_ref());
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
 
     let handed_over = timeout(PATIENCE, async {
@@ -118,6 +120,7 @@ pub async fn bare(
     plan: &Plan,
     stdin: Vec<u8>,
     limits: &Limits,
+    tap: Option<Tap>,
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
     use std::os::unix::process::ExitStatusExt;
@@ -129,7 +132,7 @@ pub async fn bare(
         why: format!("starting {}: {error}", plan.program.display()),
     })?;
     let mut reins = Reins::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
-    let output = Output::follow(&mut child, limits.output);
+    let output = Output::follow(&mut child, limits.output, tap.as_ref());
     if let Some(mut pipe) = child.stdin.take() {
         // Ends when the script has read it all, or is gone.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
@@ -225,14 +228,24 @@ struct Output {
 }
 
 impl Output {
-    fn follow(child: &mut Child, keep: usize) -> Self {
+    fn follow(child: &mut Child, keep: usize, tap: Option<&Tap>) -> Self {
         let streams = [Arc::default(), Arc::default()];
         let mut readers = Vec::new();
         if let Some(pipe) = child.stdout.take() {
-            readers.push(tokio::spawn(drain(pipe, keep, Arc::clone(&streams[0]))));
+            readers.push(tokio::spawn(drain(
+                pipe,
+                keep,
+                Arc::clone(&streams[0]),
+                Lines::new(tap.cloned(), Channel::Stdout),
+            )));
         }
         if let Some(pipe) = child.stderr.take() {
-            readers.push(tokio::spawn(drain(pipe, keep, Arc::clone(&streams[1]))));
+            readers.push(tokio::spawn(drain(
+                pipe,
+                keep,
+                Arc::clone(&streams[1]),
+                Lines::new(tap.cloned(), Channel::Stderr),
+            )));
         }
         Self { streams, readers }
     }
@@ -252,12 +265,20 @@ impl Output {
     }
 }
 
-async fn drain(mut pipe: impl AsyncRead + Unpin, keep: usize, into: Arc<Mutex<Stream>>) {
+async fn drain(mut pipe: impl AsyncRead + Unpin, keep: usize, into: Arc<Mutex<Stream>>, mut lines: Lines) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-        let mut stream = into.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = keep.saturating_sub(stream.bytes.len()).min(read);
-        stream.bytes.extend_from_slice(&buffer[..room]);
-        stream.total += read as u64;
+        let room = {
+            let mut stream = into.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = keep.saturating_sub(stream.bytes.len()).min(read);
+            stream.bytes.extend_from_slice(&buffer[..room]);
+            stream.total += read as u64;
+            room
+        };
+        lines.take(&buffer[..room]);
+        if room < read {
+            lines.finish(true);
+        }
     }
+    lines.finish(false);
 }

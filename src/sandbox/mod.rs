@@ -23,6 +23,7 @@ mod prepare;
 mod report;
 mod seatbelt;
 mod spec;
+mod tap;
 mod workdir;
 
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ pub use helper::helper_entry;
 pub use outcome::{End, Outcome, Produced, Stream};
 pub use report::{Coverage, Held, Level, Promise, Report};
 pub use spec::{InputFile, Limits, Spec};
+pub use tap::{Channel, Tap};
 
 use prepare::{Prepared, Workshop};
 
@@ -93,16 +95,17 @@ impl Sandbox {
     /// Runs one script to its end, its time limit, or the caller's wish. Dropping the future kills the script.
     ///
     /// Everything the script started is dead when this returns. A script that fails is an [`Outcome`] too.
-    pub async fn run(&self, spec: Spec, cancel: CancellationToken) -> Result<Outcome, SandboxError> {
+    pub async fn run(&self, mut spec: Spec, cancel: CancellationToken) -> Result<Outcome, SandboxError> {
         let workshop = Arc::clone(&self.workshop);
+        let tap = spec.tap.take();
         let prepared = tokio::task::spawn_blocking(move || workshop.prepare(spec))
             .await
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
         let Prepared { order, stdin, limits, work, report, isolated, lease } = prepared;
         let ran = if isolated {
-            launch::isolated(self.workshop.helper(), &order, &stdin, &limits, &cancel).await?
+            launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, &cancel).await?
         } else {
-            launch::bare(&order.plan, stdin, &limits, &cancel).await?
+            launch::bare(&order.plan, stdin, &limits, tap, &cancel).await?
         };
         // The user number is free again only now that nothing runs under it.
         drop(lease);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::error::SandboxError;
+use super::tap::Tap;
 
 /// Bytes that may be handed to a script on stdin.
 const MAX_STDIN: usize = 64 << 20;
@@ -34,6 +35,8 @@ pub struct Spec {
     pub limits: Limits,
     /// Run without isolation. Time and output stay limited, the environment stays scrubbed.
     pub unsandboxed: bool,
+    /// Gets what is printed line by line while the script runs, as far as it is kept.
+    pub tap: Option<Tap>,
 }
 
 impl Spec {
@@ -49,6 +52,7 @@ impl Spec {
             workdir: PathBuf::new(),
             limits: Limits::default(),
             unsandboxed: false,
+            tap: None,
         }
     }
 

@@ -1,0 +1,105 @@
+//! JSON-RPC 2.0 over HTTP (<https://www.jsonrpc.org/specification>): one request, one answer.
+
+use serde_json::{Value, json};
+
+use super::super::call::CallFailure;
+use super::http::{accepted, json as parsed};
+use super::{Answer, Effect, Failed, Job, Means, excerpt};
+
+pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
+    let binding = &job.offered.binding;
+    let (endpoint, url) = means.http_service(job)?;
+    let id = &job.call.idempotency_key;
+    let body = json!({ "jsonrpc": "2.0", "id": id, "method": binding.operation, "params": job.request() });
+    let request =
+        means.http.client()?.post(url).header("content-type", "application/json").body(body.to_string());
+    let request = means.dressed(request, &binding.service, endpoint, job.call)?;
+    let answered = means.http.exchange(request, job, endpoint).await?;
+    // Some servers give an error object a status of its own; the object says more.
+    let error_object =
+        serde_json::from_slice::<Value>(&answered.body).ok().filter(|body| body.get("error").is_some());
+    if error_object.is_none() {
+        accepted(&answered, &job.target)?;
+    }
+    result(parsed(&answered, &job.target)?, id, &job.target).map(Answer::of)
+}
+
+/// The result of an answer.
+fn result(answer: Value, id: &str, target: &str) -> Result<Value, Failed> {
+    let no_answer = |why: &str| {
+        Failed::answer(format!(
+            "{target}: the answer is no JSON-RPC 2.0 ({why}): {}",
+            excerpt(answer.to_string().as_bytes())
+        ))
+    };
+    if answer.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(no_answer("`jsonrpc` is not \"2.0\""));
+    }
+    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        return Err(failure(error, target));
+    }
+    if answer.get("id").and_then(Value::as_str) != Some(id) {
+        return Err(no_answer("its `id` is not that of the request"));
+    }
+    answer.get("result").cloned().ok_or_else(|| no_answer("it has neither `result` nor `error`"))
+}
+
+/// An error object as a failure; codes by section 5.1 of the specification.
+fn failure(error: &Value, target: &str) -> Failed {
+    let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
+    let data = error.get("data").filter(|data| !data.is_null());
+    let data = data.map(|data| format!(" ({})", excerpt(data.to_string().as_bytes()))).unwrap_or_default();
+    let said = format!("{target} answered error {code}: {}{data}", excerpt(message.as_bytes()));
+    match code {
+        -32602 => Failed::before(CallFailure::InvalidRequest, said),
+        -32601 => Failed::before(
+            CallFailure::InvalidConfiguration,
+            format!("{said}; correct the `operation` of the binding"),
+        ),
+        -32700 | -32600 => Failed::before(CallFailure::RuntimeError, said),
+        -32603 | -32099..=-32000 => Failed::upstream(said, Effect::Possible),
+        _ => Failed { counts: false, ..Failed::answer(said) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_a_result_or_an_error_of_this_very_request() {
+        let read = |answer: Value| result(answer, "k", "method m");
+        assert_eq!(read(json!({"jsonrpc": "2.0", "id": "k", "result": {"a": 1}})).unwrap(), json!({"a": 1}));
+        for (answer, code, told) in [
+            (json!({"id": "k", "result": 1}), CallFailure::RuntimeError, "`jsonrpc`"),
+            (json!({"jsonrpc": "2.0", "id": "other", "result": 1}), CallFailure::RuntimeError, "`id`"),
+            (json!({"jsonrpc": "2.0", "id": "k"}), CallFailure::RuntimeError, "neither"),
+            (json!([1]), CallFailure::RuntimeError, "`jsonrpc`"),
+            (
+                json!({"jsonrpc": "2.0", "id": "k", "error": {"code": -32602, "message": "no x", "data": {"f": "x"}}}),
+                CallFailure::InvalidRequest,
+                "no x ({\"f\":\"x\"})",
+            ),
+            (
+                json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32601, "message": "?"}}),
+                CallFailure::InvalidConfiguration,
+                "`operation`",
+            ),
+            (
+                json!({"jsonrpc": "2.0", "id": "k", "error": {"code": -32000, "message": "busy"}}),
+                CallFailure::UpstreamFailure,
+                "busy",
+            ),
+            (
+                json!({"jsonrpc": "2.0", "id": "k", "error": {"code": 7, "message": "\u{1b}[2J"}}),
+                CallFailure::RuntimeError,
+                "␛[2J",
+            ),
+        ] {
+            let failed = read(answer).unwrap_err();
+            assert_eq!(failed.code, code, "{}", failed.message);
+            assert!(failed.message.contains(told), "{}", failed.message);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The broker: chooses the binding that carries a capability out, calls it, and falls back where that is safe.
+//!
+//! First comes what the person set (`bindings:` in the configuration, or `skills activate`), else the default; then
+//! its chain of fallbacks. A binding is passed over when it is not conforming enough, not trusted, not configured, or
+//! when its breaker is open. A call that may have had an effect which cannot be repeated is never handed on.
+
+mod breaker;
+mod decide;
+mod explain;
+mod promise;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::artifacts::Artifacts;
+use super::binding::{Effect, Failed, Job, Means, request};
+use super::call::{Call, CallError, CallFailure, Caller, Explanation, Reply, Tried};
+use super::capabilities::{Capabilities, Offered};
+use crate::sandbox::{Limits, Sandbox};
+use crate::skill::contract::{Capability, Conformance, Endpoint};
+
+use breaker::Breakers;
+pub use breaker::Clock;
+pub use decide::Obstacle;
+use decide::{Decision, decide};
+
+/// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
+pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+
+/// Looks a variable of the program's own environment up.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What a person has set.
+#[derive(Clone)]
+pub struct BrokerSettings {
+    /// Where services are. What is not here is not reached, whatever a bundle says.
+    pub services: BTreeMap<String, Endpoint>,
+    /// Capability to binding, where the default is not wanted.
+    pub overrides: BTreeMap<String, String>,
+    /// How much a script may use; its time is the step's.
+    pub limits: Limits,
+    /// Where `${NAME}` in headers and variables of services comes from.
+    pub environment: Environment,
+    /// What the breakers go by.
+    pub clock: Clock,
+}
+
+impl Default for BrokerSettings {
+    /// Nothing configured, the program's own environment, the real time.
+    fn default() -> Self {
+        Self {
+            services: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+            limits: Limits::default(),
+            environment: Arc::new(|name| std::env::var(name).ok()),
+            clock: Arc::new(Instant::now),
+        }
+    }
+}
+
+/// Carries capabilities out through their bindings.
+pub struct Broker {
+    catalogue: RwLock<Arc<Capabilities>>,
+    overrides: RwLock<Arc<BTreeMap<String, String>>>,
+    trust: TrustCheck,
+    breakers: Breakers,
+    means: Means,
+}
+
+impl Broker {
+    /// A broker over a catalogue.
+    #[must_use]
+    pub fn new(
+        capabilities: Arc<Capabilities>,
+        settings: BrokerSettings,
+        sandbox: Sandbox,
+        trust: TrustCheck,
+        artifacts: Arc<Artifacts>,
+    ) -> Self {
+        let BrokerSettings { services, overrides, limits, environment, clock } = settings;
+        Self {
+            catalogue: RwLock::new(capabilities),
+            overrides: RwLock::new(Arc::new(overrides)),
+            trust,
+            breakers: Breakers::new(clock),
+            means: Means::new(services, limits, environment, sandbox, artifacts),
+        }
+    }
+
+    /// The catalogue in force.
+    #[must_use]
+    pub fn capabilities(&self) -> Arc<Capabilities> {
+        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes another catalogue, as after a change on disk. Calls under way end with what they began with.
+    pub fn replace(&self, capabilities: Arc<Capabilities>) {
+        *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
+    }
+
+    /// Takes other overrides, as after `skills activate`.
+    pub fn set_overrides(&self, overrides: BTreeMap<String, String>) {
+        *self.overrides.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overrides);
+    }
+
+    fn overrides(&self) -> Arc<BTreeMap<String, String>> {
+        Arc::clone(&self.overrides.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn decide(
+        &self,
+        catalogue: &Capabilities,
+        capability: &str,
+        demanded: Conformance,
+        bare: bool,
+    ) -> Decision {
+        decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
+            self.untrusted(offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
+        })
+    }
+
+    fn untrusted(&self, offered: &Offered) -> Option<Obstacle> {
+        if offered.place.shipped {
+            return None;
+        }
+        let why = (self.trust)(offered.place.root()).err()?;
+        Some(Obstacle::new(CallFailure::Untrusted, why))
+    }
+
+    /// One binding, from the request to checked outputs.
+    async fn attempt(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Reply, Failed> {
+        let binding = &job.offered.binding;
+        let answer = self.means.carry_out(job, cancel).await?;
+        let modes = ["response_mode", "response_format"];
+        let texts =
+            modes.iter().any(|key| binding.metadata.get(*key).and_then(|mode| mode.as_str()) == Some("json"));
+        let outputs = request::outputs(&binding.response, answer.response, texts)
+            .map_err(|why| Failed::answer(format!("{}: {why}", job.target)))?;
+        promise::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
+            Failed::answer(format!(
+                "{}: the answer is not what `{}` promises at conformance {}: {why}",
+                job.target, binding.capability, binding.conformance
+            ))
+        })?;
+        Ok(Reply {
+            outputs,
+            binding: binding.id.clone(),
+            tried: Vec::new(),
+            isolation: answer.isolation,
+            artifacts: answer.artifacts,
+        })
+    }
+}
+
+#[async_trait]
+impl Caller for Broker {
+    async fn call(&self, mut call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
+        let deadline = Instant::now() + call.timeout;
+        call.inputs = promise::inputs(&call.capability, &call.inputs).map_err(|why| {
+            let message = format!("the inputs do not fit `{}`: {why}", call.capability.id);
+            CallError::new(CallFailure::InvalidRequest, message)
+        })?;
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &call.capability.id, call.conformance, call.unsandboxed);
+        if let Some(Obstacle { code, message }) = decision.refused {
+            return Err(CallError::new(code, message));
+        }
+        let given = request::Given::of(&call);
+        let mut tried: Vec<Tried> = Vec::new();
+        let mut failed: Option<(String, Failed)> = None;
+        for choice in &decision.chain {
+            let id = &choice.offered.binding.id;
+            let mut pass_over = |failure: Failed| {
+                tried.push(Tried { binding: id.clone(), reason: failure.message.clone() });
+                // What was really tried and failed says more than what could not be tried.
+                if failed.is_none() || failure.effect == Effect::Possible || failure.counts {
+                    failed = Some((id.clone(), failure));
+                }
+            };
+            if let Some(Obstacle { code, message }) = &choice.obstacle {
+                pass_over(Failed::before(*code, message.clone()));
+                continue;
+            }
+            let permit = match self.breakers.enter(id) {
+                Ok(permit) => permit,
+                Err(state) => {
+                    let message = format!("`{id}` is left alone, its breaker is {state}");
+                    pass_over(Failed::before(CallFailure::UpstreamFailure, message));
+                    continue;
+                }
+            };
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
+                pass_over(Failed::step_timeout(call.timeout));
+                break;
+            }
+            let target = self.means.target(&choice.offered);
+            let job = Job { offered: &choice.offered, call: &call, given: &given, remaining, target };
+            match self.attempt(&job, &cancel).await {
+                Ok(reply) => {
+                    permit.succeeded();
+                    return Ok(Reply { tried, ..reply });
+                }
+                Err(failure) => {
+                    if failure.counts {
+                        permit.failed();
+                    } else {
+                        drop(permit);
+                    }
+                    let last = matches!(failure.code, CallFailure::Canceled | CallFailure::StepTimeout);
+                    let unsafe_now = failure.effect == Effect::Possible && !repeatable(&call.capability);
+                    pass_over(failure);
+                    if last || unsafe_now {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(told(&decision, &call.capability, tried, failed))
+    }
+
+    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, false);
+        explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
+    }
+}
+
+/// Whether carrying a capability out twice is as good as once.
+fn repeatable(capability: &Capability) -> bool {
+    let properties = &capability.properties;
+    !properties.side_effects || properties.idempotent || properties.deterministic
+}
+
+/// The failure of a whole chain: of the last binding that was really tried, else of the first in the way.
+fn told(
+    decision: &Decision,
+    capability: &Capability,
+    mut tried: Vec<Tried>,
+    failed: Option<(String, Failed)>,
+) -> CallError {
+    let Some((binding, failure)) = failed else {
+        let message = format!("nothing carries out `{}`", capability.id);
+        return CallError::new(CallFailure::InvalidConfiguration, message);
+    };
+    let mut message = format!("`{}` through `{binding}`: {}", capability.id, failure.message);
+    let at = tried.iter().position(|other| other.binding == binding);
+    if failure.effect == Effect::Possible && !repeatable(capability) {
+        let at = decision.chain.iter().position(|choice| choice.offered.binding.id == binding);
+        if let Some(next) = at.and_then(|at| decision.chain.get(at + 1)) {
+            message = format!(
+                "{message}; its fallback `{}` was not tried, since this call may have had its effect already",
+                next.offered.binding.id
+            );
+        }
+    }
+    if let Some(at) = at {
+        tried.remove(at);
+    }
+    if !tried.is_empty() {
+        let others: Vec<String> =
+            tried.iter().map(|other| format!("`{}` ({})", other.binding, other.reason)).collect();
+        message = format!("{message}; also in its chain: {}", others.join(", "));
+    }
+    CallError { code: failure.code, message, binding: Some(binding), tried, stderr: failure.stderr }
+}
+
+#[cfg(test)]
+mod tests;

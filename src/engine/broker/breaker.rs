@@ -1,0 +1,181 @@
+//! A breaker per binding: what fails again and again is left alone for a while, then tried once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures in a row that open a breaker.
+pub const THRESHOLD: u32 = 5;
+/// How long it stays open before a trial call.
+pub const OPEN: Duration = Duration::from_secs(30);
+
+/// Tells the time; real by default, given by tests.
+pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// The breakers of all bindings that have failed lately.
+pub struct Breakers {
+    clock: Clock,
+    states: Mutex<HashMap<String, State>>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// Failures in a row, fewer than the threshold.
+    Closed(u32),
+    /// Nothing passes before this moment; then one trial.
+    Open(Instant),
+    /// A trial call is under way.
+    Trial,
+}
+
+impl Breakers {
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, states: Mutex::default() }
+    }
+
+    /// Asks to call a binding.
+    ///
+    /// # Errors
+    /// Why it is left alone, in words.
+    pub fn enter(&self, binding: &str) -> Result<Permit<'_>, String> {
+        let mut states = self.lock();
+        let trial = match states.get(binding) {
+            None | Some(State::Closed(_)) => false,
+            Some(State::Open(until)) if *until <= (self.clock)() => {
+                states.insert(binding.to_owned(), State::Trial);
+                true
+            }
+            Some(state) => return Err(self.words(*state)),
+        };
+        Ok(Permit { breakers: self, binding: binding.to_owned(), trial, settled: false })
+    }
+
+    /// The state of a breaker in words: `closed`, `open for 12 s more`, `half open`.
+    pub fn state(&self, binding: &str) -> String {
+        self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.words(*state))
+    }
+
+    fn words(&self, state: State) -> String {
+        match state {
+            State::Closed(failures) => {
+                format!("closed, {failures} of {THRESHOLD} failures in a row")
+            }
+            State::Open(until) => match until.checked_duration_since((self.clock)()) {
+                Some(rest) if !rest.is_zero() => {
+                    format!(
+                        "open for {} s more, after {THRESHOLD} failures in a row",
+                        rest.as_secs_f64().ceil()
+                    )
+                }
+                _ => "half open: the next call is a trial".to_owned(),
+            },
+            State::Trial => "half open: a trial call is under way".to_owned(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leave to call a binding once. Dropped without a word, as when the call is canceled, it says nothing about the
+/// binding.
+pub struct Permit<'b> {
+    breakers: &'b Breakers,
+    binding: String,
+    trial: bool,
+    settled: bool,
+}
+
+impl Permit<'_> {
+    /// The binding answered.
+    pub fn succeeded(mut self) {
+        self.settled = true;
+        self.breakers.lock().remove(&self.binding);
+    }
+
+    /// The binding failed.
+    pub fn failed(mut self) {
+        self.settled = true;
+        let mut states = self.breakers.lock();
+        let failures = match states.get(&self.binding) {
+            Some(State::Closed(failures)) => failures + 1,
+            // Others that were under way when it opened change nothing.
+            Some(State::Open(_)) => return,
+            Some(State::Trial) => THRESHOLD,
+            None => 1,
+        };
+        let state = if failures >= THRESHOLD {
+            State::Open((self.breakers.clock)() + OPEN)
+        } else {
+            State::Closed(failures)
+        };
+        states.insert(self.binding.clone(), state);
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if self.trial && !self.settled {
+            // The trial told nothing; the next call is one.
+            let now = (self.breakers.clock)();
+            self.breakers.lock().insert(self.binding.clone(), State::Open(now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breakers() -> (Breakers, Arc<Mutex<Duration>>) {
+        let passed = Arc::new(Mutex::new(Duration::ZERO));
+        let (start, shared) = (Instant::now(), Arc::clone(&passed));
+        (Breakers::new(Arc::new(move || start + *shared.lock().unwrap())), passed)
+    }
+
+    fn fail(breakers: &Breakers, times: u32) {
+        for _ in 0..times {
+            breakers.enter("b").ok().unwrap().failed();
+        }
+    }
+
+    #[test]
+    fn five_failures_in_a_row_open_it_and_a_success_between_them_starts_anew() {
+        let (breakers, _) = breakers();
+        fail(&breakers, 4);
+        assert_eq!(breakers.state("b"), "closed, 4 of 5 failures in a row");
+        breakers.enter("b").ok().unwrap().succeeded();
+        fail(&breakers, 4);
+        assert!(breakers.enter("b").is_ok());
+        fail(&breakers, 1);
+        assert_eq!(breakers.enter("b").err().unwrap(), "open for 30 s more, after 5 failures in a row");
+        assert!(breakers.enter("another").is_ok(), "each binding has its own");
+    }
+
+    #[test]
+    fn after_thirty_seconds_one_trial_decides() {
+        let (breakers, passed) = breakers();
+        fail(&breakers, 5);
+        *passed.lock().unwrap() = Duration::from_millis(29_500);
+        assert_eq!(breakers.state("b"), "open for 1 s more, after 5 failures in a row");
+        *passed.lock().unwrap() = OPEN;
+        assert_eq!(breakers.state("b"), "half open: the next call is a trial");
+        let trial = breakers.enter("b").ok().unwrap();
+        assert_eq!(breakers.enter("b").err().unwrap(), "half open: a trial call is under way");
+        trial.failed();
+        assert!(breakers.enter("b").is_err(), "one failed trial opens it again");
+        *passed.lock().unwrap() = OPEN * 2;
+        breakers.enter("b").ok().unwrap().succeeded();
+        assert_eq!(breakers.state("b"), "closed");
+    }
+
+    #[test]
+    fn a_canceled_trial_leaves_the_next_call_to_be_one() {
+        let (breakers, passed) = breakers();
+        fail(&breakers, 5);
+        *passed.lock().unwrap() = OPEN;
+        drop(breakers.enter("b").ok().unwrap());
+        assert!(breakers.enter("b").is_ok());
+    }
+}

@@ -1,0 +1,114 @@
+//! What a script prints, line by line while it runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes of a line that are handed over; the rest of it is dropped.
+const MAX_LINE: usize = 4 << 10;
+
+/// Which output stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channel {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Takes lines as they are printed; must not block. Lines are text of a stranger: clean them before showing.
+#[derive(Clone)]
+pub struct Tap(Arc<dyn Fn(Channel, &str) + Send + Sync>);
+
+impl Tap {
+    /// A tap that calls this for each line, without its end, from any thread.
+    pub fn new(take: impl Fn(Channel, &str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+}
+
+impl fmt::Debug for Tap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tap")
+    }
+}
+
+/// Puts the bytes of one stream together to lines.
+pub(super) struct Lines {
+    tap: Option<Tap>,
+    channel: Channel,
+    begun: Vec<u8>,
+    /// The line under way is too long already.
+    cut: bool,
+}
+
+impl Lines {
+    pub fn new(tap: Option<Tap>, channel: Channel) -> Self {
+        Self { tap, channel, begun: Vec::new(), cut: false }
+    }
+
+    /// Takes the next bytes.
+    pub fn take(&mut self, mut bytes: &[u8]) {
+        if self.tap.is_none() {
+            return;
+        }
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            self.extend(&bytes[..end]);
+            self.hand_over();
+            bytes = &bytes[end + 1..];
+        }
+        self.extend(bytes);
+    }
+
+    /// The stream has ended, or no more of it is kept; says so in the latter case.
+    pub fn finish(&mut self, dropped: bool) {
+        if !self.begun.is_empty() {
+            self.hand_over();
+        }
+        if let Some(Tap(take)) = self.tap.take().filter(|_| dropped) {
+            take(self.channel, "… more was printed than is kept");
+        }
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let room = MAX_LINE.saturating_sub(self.begun.len());
+        self.cut |= bytes.len() > room;
+        self.begun.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn hand_over(&mut self) {
+        let line = std::mem::take(&mut self.begun);
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        let mut text = String::from_utf8_lossy(line).into_owned();
+        if std::mem::take(&mut self.cut) {
+            text.push('…');
+        }
+        if let Some(Tap(take)) = &self.tap {
+            take(self.channel, &text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_put_together_and_long_ones_cut() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let tap = Tap::new(move |_, line| sink.lock().unwrap().push(line.to_owned()));
+        let mut lines = Lines::new(Some(tap), Channel::Stdout);
+        lines.take(b"a");
+        lines.take(b"b\r\n\nc\n");
+        lines.take(&[b'x'; MAX_LINE + 1]);
+        lines.take(b"yy\nrest");
+        lines.finish(true);
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen[..3], ["ab", "", "c"]);
+        assert_eq!(seen[3].chars().count(), MAX_LINE + 1);
+        assert!(seen[3].ends_with("x…"));
+        assert_eq!(seen[4..], ["rest", "… more was printed than is kept"]);
+    }
+}
