@@ -58,6 +58,9 @@ pub trait Store: Send + Sync + 'static {
     /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
     /// intents of the steps that follow.
     ///
+    /// An event `signal.consumed` with the field `name` takes the oldest kept signal of that name out of its box. A
+    /// report that waits for a signal which is kept already leads to `pending`.
+    ///
     /// A run that fails keeps the result of the failed step as its error; where no step is to blame, the data of an
     /// event `run.failed` among `events`.
     async fn report(
@@ -103,13 +106,8 @@ pub trait Store: Send + Sync + 'static {
         held: bool,
     ) -> Result<RunRecord, StoreError>;
 
-    /// A kept signal of this name for a run, consumed in the same transaction.
-    async fn take_signal(
-        &self,
-        run: &RunId,
-        fence: u64,
-        name: &str,
-    ) -> Result<Option<serde_json::Value>, StoreError>;
+    /// The oldest kept signal of this name for a run. It stays kept until a report takes it.
+    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError>;
 
     /// One run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;

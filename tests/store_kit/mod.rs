@@ -399,14 +399,28 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
     store.command(&run, signal("early"), None, None, Some(json!({"n": 1}))).await.unwrap();
     assert_eq!(state(store, &run.0).await, RunState::Pending, "an early signal is kept");
     let claim = claimed(store, "w1").await;
-    assert_eq!(store.take_signal(&run, claim.fence, "early").await.unwrap(), Some(json!({"n": 1})));
-    assert_eq!(store.take_signal(&run, claim.fence, "early").await.unwrap(), None, "taken once");
+    for _ in 0..2 {
+        let kept = store.kept_signal(&run, "early").await.unwrap();
+        assert_eq!(kept, Some(json!({"n": 1})), "looking does not take it");
+    }
+    let command = Command::Work { fence: claim.fence, report: WorkerMove::Checkpoint };
+    let consumed = NewEvent {
+        kind: "signal.consumed".into(),
+        step: Some("zero".into()),
+        data: json!({"name": "early"}),
+    };
+    store.report(&run, command, Vec::new(), None, Vec::new(), vec![consumed]).await.unwrap();
+    assert_eq!(store.kept_signal(&run, "early").await.unwrap(), None, "taken with the report, once");
     let gate = Gate::Signal { step: "two".into(), name: "ready".into() };
     step_one(store, &claim, WorkerMove::Wait(gate)).await;
     assert!(store.command(&run, signal("other"), None, None, None).await.is_err());
     store.command(&run, signal("ready"), None, None, Some(json!("go"))).await.unwrap();
     let claim = claimed(store, "w2").await;
-    assert_eq!(store.take_signal(&run, claim.fence, "ready").await.unwrap(), Some(json!("go")));
+    assert_eq!(store.kept_signal(&run, "ready").await.unwrap(), Some(json!("go")));
+    let gate = Gate::Signal { step: "three".into(), name: "ready".into() };
+    let command = Command::Work { fence: claim.fence, report: WorkerMove::Wait(gate) };
+    let run = store.report(&run, command, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
+    assert_eq!(run.state, RunState::Pending, "what is kept already is not waited for");
 }
 
 async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {

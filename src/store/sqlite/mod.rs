@@ -303,9 +303,9 @@ impl Store for Sqlite {
             .await
     }
 
-    async fn take_signal(&self, run: &RunId, fence: u64, name: &str) -> Result<Option<Value>, StoreError> {
+    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
         let (run, name) = (run.clone(), name.to_owned());
-        self.write(move |connection, _| work::take_signal(connection, &run, fence, &name)).await
+        self.read(move |connection| work::kept_signal(connection, &run, &name)).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::rows::{append, apply, column, execute, get, json as encode, moved, own_steps, standing};
 use super::{failed, read};
-use crate::runs::{Command, Next, Refusal, RunState, transition};
+use crate::runs::{Command, Gate, Next, Refusal, RunState, transition};
 use crate::store::{
     Checkpoint, Claimed, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
@@ -258,23 +258,23 @@ pub(super) fn report(
         append(connection, run, &[event], now_ms)?;
     }
     if let Some(checkpoint) = &report.checkpoint {
+        // After a resume from an earlier checkpoint the later ones stay as they are, and numbers go on behind them.
+        let last: i64 = connection
+            .prepare_cached("SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1")
+            .and_then(|mut s| s.query_row([&run.0], |row| row.get(0)))
+            .map_err(|e| failed("numbering a checkpoint".into(), &e))?;
+        let number = checkpoint.number.cast_signed().max(last + 1);
         execute(
             connection,
             "recording a checkpoint",
             "INSERT INTO checkpoints (run, number, done, state, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                run.0,
-                checkpoint.number.cast_signed(),
-                encode(&checkpoint.done)?,
-                encode(&checkpoint.state)?,
-                now_ms
-            ],
+            params![run.0, number, encode(&checkpoint.done)?, encode(&checkpoint.state)?, now_ms],
         )?;
         execute(
             connection,
             "moving the head",
             "UPDATE runs SET head = ?2, steps_done = ?3, lost_leases = 0 WHERE id = ?1",
-            params![run.0, checkpoint.number.cast_signed(), own_steps(&checkpoint.done)],
+            params![run.0, number, own_steps(&checkpoint.done)],
         )?;
     }
     apply(connection, run, &next, None, now_ms)?;
@@ -317,25 +317,38 @@ pub(super) fn report(
             _ => {}
         }
     }
+    for name in events.iter().filter(|e| e.kind == "signal.consumed").filter_map(|e| e.data["name"].as_str())
+    {
+        execute(
+            connection,
+            "taking a signal",
+            "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2)",
+            params![run.0, name],
+        )?;
+    }
     append(connection, run, &events, now_ms)?;
     for intent in &report.intents {
         keep_intent(connection, run, intent, now_ms)?;
     }
+    let after = get(connection, run)?.0;
+    let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
+    if kept_signal(connection, run, name)?.is_none() {
+        return Ok(after);
+    }
+    // It came between the worker's look and its report: nobody would send it again.
+    let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
+    apply(connection, run, &next, None, now_ms)?;
     Ok(get(connection, run)?.0)
 }
 
-/// A kept signal, taken out of its box.
-pub(super) fn take_signal(
+/// The oldest kept signal of a name.
+pub(super) fn kept_signal(
     connection: &Connection,
     run: &RunId,
-    fence: u64,
     name: &str,
 ) -> Result<Option<serde_json::Value>, StoreError> {
-    fenced(connection, run, fence)?;
     connection
-        .prepare_cached(
-            "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2) RETURNING payload",
-        )
+        .prepare_cached("SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1")
         .and_then(|mut s| s.query_row(params![run.0, name], |row| column(row, 0)).optional())
-        .map_err(|e| failed("taking a signal".into(), &e))
+        .map_err(|e| failed("looking for a signal".into(), &e))
 }

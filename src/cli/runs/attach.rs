@@ -1,0 +1,193 @@
+//! `skills attach`: the four checks, what would happen, and the attachment itself.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::inputs::Known;
+use super::settle::{self, NextCommand};
+use super::{inputs, launch, values};
+use crate::cli::Context;
+use crate::cli::args::AttachArgs;
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::{Ink, Look, cut, fit, size, wrap};
+use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, Needs, RunClient as _};
+use crate::skill::safe_text;
+
+/// `skills attach --json`.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(flatten)]
+    attached: &'a Attached,
+    next: Vec<NextCommand>,
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    // The checks say what is wrong with a skill, in their order; its contract only types the inputs here.
+    let contract = client.contract(&args.skill).await.ok();
+    let known = contract.as_ref().map_or(Known::Nothing, |view| Known::Declared(&view.contract.inputs));
+    let request = AttachRequest {
+        skill: args.skill.clone(),
+        target_type: args.target_type.to_string(),
+        target_ref: args.target_ref.clone(),
+        inputs: inputs::gather(&args.inputs, known, &cx.cwd)?,
+        options: launch::options(&args.exec, &cx.cwd)?,
+        started_by: None,
+    };
+    let preview = client.attach_preview(request.clone()).await?;
+    if args.check {
+        if cx.out.json {
+            cx.out.value(&preview)?;
+        } else {
+            let text = render(&preview, true, cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        let holds = preview.reason.is_none() && preview.input_problems.is_empty();
+        return Ok(if holds { Done::Fine } else { Done::Findings });
+    }
+    voice.say(&render(&preview, false, voice.look));
+    let mut attached = client.attach(request).await?;
+    let run = attached.execution.clone();
+    voice.say(&format!("{} {}", Ink::Muted.paint("run       ", voice.look.colour), run.id));
+    if let Some(view) = &contract {
+        let isolation = safe_text::line(&view.isolation).into_owned();
+        voice.say(&format!("{} {isolation}", Ink::Muted.paint("isolation ", voice.look.colour)));
+    }
+    if args.exec.detach {
+        if cx.out.json {
+            let next = settle::next(cx, &run);
+            cx.out.value(&Outcome { attached: &attached, next })?;
+        } else {
+            cx.out.line(&run.id.0)?;
+        }
+        return Ok(Done::Fine);
+    }
+    let steps: Vec<String> =
+        contract.iter().flat_map(|view| view.steps.iter().map(|step| step.id.clone())).collect();
+    let settled = settle::work(&client, &run, 0, &steps, &mut voice).await?;
+    attached.execution = settled.run.clone();
+    if attached.control.is_none() {
+        // A control signal is applied when the run ends, which was after the answer above.
+        let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
+        let applied = events.iter().rev().find(|event| event.event.kind == "control.applied");
+        attached.control = applied.map(|event| super::event_line::told("control.applied", &event.event.data));
+    }
+    let done = settle::conclude(cx, &settled, &mut voice)?;
+    if let Some(control) = &attached.control {
+        voice.say(&format!("  control: {}", safe_text::line(control)));
+    }
+    if cx.out.json {
+        let next = settle::next(cx, &settled.run);
+        cx.out.value(&Outcome { attached: &attached, next })?;
+    } else if settled.run.outputs.is_none() {
+        cx.out.line(&run.id.0)?;
+    }
+    Ok(done)
+}
+
+/// A check as a question that it answers.
+fn question(check: AttachCheck) -> &'static str {
+    match check {
+        AttachCheck::Exists => "the skill is there and loads",
+        AttachCheck::Invocation => "it may be attached",
+        AttachCheck::TargetType => "to things of this type",
+        AttachCheck::Target => "the target is there",
+    }
+}
+
+/// The checks, and where all is wanted what would happen.
+fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
+    let mut out = String::new();
+    let room = look.room(100);
+    for check in &preview.checks {
+        let (sign, ascii, ink) = match check.holds {
+            Some(true) => ("✓", "+", Ink::Good),
+            Some(false) => ("✗", "x", Ink::Bad),
+            None => ("·", ".", Ink::Muted),
+        };
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        let question = fit(question(check.check), 29, look.unicode);
+        let note = cut(&safe_text::line(&check.note), room.saturating_sub(33).max(20), look.unicode);
+        let line = format!("{sign} {question} {}", Ink::Muted.paint(&note, look.colour));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for (field, problem) in &preview.input_problems {
+        let _ = writeln!(
+            out,
+            "{} input {}: {}",
+            Ink::Bad.paint(if look.unicode { "✗" } else { "x" }, look.colour),
+            safe_text::line(field),
+            safe_text::line(problem)
+        );
+    }
+    if let Some(label) = &preview.target_label {
+        let bytes = preview.content_bytes.map_or_else(String::new, |bytes| format!(", {}", size(bytes)));
+        let _ = writeln!(out, "target    {}{bytes}", safe_text::line(label));
+    }
+    if !whole {
+        return out;
+    }
+    if let Some(content) = &preview.content {
+        let text = values::rows(content, 2, look);
+        for line in text.lines().take(12) {
+            let _ = writeln!(out, "{line}");
+        }
+        if text.lines().count() > 12 {
+            let _ = writeln!(out, "  {}", Ink::Muted.paint("(more; --json has what is handed over)", look.colour));
+        }
+    }
+    for sentence in &preview.may_do {
+        for line in wrap(&safe_text::line(sentence), room.saturating_sub(2)) {
+            let _ = writeln!(out, "  {line}");
+        }
+    }
+    let _ = writeln!(out, "\n{}\n  {}", Ink::Strong.paint("as a command", look.colour), safe_text::line(&preview.cli));
+    let _ = writeln!(out, "{}", Ink::Strong.paint("as an HTTP request", look.colour));
+    for line in safe_text::block(&preview.curl).lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::{AttachCheckResult, AttachReason};
+
+    #[test]
+    fn the_checks_stand_in_their_order_with_what_was_found() {
+        let check = |check, holds, note: &str| AttachCheckResult { check, holds, note: note.to_owned() };
+        let preview = AttachPreview {
+            checks: vec![
+                check(AttachCheck::Exists, Some(true), "table-audit 1.0.0"),
+                check(AttachCheck::Invocation, Some(true), "attach"),
+                check(AttachCheck::TargetType, Some(false), "a run is none of output, artifact"),
+                check(AttachCheck::Target, None, ""),
+            ],
+            reason: Some(AttachReason {
+                check: AttachCheck::TargetType,
+                given: "run".to_owned(),
+                allowed: vec!["output".to_owned(), "artifact".to_owned()],
+            }),
+            target_label: None,
+            content: None,
+            content_bytes: None,
+            input_problems: vec![("limit".to_owned(), "a number is wanted".to_owned())],
+            effect_mode: None,
+            may_do: Vec::new(),
+            cli: "skills attach table-audit".to_owned(),
+            curl: "curl …".to_owned(),
+        };
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        insta::assert_snapshot!(render(&preview, false, look), @r"
+        ✓ the skill is there and loads  table-audit 1.0.0
+        ✓ it may be attached            attach
+        ✗ to things of this type        a run is none of output, artifact
+        · the target is there
+        ✗ input limit: a number is wanted
+        ");
+    }
+}

@@ -1,0 +1,181 @@
+//! `skills explain-capability` and `skills activate`: which binding carries a capability out, and why.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::cli::Context;
+use crate::cli::args::{ActivateArgs, ExplainCapabilityArgs};
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::{Ink, Look, cells, fit, wrap};
+use crate::gateway::{CapabilityExplanation, InputFields, Needs, RunClient as _};
+use crate::skill::safe_text;
+
+/// `skills explain-capability --json` without a capability.
+#[derive(Serialize)]
+struct All {
+    capabilities: Vec<String>,
+}
+
+/// Runs `skills explain-capability`.
+pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let Some(capability) = &args.capability else {
+        let capabilities = client.capabilities().await?;
+        if cx.out.json {
+            cx.out.value(&All { capabilities })?;
+        } else {
+            for id in capabilities {
+                cx.out.line(safe_text::line(&id))?;
+            }
+        }
+        return Ok(Done::Fine);
+    };
+    let explanation = client.explain_capability(capability).await?;
+    answer(cx, &explanation)?;
+    // A capability that nothing carries out is a finding for whoever asks in a script.
+    Ok(if explanation.explanation.chosen.is_some() { Done::Fine } else { Done::Findings })
+}
+
+/// Runs `skills activate`.
+pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let explanation = client.activate(&args.capability, args.binding.as_deref()).await?;
+    answer(cx, &explanation)?;
+    Ok(Done::Fine)
+}
+
+fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), Failure> {
+    if cx.out.json {
+        cx.out.value(explanation)?;
+    } else {
+        let text = render(explanation, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The decision as text.
+fn render(explained: &CapabilityExplanation, look: Look) -> String {
+    let mut out = String::new();
+    let decision = &explained.explanation;
+    let room = look.room(100);
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let paragraph = |out: &mut String, text: &str, indent: usize| {
+        for line in wrap(&safe_text::line(text), room.saturating_sub(indent)) {
+            let _ = writeln!(out, "{}{line}", " ".repeat(indent));
+        }
+    };
+    let _ = writeln!(out, "{}", strong(&safe_text::line(&decision.capability)));
+    paragraph(&mut out, &explained.description, 2);
+    out.push('\n');
+    paragraph(&mut out, &decision.summary, 0);
+    if !decision.bindings.is_empty() {
+        let title = format!("bindings, {} at least", decision.conformance);
+        let _ = writeln!(out, "\n{}", strong(&title));
+    }
+    for binding in &decision.bindings {
+        let chosen = decision.chosen.as_ref() == Some(&binding.binding);
+        let (sign, ascii, ink) = match (chosen, &binding.obstacle) {
+            (true, _) => ("✓", "+", Ink::Good),
+            (false, Some(_)) => ("✗", "x", Ink::Bad),
+            (false, None) => ("·", ".", Ink::Muted),
+        };
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        let _ = writeln!(out, "  {sign} {}  {}", safe_text::line(&binding.binding), muted(&binding.place));
+        let facts = format!(
+            "{} {}, {}, breaker {}",
+            safe_text::line(&binding.protocol),
+            safe_text::line(&binding.target),
+            binding.conformance,
+            safe_text::line(&binding.breaker)
+        );
+        paragraph(&mut out, &facts, 6);
+        paragraph(&mut out, &binding.isolation, 6);
+        if let Some(obstacle) = &binding.obstacle {
+            for line in wrap(&safe_text::line(obstacle), room.saturating_sub(6)) {
+                let _ = writeln!(out, "      {}", Ink::Bad.paint(&line, look.colour));
+            }
+        }
+    }
+    for (title, fields) in [("takes", &explained.inputs), ("gives", &explained.outputs)] {
+        if !fields.is_empty() {
+            let _ = write!(out, "\n{}\n{}", strong(title), fields_text(fields, look));
+        }
+    }
+    for (title, sentences) in [("before it runs", &explained.gates), ("used by", &explained.used_by)] {
+        if !sentences.is_empty() {
+            let _ = writeln!(out, "\n{}", strong(title));
+        }
+        for sentence in sentences {
+            paragraph(&mut out, sentence, 2);
+        }
+    }
+    out
+}
+
+/// Declared fields as rows.
+fn fields_text(fields: &InputFields, look: Look) -> String {
+    let mut out = String::new();
+    let width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(4).clamp(4, 28);
+    for (name, field) in fields {
+        let required = if field.required { ", required" } else { "" };
+        let about = field.description.as_deref().map(safe_text::line).unwrap_or_default();
+        let text = format!("{}{required}{}{about}", field.kind, if about.is_empty() { "" } else { ": " });
+        let mut head = fit(&safe_text::line(name), width, look.unicode);
+        for line in wrap(&text, look.room(100).saturating_sub(width + 4)) {
+            let _ = writeln!(out, "  {head}  {line}");
+            head = " ".repeat(width);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{BindingChoice, Explanation};
+    use crate::skill::contract::{Conformance, Field, FieldType};
+
+    #[test]
+    fn the_whole_decision_is_told() {
+        let choice = |binding: &str, place: &str, obstacle: Option<&str>| BindingChoice {
+            binding: binding.to_owned(),
+            protocol: "script".to_owned(),
+            service: "local".to_owned(),
+            target: "scripts/extract.py".to_owned(),
+            conformance: Conformance::Standard,
+            place: place.to_owned(),
+            obstacle: obstacle.map(str::to_owned),
+            breaker: "closed".to_owned(),
+            isolation: "Landlock, no network".to_owned(),
+        };
+        let field = Field {
+            kind: FieldType::String,
+            required: true,
+            description: Some("Path of the file".to_owned()),
+            default: None,
+            allowed: Vec::new(),
+        };
+        let explained = CapabilityExplanation {
+            description: "Takes the tables out of a document".to_owned(),
+            inputs: [("path".to_owned(), field)].into(),
+            outputs: InputFields::default(),
+            gates: vec!["a person has to say yes each time".to_owned()],
+            explanation: Explanation {
+                capability: "document.table.extract".to_owned(),
+                conformance: Conformance::Standard,
+                chosen: Some("extract_script".to_owned()),
+                bindings: vec![
+                    choice("extract_script", "default", None),
+                    choice("extract_http", "fallback of extract_script", Some("service documents has no address: name one in config.yaml")),
+                ],
+                summary: "extract_script, because it is the default and can be called".to_owned(),
+            },
+            used_by: vec!["invoice-intake/extract".to_owned()],
+        };
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        insta::assert_snapshot!(render(&explained, look));
+    }
+}

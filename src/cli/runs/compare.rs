@@ -1,0 +1,125 @@
+//! `skills runs compare`: two runs step by step.
+
+use std::fmt::Write as _;
+
+use super::{clock, standing, values};
+use crate::cli::Context;
+use crate::cli::args::CompareArgs;
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::gateway::{Change, Needs, RunClient as _, RunComparison, StepState, compare_runs};
+use crate::skill::safe_text;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
+    let comparison = compare_runs(&left, &right);
+    if cx.out.json {
+        cx.out.value(&comparison)?;
+    } else {
+        let text = render(&comparison, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if comparison.same { Done::Fine } else { Done::Findings })
+}
+
+/// Changes as rows of place, before and after.
+pub fn changes_text(changes: &[Change], look: Look) -> String {
+    let mut out = String::new();
+    let paths: Vec<String> = changes.iter().map(|change| safe_text::line(&change.path).into_owned()).collect();
+    let width = paths.iter().map(|path| cells(path)).max().unwrap_or(4).clamp(4, 32);
+    let arrow = if look.unicode { "→" } else { "->" };
+    let room = (look.room(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
+    for (path, change) in paths.iter().zip(changes) {
+        let side = |value: &Option<serde_json::Value>| {
+            value.as_ref().map_or_else(|| "(absent)".to_owned(), |value| cut(&values::brief(value), room, look.unicode))
+        };
+        let _ = writeln!(
+            out,
+            "  {}  {} {arrow} {}",
+            Ink::Muted.paint(&fit(path, width, look.unicode), look.colour),
+            side(&change.left),
+            side(&change.right)
+        );
+    }
+    out
+}
+
+/// The comparison as text.
+fn render(comparison: &RunComparison, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    for (name, side) in [("left ", &comparison.left), ("right", &comparison.right)] {
+        let _ = writeln!(
+            out,
+            "{} {}  {} {}  {}",
+            Ink::Muted.paint(name, look.colour),
+            side.run,
+            safe_text::line(&side.skill_id),
+            safe_text::line(&side.contract_version),
+            side.state
+        );
+    }
+    if !comparison.same_contract {
+        let _ = writeln!(out, "{}", Ink::Warn.paint("they run different contracts", look.colour));
+    }
+    let longest = comparison.steps.iter().map(|step| cells(&safe_text::line(&step.step))).max().unwrap_or(8);
+    let width = longest.clamp(8, 28);
+    let _ = writeln!(out, "\n{}", strong("steps"));
+    for step in &comparison.steps {
+        let side = |state: Option<StepState>, ms: Option<i64>| {
+            let sign = state.map_or_else(|| " ".to_owned(), |state| standing::step_sign(state, look));
+            format!("{sign} {:>10}", ms.map_or_else(|| "-".to_owned(), clock::took))
+        };
+        let differs = match (step.left, step.right) {
+            (Some(_), None) => "left only",
+            (None, Some(_)) => "right only",
+            _ if step.inputs.is_empty() && step.result.is_empty() && step.left == step.right => "same",
+            _ => "differs",
+        };
+        let ink = if differs == "same" { Ink::Muted } else { Ink::Warn };
+        let _ = writeln!(
+            out,
+            "  {}  {}  {}  {}",
+            fit(&safe_text::line(&step.step), width, look.unicode),
+            side(step.left, step.left_ms),
+            side(step.right, step.right_ms),
+            ink.paint(differs, look.colour)
+        );
+        for (what, changes) in [("inputs", &step.inputs), ("result", &step.result)] {
+            for line in changes_text(changes, look).lines() {
+                let _ = writeln!(out, "      {} {}", Ink::Muted.paint(what, look.colour), line.trim_start());
+            }
+        }
+    }
+    for (title, changes) in [("inputs", &comparison.inputs), ("outputs", &comparison.outputs)] {
+        if !changes.is_empty() {
+            let _ = write!(out, "\n{}\n{}", strong(title), changes_text(changes, look));
+        }
+    }
+    if comparison.same {
+        let _ = writeln!(out, "\n{}", Ink::Good.paint("no difference but time", look.colour));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::runs::samples::detail;
+    use crate::runs::RunState;
+
+    #[test]
+    fn what_differs_stands_beside_its_step() {
+        let left = detail(RunState::Completed);
+        let mut right = detail(RunState::Completed);
+        right.steps[2].result = Some(json!({ "total": 99.0 }));
+        right.run.outputs = Some(json!({ "total": 99.0, "booking": "B-1009" }));
+        right.steps.pop();
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        insta::assert_snapshot!(render(&compare_runs(&left, &right), look));
+    }
+}

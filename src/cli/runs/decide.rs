@@ -1,0 +1,165 @@
+//! `skills runs approve` and `skills runs deny`: what would happen is shown, a person says yes, and that is decided.
+
+use jiff::tz::TimeZone;
+
+use super::onward::Caller;
+use super::voice::{self, Voice};
+use super::{clock, orders, sheet, standing};
+use crate::cli::Context;
+use crate::cli::args::DecideArgs;
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::Ink;
+use crate::gateway::{Code, DecisionSheet, Error, Needs, RunClient as _, RunOrder};
+use crate::runs::{Choice, Verdict};
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let detail = client.run(&args.run).await?;
+    let id = detail.run.id.0.clone();
+    // What is named and does not wait is not asked about: the core says what became of it, or why it is refused.
+    let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
+    let mut choice = args.choice;
+    if let Some(sheet) = waits {
+        let asked = Asking { verdict, id: &id, args, caller: Caller::of(&cx.global) };
+        if !args.yes {
+            let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), voice.look);
+            asked.show(&mut voice, &text);
+        }
+        choice = asked.choice(sheet)?;
+        if !args.yes && !asked.agreed(sheet, choice)? {
+            let message = format!("nothing was decided: run {} still waits", standing::short(&id));
+            return Err(Error::new(Code::ConfirmationRequired, message).into());
+        }
+    }
+    let order = RunOrder::Decide {
+        verdict,
+        step: args.step.clone().or_else(|| waits.map(|sheet| sheet.step.clone())),
+        inputs_digest: args.inputs_digest.clone().or_else(|| waits.map(|sheet| sheet.inputs_digest.clone())),
+        approver: args
+            .approver
+            .clone()
+            .or_else(|| waits.and_then(|sheet| sheet.approver.as_ref()).map(|(name, _)| name.clone())),
+        notes: args.notes.clone(),
+        choice,
+    };
+    let seen = orders::last_event(&detail);
+    let steps = orders::step_names(&detail);
+    let ordered = client.order(&id, order).await?;
+    orders::go_on(cx, &client, ordered, seen, &steps, args.onward.detach, &mut voice).await
+}
+
+/// Whether the gate that waits is the one that is named.
+fn is_meant(args: &DecideArgs, sheet: &DecisionSheet) -> bool {
+    args.step.as_ref().is_none_or(|step| *step == sheet.step)
+        && args.inputs_digest.as_ref().is_none_or(|digest| *digest == sheet.inputs_digest)
+}
+
+/// A decision that is asked for.
+struct Asking<'a> {
+    verdict: Verdict,
+    id: &'a str,
+    args: &'a DecideArgs,
+    caller: Caller,
+}
+
+impl Asking<'_> {
+    fn show(&self, voice: &mut Voice, text: &str) {
+        let title = match self.verdict {
+            Verdict::Approve => "To approve",
+            Verdict::Deny => "To deny (the run is canceled)",
+        };
+        voice.say(&format!("{}\n\n{text}", Ink::Strong.paint(title, voice.look.colour)));
+    }
+
+    /// What to give where nobody can be asked.
+    fn instead(&self, sheet: &DecisionSheet) -> String {
+        let choice = if sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none() {
+            &["--choice", "rerun|skip|fail"][..]
+        } else {
+            &[]
+        };
+        let verb = self.verdict.to_string();
+        let words = ["runs", &verb, self.id, "--step", &sheet.step, "--inputs-digest", &sheet.inputs_digest];
+        format!("decide with {}", self.caller.line(&[&words, choice, &["--yes"]].concat()))
+    }
+
+    /// What becomes of a step that nobody knows the end of.
+    fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
+        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none();
+        if !open {
+            return Ok(self.args.choice);
+        }
+        let question = format!("How did {} end? rerun, skip or fail it [nothing]:", sheet.step);
+        let answer = voice::ask(&question, &self.instead(sheet))?;
+        match answer.parse::<Choice>() {
+            Ok(choice) => Ok(Some(choice)),
+            Err(_) => {
+                let message = format!(
+                    "nothing was decided: {answer:?} is none of rerun, skip, fail; run {} still waits",
+                    standing::short(self.id)
+                );
+                Err(Error::new(Code::ConfirmationRequired, message).into())
+            }
+        }
+    }
+
+    fn agreed(&self, sheet: &DecisionSheet, choice: Option<Choice>) -> Result<bool, Failure> {
+        // A choice that was typed at the question before is the answer to this one too.
+        if choice.is_some() && self.args.choice.is_none() {
+            return Ok(true);
+        }
+        let question = match self.verdict {
+            Verdict::Approve => "Approve? [y/N]",
+            Verdict::Deny => "Deny? [y/N]",
+        };
+        let answer = voice::ask(question, &self.instead(sheet))?;
+        Ok(matches!(answer.as_str(), "y" | "yes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{Cli, Command, RunsAction};
+    use crate::cli::runs::samples::detail;
+    use crate::runs::RunState;
+
+    fn args(words: &[&str]) -> DecideArgs {
+        use clap::Parser as _;
+        let cli = Cli::try_parse_from([&["skills", "runs", "approve", "abcd"], words].concat()).unwrap();
+        match cli.command {
+            Some(Command::Runs(runs)) => match runs.action {
+                RunsAction::Approve(args) => args,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_the_gate_that_was_named_is_asked_about() {
+        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        assert!(is_meant(&args(&[]), &sheet));
+        assert!(is_meant(&args(&["--step", "book", "--inputs-digest", &"9f".repeat(32)]), &sheet));
+        assert!(!is_meant(&args(&["--step", "sum"]), &sheet));
+        assert!(!is_meant(&args(&["--inputs-digest", "00"]), &sheet));
+    }
+
+    #[test]
+    fn where_nobody_can_be_asked_the_whole_command_is_named() {
+        use clap::Parser as _;
+        let args = args(&[]);
+        let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
+        let asking = Asking { verdict: Verdict::Approve, id: "abcd", args: &args, caller };
+        let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let digest = "9f".repeat(32);
+        assert_eq!(
+            asking.instead(&sheet),
+            format!("decide with skills runs approve abcd --step book --inputs-digest {digest} --yes")
+        );
+        sheet.outcome_unknown = true;
+        assert!(asking.instead(&sheet).ends_with("--choice 'rerun|skip|fail' --yes"));
+    }
+}

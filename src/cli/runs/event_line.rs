@@ -1,0 +1,107 @@
+//! One event of a run as a line for people.
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::{clock, standing, values};
+use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::skill::safe_text;
+use crate::store::RunEvent;
+
+/// The line of an event; with the run's id where events of several runs stand together.
+pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> String {
+    let kind = safe_text::line(&event.event.kind).into_owned();
+    let mut head = Ink::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
+    let mut used = 8;
+    if with_run {
+        let id = if look.terminal { standing::short(&event.run.0) } else { &event.run.0 };
+        head += &format!("  {id}");
+        used += 2 + cells(id);
+    }
+    let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
+    let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
+    let told = told(&event.event.kind, &event.event.data);
+    let room = look.room(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
+    let told = cut(&told, room, look.unicode);
+    let told = if told.is_empty() { told } else { format!("  {}", Ink::Muted.paint(&told, look.colour)) };
+    format!("{head}  {}{step_text}{told}", ink(&kind).paint(&fit(&kind, 15, look.unicode), look.colour))
+        .trim_end()
+        .to_owned()
+}
+
+/// The ink of a kind of event.
+fn ink(kind: &str) -> Ink {
+    match kind {
+        "run.completed" | "step.completed" | "gate.approved" => Ink::Good,
+        "run.failed" | "step.failed" | "gate.denied" => Ink::Bad,
+        "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying" | "run.expired" => Ink::Warn,
+        _ => Ink::Info,
+    }
+}
+
+/// What an event says beside its kind, in a few words.
+pub fn told(kind: &str, data: &Value) -> String {
+    if kind == "step.log" {
+        return data.get("text").map(values::brief).unwrap_or_default();
+    }
+    let Value::Object(fields) = data else {
+        return if data.is_null() { String::new() } else { values::brief(data) };
+    };
+    for name in ["gist", "message", "reason", "note"] {
+        if let Some(Value::String(text)) = fields.get(name) {
+            return safe_text::line(text).into_owned();
+        }
+    }
+    if let Some(Value::String(text)) = fields.get("error").map(|error| error.get("message").unwrap_or(error)) {
+        return safe_text::line(text).into_owned();
+    }
+    let pairs = fields.iter().filter_map(|(name, value)| match value {
+        Value::Null => None,
+        // A digest tells people nothing, and those who compare read the JSON.
+        Value::String(text) if text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) => None,
+        Value::Array(items) => Some(format!("{name}=[{}]", items.len())),
+        Value::Object(inner) if inner.is_empty() => None,
+        Value::Object(inner) => {
+            let names: Vec<&str> = inner.keys().map(String::as_str).collect();
+            Some(format!("{name}={{{}}}", names.join(", ")))
+        }
+        plain => Some(format!("{name}={}", values::brief(plain))),
+    });
+    safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::runs::samples::event;
+
+    const LOOK: Look = Look { colour: false, unicode: true, width: 80, terminal: true };
+
+    #[test]
+    fn events_are_lines_of_time_kind_step_and_words() {
+        let all = [
+            event(1, "run.created", None, json!({ "by": "ana", "contract": "c0".repeat(32) })),
+            event(2, "step.started", Some("extract"), json!({ "attempt": 1, "inputs": { "file": "a" } })),
+            event(3, "step.log", Some("extract"), json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3" })),
+            event(4, "step.failed", Some("extract"), json!({ "error": { "message": "no such file ".repeat(8) } })),
+        ];
+        let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, LOOK) + "\n").collect();
+        insta::assert_snapshot!(text, @r"
+        09:28:00  run.created      by=ana
+        09:28:01  step.started     extract  attempt=1 inputs={file}
+        09:28:01  step.log         extract  page 1 of 3
+        09:28:02  step.failed      extract  no such file no such file no such file…
+        ");
+        assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+
+    #[test]
+    fn events_of_several_runs_name_theirs_and_a_pipe_gets_it_whole() {
+        let one = event(1, "run.created", None, json!({}));
+        assert!(render(&one, true, &TimeZone::UTC, LOOK).contains("  0000abcd  "));
+        let pipe = Look { terminal: false, ..LOOK };
+        assert!(render(&one, true, &TimeZone::UTC, pipe).contains(&one.run.0));
+    }
+}

@@ -1,0 +1,157 @@
+//! Works or follows a run and tells its events as they come, until it ends, waits, or the person leaves.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::failure::Failure;
+use crate::gateway::{Error, RunClient};
+use crate::runs::RunState;
+use crate::store::{RunEvent, RunRecord};
+
+/// How long one question for events waits for the first.
+const PATIENCE_MS: u64 = 1_000;
+/// Events of one answer.
+const AT_ONCE: usize = 500;
+/// How often a line that moves does so.
+const TURN: Duration = Duration::from_millis(100);
+
+/// What is told while a run goes on.
+pub enum News<'a> {
+    /// Something happened.
+    Event(&'a RunEvent),
+    /// Time passes.
+    Tick,
+}
+
+/// Where a run stands when following it ends.
+pub struct Settled {
+    /// The run.
+    pub run: RunRecord,
+    /// The person left before it settled.
+    pub left: bool,
+}
+
+type Tell<'a> = &'a mut dyn FnMut(News<'_>) -> Result<(), Failure>;
+type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
+
+/// Works a run until it settles and tells its events after a number. Ctrl-C gives it back and leaves; a second one
+/// leaves at once.
+pub async fn settle(
+    client: &dyn RunClient,
+    run: &RunRecord,
+    after: u64,
+    tell: Tell<'_>,
+) -> Result<Settled, Failure> {
+    let id = run.id.0.as_str();
+    let leave = CancellationToken::new();
+    let mut settling = pin!(client.settle(id, leave.clone()));
+    let mut seen = after;
+    let mut left = false;
+    let mut turn = tokio::time::interval(TURN);
+    turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut interrupted = pin!(interrupted());
+    let mut news: Events<'_> = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
+    let settled = loop {
+        tokio::select! {
+            settled = &mut settling => break settled?,
+            events = &mut news => {
+                for event in events? {
+                    seen = seen.max(event.number);
+                    tell(News::Event(&event))?;
+                }
+                news = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
+            }
+            _ = turn.tick() => tell(News::Tick)?,
+            () = &mut interrupted => {
+                if left {
+                    return Ok(Settled { run: run.clone(), left });
+                }
+                left = true;
+                leave.cancel();
+                interrupted.set(self::interrupted());
+            }
+        }
+    };
+    drop(news);
+    loop {
+        let events = client.run_events(Some(id), seen, AT_ONCE, 0).await?;
+        let Some(last) = events.last() else { break };
+        seen = last.number;
+        for event in &events {
+            tell(News::Event(event))?;
+        }
+    }
+    Ok(Settled { left: left && is_active(&settled), run: settled })
+}
+
+/// Follows a run that others work until it ends, waits or is held, from its first event.
+pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Settled, Failure> {
+    let mut seen = 0;
+    let mut interrupted = pin!(interrupted());
+    let mut run = client.run(id).await?.run;
+    let id = run.id.0.clone();
+    loop {
+        let patience = if is_active(&run) { PATIENCE_MS } else { 0 };
+        let events = tokio::select! {
+            events = client.run_events(Some(&id), seen, AT_ONCE, patience) => events?,
+            () = &mut interrupted => return Ok(Settled { run, left: true }),
+        };
+        if events.is_empty() && !is_active(&run) {
+            return Ok(Settled { run, left: false });
+        }
+        for event in &events {
+            seen = event.number;
+            tell(News::Event(event))?;
+        }
+        if !events.is_empty() {
+            run = client.run(&id).await?.run;
+        }
+    }
+}
+
+/// Follows all runs from now on until the person leaves.
+pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
+    let mut seen = client.newest_event().await?;
+    let mut interrupted = pin!(interrupted());
+    loop {
+        let events = tokio::select! {
+            events = client.run_events(None, seen, AT_ONCE, PATIENCE_MS) => events?,
+            () = &mut interrupted => return Ok(()),
+        };
+        for event in &events {
+            seen = event.global;
+            tell(News::Event(event))?;
+        }
+    }
+}
+
+/// Whether somebody works it or could.
+pub fn is_active(run: &RunRecord) -> bool {
+    match run.state {
+        RunState::Running | RunState::Replaying => true,
+        RunState::Pending => !run.held,
+        _ => false,
+    }
+}
+
+/// Comes back when the person presses Ctrl-C or the process is told to end.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Where no signal can be heard, nobody leaves by one.
+        std::future::pending::<()>().await;
+    }
+}

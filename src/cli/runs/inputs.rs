@@ -1,0 +1,297 @@
+//! Inputs of the command line, typed as a contract declares them.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::cli::args::{InputArgs, Pair};
+use crate::cli::failure::Failure;
+use crate::gateway::{Code, Error, near};
+use crate::skill::contract::{Field, FieldType};
+use crate::skill::safe_text;
+
+/// What a skill takes, where that is known.
+pub type Fields = BTreeMap<String, Field>;
+
+/// What is known of the inputs a skill takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Known<'a> {
+    /// Its contract declares these and no others.
+    Declared(&'a Fields),
+    /// These types are likely; there may be others.
+    Likely(&'a Fields),
+    /// Nothing.
+    Nothing,
+}
+
+impl Known<'_> {
+    fn field(&self, name: &str) -> Option<&Field> {
+        match self {
+            Self::Declared(fields) | Self::Likely(fields) => fields.get(name),
+            Self::Nothing => None,
+        }
+    }
+
+    /// Whether there is an input of this name.
+    fn has(&self, name: &str) -> Result<(), Failure> {
+        let Self::Declared(fields) = self else { return Ok(()) };
+        if fields.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = fields.keys().map(String::as_str).collect();
+        let takes = if names.is_empty() { "no inputs".to_owned() } else { names.join(", ") };
+        let message = format!("no input is called {}; it takes {takes}", safe_text::line(name));
+        let suggestions = near(name, names.iter().copied());
+        Err(Error { suggestions, ..Error::new(Code::InvalidRequest, message) }.into())
+    }
+}
+
+/// The inputs given: those of the file, and over them the single ones.
+///
+/// # Errors
+/// A file that cannot be read, a name the contract does not know, a value that is not of its type.
+pub fn gather(given: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<String, Value>, Failure> {
+    let mut inputs = match &given.inputs {
+        Some(file) => object(&read(&file.to_string_lossy(), cwd)?, file)?,
+        None => Map::new(),
+    };
+    inputs.keys().try_for_each(|name| known.has(name))?;
+    let mut single: Map<String, Value> = Map::new();
+    for Pair { name, value } in &given.pairs {
+        known.has(name)?;
+        let text = match value.strip_prefix('@') {
+            Some(rest) if rest.starts_with('@') => rest.to_owned(),
+            Some(file) => read(file, cwd)?,
+            None => value.clone(),
+        };
+        let value =
+            typed(&text, known.field(name)).map_err(|why| Failure::usage(format!("input {name}: {why}")))?;
+        match (single.get_mut(name), value) {
+            (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
+            (Some(_), _) => {
+                return Err(Failure::usage(format!("input {name} is given twice, and it is no list")));
+            }
+            (None, value) => {
+                single.insert(name.clone(), value);
+            }
+        }
+    }
+    inputs.extend(single);
+    Ok(inputs)
+}
+
+/// The text of a file; `-` is standard input.
+pub fn read(file: &str, cwd: &Path) -> Result<String, Failure> {
+    if file == "-" {
+        let mut text = String::new();
+        return match std::io::stdin().read_to_string(&mut text) {
+            Ok(_) => Ok(text),
+            Err(error) => Err(Failure::usage(format!("cannot read standard input: {error}"))),
+        };
+    }
+    let path = cwd.join(file);
+    std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))
+}
+
+fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
+    let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));
+    // YAML 1.2 reads JSON too, but the errors of a JSON reader say more about JSON.
+    let value: Value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?
+    } else {
+        serde_saphyr::from_str(text).map_err(|error| wrong(format!("not YAML: {error}")))?
+    };
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other => Err(wrong(format!("inputs are an object of names and values, not {}", kind(&other)))),
+    }
+}
+
+/// The text as a value of the field's type.
+///
+/// # Errors
+/// What the type wants, in a sentence without the field's name.
+pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
+    let trimmed = text.trim();
+    let shown = safe_text::line(trimmed).chars().take(60).collect::<String>();
+    let value = match field.map_or(FieldType::Any, |field| field.kind) {
+        FieldType::String => Value::String(text.to_owned()),
+        FieldType::Number => match serde_json::from_str::<Value>(trimmed) {
+            Ok(value @ Value::Number(_)) => value,
+            _ => return Err(format!("{shown:?} is no number")),
+        },
+        FieldType::Integer => trimmed
+            .parse::<i64>()
+            .map(Value::from)
+            .or_else(|_| trimmed.parse::<u64>().map(Value::from))
+            .map_err(|_| format!("{shown:?} is no whole number"))?,
+        FieldType::Boolean => match trimmed.to_ascii_lowercase().as_str() {
+            "true" | "yes" => Value::Bool(true),
+            "false" | "no" => Value::Bool(false),
+            _ => return Err(format!("{shown:?} is neither true nor false")),
+        },
+        FieldType::Array => list(trimmed)?,
+        FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
+            Ok(value @ Value::Object(_)) => value,
+            Ok(other) => return Err(format!("an object is wanted, and this is {}", kind(&other))),
+            Err(error) => return Err(format!("an object is wanted as JSON: {error}")),
+        },
+        FieldType::Any => serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())),
+    };
+    let allowed = field.map(|field| field.allowed.as_slice()).unwrap_or_default();
+    if allowed.is_empty() || allowed.contains(&value) {
+        return Ok(value);
+    }
+    let words: Vec<String> = allowed.iter().map(super::values::brief).collect();
+    Err(format!("{shown:?} is not among {}", words.join(", ")))
+}
+
+/// A JSON list, or words between commas; words that are JSON numbers are numbers.
+fn list(text: &str) -> Result<Value, String> {
+    if text.starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| format!("not a JSON list: {error}"));
+    }
+    let item = |word: &str| match serde_json::from_str::<Value>(word) {
+        Ok(number @ Value::Number(_)) => number,
+        _ => Value::String(word.to_owned()),
+    };
+    Ok(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(item).collect())
+}
+
+/// What a value is, with its article.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Fields as the present inputs of a run suggest them, where its contract is gone.
+pub fn suggested(inputs: &Value) -> Fields {
+    let field = |value: &Value| {
+        let kind = match value {
+            Value::Null => FieldType::Any,
+            Value::Bool(_) => FieldType::Boolean,
+            Value::Number(_) => FieldType::Number,
+            Value::String(_) => FieldType::String,
+            Value::Array(_) => FieldType::Array,
+            Value::Object(_) => FieldType::Object,
+        };
+        Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+    };
+    let Value::Object(inputs) = inputs else { return Fields::new() };
+    inputs.iter().map(|(name, value)| (name.clone(), field(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn field(kind: FieldType) -> Field {
+        Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+    }
+
+    fn given(pairs: &[(&str, &str)]) -> InputArgs {
+        let pair = |(name, value): &(&str, &str)| Pair { name: (*name).into(), value: (*value).into() };
+        InputArgs { pairs: pairs.iter().map(pair).collect(), inputs: None }
+    }
+
+    fn fields() -> Fields {
+        let all = [
+            ("file", FieldType::String),
+            ("count", FieldType::Integer),
+            ("limit", FieldType::Number),
+            ("dry", FieldType::Boolean),
+            ("tags", FieldType::Array),
+            ("options", FieldType::Object),
+        ];
+        all.map(|(name, kind)| (name.to_owned(), field(kind))).into()
+    }
+
+    #[test]
+    fn each_value_gets_the_type_of_its_field() {
+        let pairs = [
+            ("file", "007"),
+            ("count", "7"),
+            ("limit", "1.5"),
+            ("dry", "yes"),
+            ("tags", "a, b,3,007"),
+            ("options", r#"{"deep": [1]}"#),
+        ];
+        let inputs = gather(&given(&pairs), Known::Declared(&fields()), Path::new("/")).unwrap();
+        assert_eq!(
+            Value::Object(inputs),
+            json!({ "file": "007", "count": 7, "limit": 1.5, "dry": true, "tags": ["a", "b", 3, "007"],
+                "options": { "deep": [1] } })
+        );
+    }
+
+    #[test]
+    fn lists_grow_and_other_inputs_are_given_once() {
+        let inputs =
+            gather(&given(&[("tags", "a"), ("tags", r#"["b,c"]"#)]), Known::Declared(&fields()), Path::new("/")).unwrap();
+        assert_eq!(inputs["tags"], json!(["a", "b,c"]));
+        let twice = gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
+        assert!(format!("{twice:?}").contains("given twice"), "{twice:?}");
+    }
+
+    #[test]
+    fn wrong_values_are_told_with_what_is_wanted() {
+        let says = |name: &str, value: &str| match gather(&given(&[(name, value)]), Known::Declared(&fields()), Path::new("/"))
+        {
+            Err(Failure::Core(error)) => (error.message, error.suggestions),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(says("count", "1.5").0, "input count: \"1.5\" is no whole number");
+        assert_eq!(says("limit", "many").0, "input limit: \"many\" is no number");
+        assert_eq!(says("dry", "perhaps").0, "input dry: \"perhaps\" is neither true nor false");
+        assert_eq!(says("options", "[1]").0, "input options: an object is wanted, and this is a list");
+        let unknown = says("cuont", "1");
+        assert!(unknown.0.contains("it takes count, dry, file"), "{unknown:?}");
+        assert_eq!(unknown.1, ["count"]);
+    }
+
+    #[test]
+    fn only_the_listed_values_of_an_enumeration_are_taken() {
+        let field = Field { allowed: vec![json!("EUR"), json!("USD")], ..field(FieldType::String) };
+        assert_eq!(typed("EUR", Some(&field)), Ok(json!("EUR")));
+        assert_eq!(typed("GBP", Some(&field)), Err("\"GBP\" is not among EUR, USD".to_owned()));
+    }
+
+    #[test]
+    fn texts_come_from_files_and_single_inputs_go_over_the_file_of_all() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("note.txt"), "two\nlines\n").unwrap();
+        std::fs::write(dir.path().join("all.yaml"), "file: a.pdf\ncount: 3\n").unwrap();
+        let args = InputArgs {
+            inputs: Some("all.yaml".into()),
+            ..given(&[("file", "@note.txt"), ("tags", "@@at")])
+        };
+        let inputs = gather(&args, Known::Declared(&fields()), dir.path()).unwrap();
+        assert_eq!(Value::Object(inputs), json!({ "file": "two\nlines\n", "count": 3, "tags": ["@at"] }));
+        let missing = gather(&given(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path()).unwrap_err();
+        let Failure::Core(error) = missing else { panic!() };
+        assert_eq!(error.code, Code::NotFound);
+        std::fs::write(dir.path().join("list.json"), "[1]").unwrap();
+        let args = InputArgs { inputs: Some("list.json".into()), ..given(&[]) };
+        assert!(format!("{:?}", gather(&args, Known::Nothing, dir.path())).contains("not a list"));
+    }
+
+    #[test]
+    fn without_a_contract_the_present_inputs_say_the_types() {
+        let fields = suggested(&json!({ "file": "a", "count": 1 }));
+        assert_eq!(typed("7", fields.get("file")), Ok(json!("7")));
+        assert_eq!(typed("7", fields.get("count")), Ok(json!(7)));
+        let new = gather(&given(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/")).unwrap();
+        assert_eq!(Value::Object(new), json!({ "file": "7", "new": 8 }));
+        assert_eq!(typed("plain words", None), Ok(json!("plain words")));
+    }
+}

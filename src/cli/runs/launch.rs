@@ -1,0 +1,200 @@
+//! `skills run` and `skills trace`: launch a skill and work the run in this process until it ends or waits.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::follow::{self, News, Settled};
+use super::inputs::Known;
+use super::settle::{self, NextCommand};
+use super::voice::Voice;
+use super::{event_line, inputs};
+use crate::cli::Context;
+use crate::cli::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::{Ink, counted};
+use crate::gateway::{
+    Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs, RunClient as _,
+};
+use crate::skill::safe_text;
+use crate::store::IdempotencyOutcome;
+
+/// `skills run --json`.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(flatten)]
+    launched: &'a Launched,
+    isolation: &'a str,
+    next: Vec<NextCommand>,
+}
+
+/// Runs `skills run`.
+pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let contract = client.contract(&args.skill).await?;
+    let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
+    let mut launched = client.launch(request).await?;
+    voice.say(&opening(&contract, &launched, &voice));
+    let detached = args.exec.detach;
+    if detached {
+        if let Some(warning) = unattended(launched.worker_alive) {
+            voice.say(&format!("{} {warning}", Ink::Warn.paint("warning:", voice.look.colour)));
+        }
+        let settled = Settled { run: launched.run.clone(), left: false };
+        let done = if cx.out.json { Done::Fine } else { settle::conclude(cx, &settled, &mut voice)? };
+        answer(cx, &launched, &contract)?;
+        return Ok(done);
+    }
+    let steps: Vec<String> = contract.steps.iter().map(|step| step.id.clone()).collect();
+    let settled = settle::work(&client, &launched.run, 0, &steps, &mut voice).await?;
+    launched.run = settled.run.clone();
+    let done = settle::conclude(cx, &settled, &mut voice)?;
+    answer(cx, &launched, &contract)?;
+    Ok(done)
+}
+
+/// Runs `skills trace`.
+pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    if args.exec.detach {
+        return Err(Failure::usage("a trace shows the run as it is worked; skills run --detach leaves it"));
+    }
+    let contract = client.contract(&args.skill).await?;
+    let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
+    let launched = client.launch(request).await?;
+    voice.say(&opening(&contract, &launched, &voice));
+    let zone = TimeZone::system();
+    let out = &mut cx.out;
+    let settled = follow::settle(&client, &launched.run, 0, &mut |news| {
+        if let News::Event(event) = news {
+            if out.json {
+                out.json_line(event)?;
+            } else {
+                out.line(event_line::render(event, false, &zone, out.look))?;
+            }
+            out.flush()?;
+        }
+        Ok(())
+    })
+    .await?;
+    settle::conclude(cx, &settled, &mut voice)
+}
+
+fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Result<(), Failure> {
+    if cx.out.json {
+        let next = settle::next(cx, &launched.run);
+        cx.out.value(&Outcome { launched, isolation: &contract.isolation, next })?;
+    } else if launched.run.outputs.is_none() {
+        // Without outputs the run itself is the answer: a script keeps its id.
+        cx.out.line(&launched.run.id.0)?;
+    }
+    Ok(())
+}
+
+/// What is launched and what it runs in, said before the first step.
+fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> String {
+    let colour = voice.look.colour;
+    let id = safe_text::line(contract.skill_id.as_str()).into_owned();
+    let key = match launched.idempotency {
+        IdempotencyOutcome::Reused => " (of this key: launched before)",
+        IdempotencyOutcome::Expired => " (this key's time was over, it is used anew)",
+        IdempotencyOutcome::None | IdempotencyOutcome::Created => "",
+    };
+    format!(
+        "{} {}, {}\n{} {}{key}\n{} {}",
+        Ink::Strong.paint(&id, colour),
+        safe_text::line(&contract.contract.version),
+        counted(contract.steps.len(), "step", "steps"),
+        Ink::Muted.paint("run       ", colour),
+        launched.run.id,
+        Ink::Muted.paint("isolation ", colour),
+        safe_text::line(&contract.isolation),
+    )
+}
+
+/// What to say of a run that is left to a worker, where there is none.
+pub fn unattended(worker_alive: bool) -> Option<&'static str> {
+    (!worker_alive).then_some(
+        "no worker is alive on this store: open the workbench, or work it with the command below",
+    )
+}
+
+/// The request of a launch: inputs typed by the contract, options as given.
+fn request(
+    cx: &Context,
+    skill: &str,
+    given: &InputArgs,
+    exec: &ExecArgs,
+    contract: &ContractView,
+) -> Result<LaunchRequest, Failure> {
+    if exec.detach && cx.in_memory() {
+        return Err(Failure::usage(
+            "--detach leaves a run to another process, and a store in memory ends with this one; \
+             leave --demo and memory: away",
+        ));
+    }
+    Ok(LaunchRequest {
+        skill: skill.to_owned(),
+        inputs: inputs::gather(given, Known::Declared(&contract.contract.inputs), &cx.cwd)?,
+        options: options(exec, &cx.cwd)?,
+        started_by: None,
+    })
+}
+
+/// The options of an execution, with files that are there.
+///
+/// # Errors
+/// `not_found` for a file that is not there.
+pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure> {
+    let mut files = std::collections::BTreeMap::new();
+    for file in &exec.files {
+        let path = cwd.join(&file.path);
+        let whole = path.canonicalize().map_err(|error| Failure::file(&path, &error))?;
+        if !whole.is_file() {
+            return Err(Failure::usage(format!("{} is no file", path.display())));
+        }
+        if files.insert(file.name.clone(), whole.display().to_string()).is_some() {
+            let message = format!("two files are called {} in the work directory", safe_text::line(&file.name));
+            return Err(Error::new(Code::InvalidRequest, message).into());
+        }
+    }
+    Ok(ExecutionOptions {
+        wait: false,
+        trace_id: exec.trace_id.clone(),
+        idempotency_key: exec.idempotency_key.clone(),
+        conformance: exec.conformance,
+        audit_mode: exec.audit_mode,
+        expires_in: exec.expires_in,
+        on_expiry: exec.on_expiry,
+        unsandboxed: exec.unsandboxed,
+        files,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::HandedFile;
+
+    #[test]
+    fn files_are_handed_over_by_their_whole_path() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.pdf"), "x").unwrap();
+        let file = |name: &str, path: &str| HandedFile { name: name.into(), path: path.into() };
+        let exec = |files| ExecArgs { files, expires_in: Some(7_200), ..ExecArgs::default() };
+        let read = options(&exec(vec![file("in.pdf", "a.pdf")]), dir.path()).unwrap();
+        let whole = dir.path().canonicalize().unwrap().join("a.pdf");
+        assert_eq!(read.files["in.pdf"], whole.display().to_string());
+        assert_eq!((read.expires_in, read.wait), (Some(7_200), false));
+        let code = |files| match options(&exec(files), dir.path()) {
+            Err(Failure::Core(error)) => error.code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code(vec![file("in.pdf", "gone.pdf")]), Code::NotFound);
+        assert_eq!(code(vec![file("in", "a.pdf"), file("in", "a.pdf")]), Code::InvalidRequest);
+        assert_eq!(code(vec![file("in", ".")]), Code::InvalidRequest);
+    }
+}

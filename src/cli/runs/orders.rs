@@ -1,0 +1,158 @@
+//! `skills runs resume|signal|cancel|replay|fork`: an order to a run, and the run worked on from there.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::follow::is_active;
+use super::inputs::Known;
+use super::onward::Caller;
+use super::settle::{self, NextCommand};
+use super::voice::Voice;
+use super::{inputs, launch};
+use crate::cli::Context;
+use crate::cli::args::{BranchArgs, OneRunArgs, ResumeArgs, SignalArgs};
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::Ink;
+use crate::gateway::{Needs, Ordered, RunClient, RunDetail, RunOrder};
+use crate::skill::safe_text;
+
+/// The answer of an order in JSON.
+#[derive(Serialize)]
+struct Outcome<'a> {
+    #[serde(flatten)]
+    ordered: &'a Ordered,
+    next: Vec<NextCommand>,
+}
+
+/// Runs `skills runs resume`.
+pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let detail = client.run(&args.run).await?;
+    let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
+    let inputs = if given {
+        // Of a contract that changed, the run's own inputs say the types: its old contract is what runs.
+        let unchanged = detail.contract_unchanged == Some(true);
+        let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
+        let likely = inputs::suggested(&detail.run.inputs);
+        let known = contract
+            .as_ref()
+            .map_or(Known::Likely(&likely), |view| Known::Declared(&view.contract.inputs));
+        Some(inputs::gather(&args.inputs, known, &cx.cwd)?)
+    } else {
+        None
+    };
+    let order =
+        RunOrder::Resume { checkpoint: args.checkpoint, inputs, despite_change: args.despite_change };
+    carry_out(cx, &client, &detail, order, args.onward.detach, &mut voice).await
+}
+
+/// Runs `skills runs signal`.
+pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
+    let payload = payload(&args.payload, cx)?;
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let detail = client.run(&args.run).await?;
+    let order = RunOrder::Signal { name: args.name.clone(), payload };
+    carry_out(cx, &client, &detail, order, args.onward.detach, &mut voice).await
+}
+
+/// Runs `skills runs cancel`.
+pub async fn cancel(cx: &mut Context, args: &OneRunArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let ordered = client.order(&args.run, RunOrder::Cancel).await?;
+    go_on(cx, &client, ordered, 0, &[], true, &mut voice).await?;
+    Ok(Done::Fine)
+}
+
+/// Runs `skills runs replay`.
+pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
+    let order = RunOrder::Replay { checkpoint: args.checkpoint };
+    branch(cx, args, order).await
+}
+
+/// Runs `skills runs fork`.
+pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
+    let order = RunOrder::Fork { checkpoint: args.checkpoint };
+    branch(cx, args, order).await
+}
+
+async fn branch(cx: &mut Context, args: &BranchArgs, order: RunOrder) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let detail = client.run(&args.run).await?;
+    let ordered = client.order(&detail.run.id.0, order).await?;
+    go_on(cx, &client, ordered, 0, &step_names(&detail), args.onward.detach, &mut voice).await
+}
+
+async fn carry_out(
+    cx: &mut Context,
+    client: &dyn RunClient,
+    detail: &RunDetail,
+    order: RunOrder,
+    detach: bool,
+    voice: &mut Voice,
+) -> Result<Done, Failure> {
+    let ordered = client.order(&detail.run.id.0, order).await?;
+    go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, voice).await
+}
+
+/// The number of the newest event that a person has heard of.
+pub fn last_event(detail: &RunDetail) -> u64 {
+    detail.events.last().map_or(0, |event| event.number)
+}
+
+/// The names of a run's own steps.
+pub fn step_names(detail: &RunDetail) -> Vec<String> {
+    detail.steps.iter().map(|step| step.step.clone()).collect()
+}
+
+/// Says what an order led to, and works the run on where it goes on now.
+pub async fn go_on(
+    cx: &mut Context,
+    client: &dyn RunClient,
+    mut ordered: Ordered,
+    seen: u64,
+    steps: &[String],
+    detach: bool,
+    voice: &mut Voice,
+) -> Result<Done, Failure> {
+    let goes_on = is_active(&ordered.run);
+    let note = safe_text::line(&ordered.note).into_owned();
+    let done = if goes_on && !detach {
+        voice.say(&format!("{note}; run {}", ordered.run.id));
+        let settled = settle::work(client, &ordered.run, seen, steps, voice).await?;
+        ordered.run = settled.run.clone();
+        settle::conclude(cx, &settled, voice)?
+    } else {
+        if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
+            voice.say(&format!("{} {warning}", Ink::Warn.paint("warning:", voice.look.colour)));
+        }
+        if !cx.out.json {
+            cx.out.line(format!("{note}; run {}", ordered.run.id))?;
+        }
+        for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
+            voice.say(&format!("  {} {line}", Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)));
+        }
+        Done::Fine
+    };
+    if cx.out.json {
+        let next = settle::next(cx, &ordered.run);
+        cx.out.value(&Outcome { ordered: &ordered, next })?;
+    } else if goes_on && !detach && ordered.run.outputs.is_none() {
+        cx.out.line(&ordered.run.id.0)?;
+    }
+    Ok(done)
+}
+
+/// A signal's payload: JSON, or a file with it.
+fn payload(text: &str, cx: &Context) -> Result<Value, Failure> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => inputs::read(file, &cx.cwd)?,
+        None => text.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!("--payload: not JSON: {error} (a text needs quotes of its own: '\"text\"')"))
+    })
+}

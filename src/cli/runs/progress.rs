@@ -1,0 +1,114 @@
+//! Live progress of a run: a line for each step that ended, and on a terminal a line that moves for those under way.
+
+use std::collections::BTreeMap;
+
+use super::voice::Voice;
+use super::{clock, event_line};
+use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::skill::safe_text;
+use crate::store::RunEvent;
+
+/// Pictures of the sign that moves.
+const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
+
+/// The steps of one run as its events tell them.
+pub struct Progress {
+    width: usize,
+    begun: BTreeMap<String, i64>,
+    turn: usize,
+}
+
+impl Progress {
+    /// Progress over steps with these names, known beforehand.
+    pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
+        let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, 28);
+        Self { width, begun: BTreeMap::new(), turn: 0 }
+    }
+
+    /// Takes an event in and says what a person should see of it.
+    pub fn event(&mut self, event: &RunEvent, voice: &mut Voice) {
+        if let Some(line) = self.line(event, voice.look) {
+            voice.say(&line);
+        }
+    }
+
+    fn line(&mut self, event: &RunEvent, look: Look) -> Option<String> {
+        let step = event.event.step.as_deref()?;
+        let kind = event.event.kind.as_str();
+        let (sign, ascii, ink) = match kind {
+            "step.started" => {
+                self.begun.insert(step.to_owned(), event.at_ms);
+                return None;
+            }
+            "step.completed" => ("✓", "+", Ink::Good),
+            "step.skipped" => ("–", "-", Ink::Muted),
+            "step.failed" => ("✗", "x", Ink::Bad),
+            "step.retrying" => ("↻", "r", Ink::Warn),
+            "gate.warned" | "gate.degraded" => ("!", "!", Ink::Warn),
+            _ => return None,
+        };
+        let began = if kind == "step.retrying" {
+            self.begun.get(step).copied()
+        } else {
+            self.begun.remove(step)
+        };
+        let took = began.map_or_else(String::new, |began| clock::took(event.at_ms - began));
+        let name = fit(&safe_text::line(step), self.width, look.unicode);
+        let told = match kind {
+            "step.completed" => event.event.data.get("gist").map(super::values::brief).unwrap_or_default(),
+            _ => event_line::told(kind, &event.event.data),
+        };
+        let told = cut(&told, look.room(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
+        let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
+        Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
+    }
+
+    /// Moves the line of the steps under way.
+    pub fn turn(&mut self, now_ms: i64, voice: &mut Voice) {
+        if !voice.moves() {
+            return;
+        }
+        let look = voice.look;
+        let turns: &[&str] = if look.unicode { &TURNS } else { &ASCII_TURNS };
+        self.turn = (self.turn + 1) % turns.len();
+        let under_way: Vec<String> = self
+            .begun
+            .iter()
+            .map(|(step, began)| format!("{} {}", safe_text::line(step), clock::age(now_ms - began)))
+            .collect();
+        let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };
+        let text = cut(&text, look.width.saturating_sub(6), look.unicode);
+        voice.show(&format!("  {} {text}", Ink::Info.paint(turns[self.turn], look.colour)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::runs::samples::event;
+
+    #[test]
+    fn each_step_that_ends_is_a_line_with_its_time() {
+        let look = Look { colour: false, unicode: true, width: 80, terminal: false };
+        let mut progress = Progress::new(["extract", "check", "send_mail"].into_iter());
+        let all = [
+            event(1, "run.claimed", None, json!({})),
+            event(2, "step.started", Some("extract"), json!({})),
+            event(3, "step.started", Some("check"), json!({})),
+            event(5, "step.completed", Some("extract"), json!({ "gist": "214 rows, 4 columns" })),
+            event(6, "step.retrying", Some("check"), json!({ "message": "the service answered 502" })),
+            event(8, "step.failed", Some("check"), json!({ "error": { "message": "the service answered 502" } })),
+            event(9, "step.skipped", Some("send_mail"), json!({ "reason": "its condition does not hold" })),
+        ];
+        let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, look)).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+          ✓ extract        1.5 s  214 rows, 4 columns
+          ↻ check          1.5 s  the service answered 502
+          ✗ check          2.5 s  the service answered 502
+          – send_mail             its condition does not hold
+        ");
+    }
+}

@@ -1,0 +1,106 @@
+//! What a person reads before they decide a gate.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+
+use super::{clock, standing, values};
+use crate::cli::output::{Ink, Look, fit, wrap};
+use crate::gateway::DecisionSheet;
+use crate::skill::safe_text;
+
+/// The sheet as text.
+pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -> String {
+    let mut out = String::new();
+    let room = look.room(100);
+    for line in wrap(&safe_text::line(&sheet.headline), room) {
+        let _ = writeln!(out, "{}", Ink::Strong.paint(&line, look.colour));
+    }
+    let (place, steps) = sheet.place;
+    let _ = writeln!(
+        out,
+        "step {place} of {steps}, {}, of {} {}, waiting {}",
+        safe_text::line(&sheet.step),
+        safe_text::line(&sheet.skill_id),
+        standing::short(&sheet.run.0),
+        clock::age(now_ms - sheet.since_ms),
+    );
+    if let Some(warning) = &sheet.irreversible {
+        for line in wrap(&safe_text::line(warning), room.saturating_sub(2)) {
+            let _ = writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
+        }
+    }
+    out.push('\n');
+    let capability = match (sheet.capability.is_empty(), sheet.capability_note.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => sheet.capability.clone(),
+        (false, false) => format!("{} ({})", sheet.capability, sheet.capability_note),
+    };
+    let expires = sheet.expires_ms.map_or_else(String::new, |at| clock::moment(at, zone));
+    let approver =
+        sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
+    let facts = [
+        ("why", sheet.why.as_str()),
+        ("capability", &capability),
+        ("binding", &sheet.binding),
+        ("isolation", &sheet.isolation),
+        ("expires", &expires),
+        ("approver", &approver),
+    ];
+    for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let mut head = Ink::Muted.paint(&fit(name, 12, look.unicode), look.colour);
+        for line in wrap(&safe_text::line(value), room.saturating_sub(12)) {
+            let _ = writeln!(out, "{head}{line}");
+            head = " ".repeat(12);
+        }
+    }
+    let _ = writeln!(out, "{}", Ink::Muted.paint("inputs", look.colour));
+    out += &values::rows(&sheet.inputs, 2, look);
+    let _ = writeln!(
+        out,
+        "{}{}",
+        Ink::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
+        Ink::Muted.paint(&format!("{} (what you see is what runs)", brief_digest(&sheet.inputs_digest)), look.colour)
+    );
+    out
+}
+
+/// A digest by its beginning and its end.
+fn brief_digest(digest: &str) -> String {
+    match (digest.get(..8), digest.get(digest.len().saturating_sub(4)..)) {
+        (Some(front), Some(back)) if digest.len() > 16 => format!("{front}..{back}"),
+        _ => digest.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::cells;
+    use crate::cli::runs::samples::{NOW_MS, detail};
+    use crate::runs::RunState;
+
+    #[test]
+    fn the_sheet_says_what_would_happen_and_to_what_the_answer_is_bound() {
+        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
+        insta::assert_snapshot!(text, @r"
+        Book 1204.5 EUR in the ledger
+        step 4 of 4, book, of invoice-intake 0000abcd, waiting 1 min
+        ! It leaves this machine and cannot be undone.
+
+        why         it wants a yes each time
+        capability  ledger.entry.create (elevated, not idempotent)
+        binding     openapi POST https://ledger.example/entries
+        isolation   leaves this machine
+        expires     2026-07-14 11:30:00
+        approver    kim (from git config)
+        inputs
+          total     1204.5
+          currency  EUR
+        sha256      9f9f9f9f..9f9f (what you see is what runs)
+        ");
+        assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+}

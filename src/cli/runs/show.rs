@@ -1,0 +1,320 @@
+//! `skills runs show`: one run whole.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::onward::Caller;
+use super::{clock, compare, event_line, sheet, standing, values};
+use crate::cli::Context;
+use crate::cli::args::RunsShowArgs;
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::gateway::{Change, Code, Error, Needs, RunClient as _, RunDetail, changes};
+use crate::skill::safe_text;
+use crate::store::Checkpoint;
+
+/// `skills runs show --checkpoint --json`.
+#[derive(Serialize)]
+struct Shown<'a> {
+    checkpoint: &'a Checkpoint,
+    changes: &'a [Change],
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let detail = client.run(&args.run).await?;
+    let zone = TimeZone::system();
+    if let Some(number) = args.checkpoint {
+        let (checkpoint, changes) = at(&detail, number)?;
+        if cx.out.json {
+            cx.out.value(&Shown { checkpoint, changes: &changes })?;
+        } else {
+            let text = checkpoint_text(checkpoint, &changes, &zone, cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        return Ok(Done::Fine);
+    }
+    if cx.out.json {
+        cx.out.value(&detail)?;
+        return Ok(Done::Fine);
+    }
+    let page = Page { now_ms: clock::now_ms(), zone, caller: Caller::of(&cx.global), look: cx.out.look };
+    let mut text = page.render(&detail);
+    if args.events {
+        text += &page.events(&detail);
+    }
+    cx.out.raw(text.as_bytes())?;
+    Ok(Done::Fine)
+}
+
+/// A checkpoint and what its step changed.
+fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Failure> {
+    let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
+        let numbers: Vec<String> =
+            detail.checkpoints.iter().map(|checkpoint| checkpoint.number.to_string()).collect();
+        let message = format!("run {} has no checkpoint {number}; it has {}", detail.run.id, numbers.join(", "));
+        return Err(Error::new(Code::CheckpointNotFound, message).into());
+    };
+    let checkpoint = &detail.checkpoints[place];
+    let before = place.checked_sub(1).and_then(|before| detail.checkpoints.get(before));
+    Ok((checkpoint, before.map_or_else(Vec::new, |before| changes(&before.state, &checkpoint.state))))
+}
+
+fn checkpoint_text(checkpoint: &Checkpoint, changed: &[Change], zone: &TimeZone, look: Look) -> String {
+    let mut out = String::new();
+    let after = checkpoint.done.last().map_or_else(
+        || "before the first step".to_owned(),
+        |step| format!("after {}", safe_text::line(step)),
+    );
+    let title = format!("checkpoint {} {after}", checkpoint.number);
+    let _ = writeln!(
+        out,
+        "{}  {}",
+        Ink::Strong.paint(&title, look.colour),
+        Ink::Muted.paint(&clock::moment(checkpoint.at_ms, zone), look.colour)
+    );
+    out += &values::rows(&checkpoint.state, 2, look);
+    if !changed.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("since the checkpoint before", look.colour));
+        out += &compare::changes_text(changed, look);
+    }
+    out
+}
+
+/// How a run is shown.
+struct Page {
+    now_ms: i64,
+    zone: TimeZone,
+    caller: Caller,
+    look: Look,
+}
+
+impl Page {
+    fn title(&self, out: &mut String, text: &str) {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint(text, self.look.colour));
+    }
+
+    fn muted(&self, text: &str) -> String {
+        Ink::Muted.paint(text, self.look.colour)
+    }
+
+    fn fact(&self, out: &mut String, name: &str, value: &str) {
+        let _ = writeln!(out, "  {}{value}", self.muted(&fit(name, 12, self.look.unicode)));
+    }
+
+    /// The run as text.
+    fn render(&self, detail: &RunDetail) -> String {
+        let run = &detail.run;
+        let look = self.look;
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "{} {}  {}",
+            Ink::Strong.paint(&safe_text::line(&run.skill_id), look.colour),
+            safe_text::line(&detail.contract_version),
+            self.muted(&run.id.0)
+        );
+        let _ = writeln!(
+            out,
+            "{} {}, since {}, {} of {} steps through",
+            standing::sign(run, look),
+            standing::words(run),
+            clock::age(self.now_ms - run.since_ms),
+            run.progress.0,
+            run.progress.1
+        );
+        out.push('\n');
+        self.facts(&mut out, detail);
+        if !detail.steps.is_empty() {
+            self.title(&mut out, "steps");
+            self.steps(&mut out, detail);
+        }
+        if let Some(sheet) = &detail.sheet {
+            self.title(&mut out, "your decision");
+            for line in sheet::render(sheet, self.now_ms, &self.zone, look).lines() {
+                let _ = writeln!(out, "{}", format!("  {line}").trim_end());
+            }
+        }
+        for (name, value) in [("inputs", Some(&run.inputs)), ("outputs", run.outputs.as_ref()), ("error", run.error.as_ref())]
+        {
+            if let Some(value) = value.filter(|value| value.as_object().is_none_or(|fields| !fields.is_empty())) {
+                self.title(&mut out, name);
+                out += &values::rows(value, 2, look);
+            }
+        }
+        if !detail.decisions.is_empty() {
+            self.title(&mut out, "decisions");
+        }
+        for decided in &detail.decisions {
+            let by = decided.by.approver.as_deref().map_or_else(|| "somebody".into(), safe_text::line);
+            let notes = decided.by.notes.as_deref().map(|notes| format!(": {}", safe_text::line(notes)));
+            let choice = decided.decision.choice.map(|choice| format!(" ({choice})")).unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "  {}  {} {}{choice} by {by}{}",
+                self.muted(&clock::moment(decided.at_ms, &self.zone)),
+                decided.decision.verdict,
+                safe_text::line(&decided.decision.step),
+                notes.unwrap_or_default()
+            );
+        }
+        self.checkpoints(&mut out, detail);
+        let next = self.caller.next(run);
+        if !next.is_empty() {
+            self.title(&mut out, "to go on");
+        }
+        for (verb, line) in next.iter().filter(|(verb, _)| *verb != "look") {
+            let _ = writeln!(out, "  {}{line}", self.muted(&fit(verb, 9, look.unicode)));
+        }
+        out
+    }
+
+    fn facts(&self, out: &mut String, detail: &RunDetail) {
+        let run = &detail.run;
+        let began = clock::moment(run.created_ms, &self.zone);
+        self.fact(out, "started", &format!("{began} by {}", safe_text::line(&run.started_by)));
+        self.fact(out, "trace", &safe_text::line(&run.trace_id));
+        let digest = run.contract_digest.get(..12).unwrap_or(&run.contract_digest);
+        let contract = match detail.contract_unchanged {
+            Some(true) => "unchanged since the launch",
+            Some(false) => "changed since the launch: what was launched is what runs",
+            None => "its skill is gone: what was launched is what runs",
+        };
+        self.fact(out, "contract", &format!("{digest}, {contract}"));
+        self.fact(out, "isolation", &safe_text::line(&detail.isolation));
+        if let Some(at) = run.expires_ms {
+            let then = run.options.on_expiry;
+            self.fact(out, "expires", &format!("{} ({then})", clock::moment(at, &self.zone)));
+        }
+        if let Some(target) = &run.target {
+            let part = |name: &str| target.get(name).map(values::brief).unwrap_or_default();
+            self.fact(out, "attached to", format!("{} {}", part("type"), part("ref")).trim());
+        }
+        if let Some((source, checkpoint)) = &run.source {
+            self.fact(out, "made from", &format!("{source} at checkpoint {checkpoint}"));
+        }
+        for descendant in &detail.descendants {
+            self.fact(out, "led to", &descendant.0);
+        }
+    }
+
+    fn steps(&self, out: &mut String, detail: &RunDetail) {
+        let look = self.look;
+        let name = |step: &crate::gateway::StepView| {
+            format!("{}{}", "  ".repeat(step.depth as usize), safe_text::line(&step.step))
+        };
+        let width = detail.steps.iter().map(|step| cells(&name(step))).max().unwrap_or(8).clamp(8, 28);
+        let room = look.room(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
+        for step in &detail.steps {
+            let took = match (step.started_ms, step.ended_ms) {
+                (Some(began), Some(ended)) => clock::took(ended - began),
+                (Some(began), None) => clock::took(self.now_ms - began),
+                _ => String::new(),
+            };
+            let mut words: Vec<String> = Vec::new();
+            words.extend(step.gist.as_deref().map(|gist| safe_text::line(gist).into_owned()));
+            if step.attempts > 1 {
+                words.push(format!("{} attempts", step.attempts));
+            }
+            words.extend(step.artifacts.iter().map(|file| format!("left {}", safe_text::line(&file.name))));
+            if words.is_empty() && step.ended_ms.is_none() {
+                words.push(safe_text::line(&step.uses).into_owned());
+            }
+            let words = cut(&words.join(", "), room, look.unicode);
+            let line = format!(
+                "  {} {}  {took:>10}  {}",
+                standing::step_sign(step.state, look),
+                fit(&name(step), width, look.unicode),
+                self.muted(&words)
+            );
+            let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+
+    fn checkpoints(&self, out: &mut String, detail: &RunDetail) {
+        if detail.checkpoints.len() < 2 {
+            return;
+        }
+        self.title(out, "checkpoints");
+        for checkpoint in detail.checkpoints.iter().rev() {
+            let after = checkpoint.done.last().map_or_else(
+                || "before the first step".to_owned(),
+                |step| format!("after {}", safe_text::line(step)),
+            );
+            let head = if checkpoint.number == detail.run.head { "  head" } else { "" };
+            let _ = writeln!(
+                out,
+                "  {:>4}  {}  {after}{head}",
+                checkpoint.number,
+                self.muted(&clock::time_of_day(checkpoint.at_ms, &self.zone))
+            );
+        }
+    }
+
+    /// Its events as text.
+    fn events(&self, detail: &RunDetail) -> String {
+        let mut out = String::new();
+        self.title(&mut out, "events");
+        let indented = Look { width: self.look.width.saturating_sub(2), ..self.look };
+        for event in &detail.events {
+            let _ = writeln!(out, "  {}", event_line::render(event, false, &self.zone, indented));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::Cli;
+    use crate::cli::runs::samples::{NOW_MS, detail};
+    use crate::runs::RunState;
+
+    fn page() -> Page {
+        Page {
+            now_ms: NOW_MS,
+            zone: TimeZone::UTC,
+            caller: Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global),
+            look: Look { colour: false, unicode: true, width: 80, terminal: true },
+        }
+    }
+
+    #[test]
+    fn a_run_that_ended_is_shown_whole() {
+        let mut detail = detail(RunState::Completed);
+        detail.run.progress = (4, 4);
+        insta::assert_snapshot!(page().render(&detail) + &page().events(&detail));
+    }
+
+    #[test]
+    fn a_waiting_run_shows_the_sheet_and_the_commands() {
+        let text = page().render(&detail(RunState::WaitingForHuman));
+        assert!(text.contains("your decision\n  Book 1204.5 EUR in the ledger\n"), "{text}");
+        assert!(text.contains("approve  skills runs approve 0198a1b2-"), "{text}");
+        let wide: Vec<&str> =
+            text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();
+        assert!(wide.is_empty(), "{wide:?}");
+    }
+
+    #[test]
+    fn a_checkpoint_shows_its_state_and_what_its_step_changed() {
+        let detail = detail(RunState::Completed);
+        let (checkpoint, changed) = at(&detail, 2).unwrap();
+        let look = page().look;
+        insta::assert_snapshot!(checkpoint_text(checkpoint, &changed, &TimeZone::UTC, look), @r#"
+        checkpoint 2 after check  2026-07-14 09:28:02
+          vars  {"through":2}
+
+        since the checkpoint before
+          /vars/through  1 → 2
+        "#);
+        let Err(Failure::Core(error)) = at(&detail, 9) else { panic!() };
+        assert_eq!((error.code, error.code.exit()), (Code::CheckpointNotFound, 3));
+        assert!(error.message.contains("it has 0, 1, 2, 3"), "{}", error.message);
+    }
+}

@@ -1,0 +1,91 @@
+//! Inputs, outputs and states of runs as text.
+
+use serde_json::Value;
+
+use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
+use crate::skill::safe_text;
+
+/// A value in one line: texts as they are, the rest as JSON.
+pub fn brief(value: &Value) -> String {
+    match value {
+        Value::String(text) => safe_text::line(text).into_owned(),
+        other => safe_text::line(&other.to_string()).into_owned(),
+    }
+}
+
+/// An object as rows of name and value, each indented by `indent` cells; other values whole.
+pub fn rows(value: &Value, indent: usize, look: Look) -> String {
+    let pad = " ".repeat(indent);
+    let Value::Object(fields) = value else {
+        return lines(value, look.room(100).saturating_sub(indent))
+            .iter()
+            .map(|line| format!("{pad}{line}\n"))
+            .collect();
+    };
+    let name_width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(0).clamp(4, 24);
+    let room = look.room(100).saturating_sub(indent + name_width + 2).max(16);
+    let mut out = String::new();
+    for (name, value) in fields {
+        let mut name = Ink::Muted.paint(&fit(&safe_text::line(name), name_width, look.unicode), look.colour);
+        for line in lines(value, room) {
+            out += &format!("{pad}{name}  {line}\n");
+            name = " ".repeat(name_width);
+        }
+    }
+    out
+}
+
+/// A value in lines: texts folded, small values in one line of JSON, large ones indented.
+fn lines(value: &Value, room: usize) -> Vec<String> {
+    match value {
+        Value::String(text) if text.is_empty() => vec!["\"\"".to_owned()],
+        Value::String(text) => text.lines().flat_map(|line| folded(&safe_text::line(line), room)).collect(),
+        other => {
+            let small = brief(other);
+            if cells(&small) <= room.min(200) {
+                return vec![small];
+            }
+            let large = serde_json::to_string_pretty(other).unwrap_or(small);
+            large.lines().map(|line| cut(&safe_text::line(line), room, true)).collect()
+        }
+    }
+}
+
+fn folded(line: &str, room: usize) -> Vec<String> {
+    if cells(line) <= room { vec![line.to_owned()] } else { wrap(line, room) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LOOK: Look = Look { colour: false, unicode: true, width: 60, terminal: true };
+
+    #[test]
+    fn outputs_are_rows_of_name_and_value() {
+        let value = json!({ "total": 1204.5, "booking": "B-1009", "rows": [{ "sum": 1 }], "note": "two\nlines" });
+        insta::assert_snapshot!(rows(&value, 2, LOOK), @r#"
+          total    1204.5
+          booking  B-1009
+          rows     [{"sum":1}]
+          note     two
+                   lines
+        "#);
+    }
+
+    #[test]
+    fn large_values_are_indented_json() {
+        let value = json!({ "rows": (0..4).map(|i| json!({ "number": i, "text": "a row of a table" })).collect::<Vec<_>>() });
+        let text = rows(&value, 0, LOOK);
+        assert!(text.starts_with("rows  [\n        {\n"), "{text}");
+        assert!(text.lines().all(|line| cells(line) <= 60), "{text}");
+    }
+
+    #[test]
+    fn no_value_acts_on_the_terminal() {
+        let text = rows(&json!({ "a\u{1b}[2J": "b\u{1b}[31m\u{202e}" }), 0, LOOK);
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text:?}");
+    }
+}

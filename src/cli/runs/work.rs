@@ -1,0 +1,81 @@
+//! `skills runs work`: works runs that no worker has, one after the other.
+
+use super::settle;
+use crate::cli::Context;
+use crate::cli::args::WorkArgs;
+use crate::cli::failure::{Done, Failure};
+use crate::cli::output::Ink;
+use crate::gateway::{Needs, RunClient as _};
+use crate::runs::RunState;
+use crate::skill::safe_text;
+use crate::store::{RunFilter, RunPage, RunRecord};
+
+use super::orders::{last_event, step_names};
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let mut voice = cx.voice();
+    let ids = if args.runs.is_empty() { open(&client).await? } else { args.runs.clone() };
+    let mut worked: Vec<RunRecord> = Vec::new();
+    let mut worst = Done::Fine;
+    for id in &ids {
+        let detail = client.run(id).await?;
+        let run = &detail.run;
+        let skill = safe_text::line(&run.skill_id).into_owned();
+        voice.say(&format!("{} {}", Ink::Strong.paint(&skill, voice.look.colour), run.id));
+        let settled = settle::work(&client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
+        let done = settle::conclude(cx, &settled, &mut voice)?;
+        worst = worse(worst, done);
+        worked.push(settled.run);
+        if done == Done::Left {
+            break;
+        }
+    }
+    if ids.is_empty() {
+        voice.say("no run is there to be worked");
+    }
+    if cx.out.json {
+        let counts = std::collections::BTreeMap::default();
+        cx.out.value(&RunPage { runs: worked, next: None, counts })?;
+    }
+    Ok(worst)
+}
+
+/// All runs that somebody could work, the pending ones first.
+async fn open(client: &dyn crate::gateway::RunClient) -> Result<Vec<String>, Failure> {
+    let mut ids = Vec::new();
+    for states in [vec![RunState::Pending], vec![RunState::Running, RunState::Replaying]] {
+        let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };
+        loop {
+            let page = client.runs(filter.clone()).await?;
+            ids.extend(page.runs.into_iter().filter(|run| !run.held).map(|run| run.id.0));
+            let Some(cursor) = page.next else { break };
+            filter.cursor = Some(cursor);
+        }
+    }
+    Ok(ids)
+}
+
+/// The end of several that says most: left, failed, waiting, fine.
+fn worse(one: Done, other: Done) -> Done {
+    let rank = |done| match done {
+        Done::Left => 3,
+        Done::Findings => 2,
+        Done::Waiting => 1,
+        Done::Fine => 0,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_several_ends_is_told() {
+        assert_eq!(worse(Done::Fine, Done::Waiting), Done::Waiting);
+        assert_eq!(worse(Done::Findings, Done::Waiting), Done::Findings);
+        assert_eq!(worse(Done::Findings, Done::Left), Done::Left);
+    }
+}

@@ -1,0 +1,79 @@
+//! One attempt of one call, bounded in time and kept apart: a caller that hangs or panics costs its step, not its run.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::call::{Call, CallError, CallFailure, Caller, Reply};
+
+/// What the caller's own bound is given before ours cuts in: its error says more.
+const MARGIN: Duration = Duration::from_millis(250);
+/// How long a call that is out of time may take to end its children.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// An attempt that ended.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub path: String,
+    pub result: Result<Reply, CallError>,
+}
+
+/// What stops an attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Stops {
+    /// The call itself.
+    pub call: CancellationToken,
+    /// The pause before it, as long as it lasts.
+    pub pause: CancellationToken,
+}
+
+/// Waits for `backoff`, then calls.
+pub(super) async fn carry(
+    caller: Arc<dyn Caller>,
+    call: Call,
+    path: String,
+    obstacle: Option<CallError>,
+    backoff: Duration,
+    stops: Stops,
+) -> Carried {
+    if let Some(error) = obstacle {
+        return Carried { path, result: Err(error) };
+    }
+    if !backoff.is_zero() {
+        tokio::select! {
+            () = sleep(backoff) => {}
+            () = stops.call.cancelled() => return Carried { path, result: Err(stopped()) },
+            () = stops.pause.cancelled() => return Carried { path, result: Err(stopped()) },
+        }
+    }
+    let result = AssertUnwindSafe(bounded(caller, call, stops.call)).catch_unwind().await;
+    let result = result.unwrap_or_else(|_| {
+        Err(CallError::new(CallFailure::RuntimeError, "what carries it out broke down; see the log"))
+    });
+    Carried { path, result }
+}
+
+fn stopped() -> CallError {
+    CallError::new(CallFailure::Canceled, "stopped before the next attempt")
+}
+
+async fn bounded(caller: Arc<dyn Caller>, call: Call, stop: CancellationToken) -> Result<Reply, CallError> {
+    let limit = call.timeout;
+    let stop = stop.child_token();
+    let mut work = caller.call(call, stop.clone());
+    if let Ok(result) = timeout(limit + MARGIN, &mut work).await {
+        return result;
+    }
+    stop.cancel();
+    // Its children are ended before this returns, or with the future that is dropped here.
+    let _ = timeout(GRACE, &mut work).await;
+    let message = format!(
+        "it did not end within {} s (timeout_seconds of its step) and was stopped",
+        limit.as_secs_f64()
+    );
+    Err(CallError::new(CallFailure::StepTimeout, message))
+}

@@ -1,0 +1,439 @@
+//! What a run does next: opens steps whose turn it is, skips the ones whose condition does not hold, and goes on with
+//! those that consist of several calls. Reads and moves [`Progress`] alone; nothing here waits.
+//!
+//! The control flow is the public registry's (its `docs/STEP_CONTROL_FLOW.md`): condition, then router, then gates,
+//! then foreach, while or scatter, with retry around each call.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::call::CallFailure;
+use super::failure::Failure;
+use super::fields::{check_inputs, check_outputs};
+use super::gates::{Admission, Ask, Gates};
+use super::leaf::{Leaf, Role, gate_digest, sentence};
+use super::mapping::{inputs_of, taken, write_outputs};
+use super::progress::{Active, Kind, Part, Progress, join, owner_of};
+use super::schedule;
+use super::scope::{Space, StepScope};
+use super::work::Work;
+use crate::runs::Asked;
+use crate::skill::contract::expression::{Expr, ExpressionError};
+use crate::skill::contract::{Capability, MergeStrategy, Step, StepAction};
+use crate::store::{AuditMode, NewEvent, StepRecord, StepStatus};
+
+/// Paths of calls that are under way.
+pub(super) type Running = HashSet<String>;
+
+/// What a run does next.
+#[derive(Debug, Default)]
+pub(super) struct Expansion {
+    /// Calls that may begin.
+    pub leaves: Vec<Leaf>,
+    /// Questions to a person.
+    pub asks: Vec<Ask>,
+    /// Steps that wait for a signal: path and name.
+    pub signals: Vec<(String, String)>,
+    /// Steps of several calls that begin: path and digest of what they will run.
+    pub opened: Vec<(String, String)>,
+    /// Steps that ended without a call.
+    pub records: Vec<StepRecord>,
+    /// What happened besides.
+    pub events: Vec<NewEvent>,
+}
+
+/// Where and when a step is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'t> {
+    pub frame: &'t str,
+    pub path: &'t str,
+    pub step: &'t Step,
+    pub running: &'t Running,
+    pub now_ms: i64,
+}
+
+impl Turn<'_> {
+    pub fn failure(&self, code: CallFailure, message: impl Into<String>) -> Failure {
+        Failure::before(self.path, code, message)
+    }
+}
+
+impl Progress {
+    /// Moves everything that moves without a call, and tells the calls, questions and signals that are next.
+    ///
+    /// # Errors
+    /// The first step that cannot go on. What ended before it stands in `out`.
+    pub fn expand(&mut self, running: &Running, now_ms: i64, out: &mut Expansion) -> Result<(), Failure> {
+        loop {
+            out.leaves.clear();
+            out.asks.clear();
+            out.signals.clear();
+            let mut changed = false;
+            let frames: Vec<String> = self.frames.keys().cloned().collect();
+            for frame in frames {
+                let Some(contract) = self.contract(&frame).filter(|_| self.frames.contains_key(&frame))
+                else {
+                    continue;
+                };
+                for step in schedule::open(&contract.steps, |id| self.is_through(&join(&frame, id))) {
+                    let path = join(&frame, &step.id);
+                    let turn = Turn { frame: &frame, path: &path, step, running, now_ms };
+                    changed |= self.advance(turn, out)?;
+                }
+            }
+            if !changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One step whose turn it is; answers whether anything moved.
+    fn advance(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
+        if turn.running.contains(turn.path) {
+            return Ok(false);
+        }
+        if !self.has_begun(turn) && !self.condition_holds(turn)? {
+            self.skip(turn, json!({"reason": "its condition does not hold"}), out);
+            return Ok(true);
+        }
+        let open = self.active.get(turn.path).filter(|active| active.open).map(|active| active.kind.clone());
+        match (&turn.step.action, open) {
+            (StepAction::WaitForSignal(name), _) => {
+                out.signals.push((turn.path.to_owned(), name.clone()));
+                Ok(false)
+            }
+            (StepAction::Skill(id), None) => self.open_skill(turn, id, out),
+            (StepAction::Skill(id), Some(_)) => self.close_skill(turn, id, out),
+            (StepAction::Capability(_), None) => self.open_calls(turn, out),
+            (StepAction::Capability(_), Some(Kind::Foreach { capability, calls })) => {
+                self.next_item(turn, &capability, &calls, out)
+            }
+            (StepAction::Capability(_), Some(Kind::While { capability })) => {
+                self.next_round(turn, &capability, out)
+            }
+            (StepAction::Capability(_), Some(Kind::Scatter { calls })) => {
+                self.next_branches(turn, &calls, out)
+            }
+            (StepAction::Capability(_), Some(Kind::Skill)) => {
+                Err(turn
+                    .failure(CallFailure::InvalidConfiguration, "it is under way as a skill, and is none"))
+            }
+        }
+    }
+
+    /// Whether something of a step was done already, so that its condition was looked at.
+    fn has_begun(&self, turn: Turn<'_>) -> bool {
+        self.active.contains_key(turn.path)
+            || self.unfinished.contains_key(turn.path)
+            || self.parts.keys().chain(turn.running).any(|part| owner_of(part) == turn.path)
+    }
+
+    /// What an expression says in a nesting path.
+    fn ask<T>(
+        &self,
+        turn: Turn<'_>,
+        (what, text): (&str, &str),
+        ask: impl Fn(&Expr, &StepScope<'_>) -> Result<T, ExpressionError>,
+    ) -> Result<T, Failure> {
+        let failed = |reason: String| {
+            turn.failure(CallFailure::InvalidRequest, format!("{what} {text:?} has no value: {reason}"))
+        };
+        let locals = Map::new();
+        let scope =
+            self.scope(turn.frame, &locals).ok_or_else(|| failed("its contract is not under way".into()))?;
+        Expr::parse(text).and_then(|expr| ask(&expr, &scope)).map_err(|error| failed(error.to_string()))
+    }
+
+    /// The value of an expression.
+    pub(super) fn evaluate(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<Value, Failure> {
+        self.ask(turn, (what, text), |expr, scope| expr.value(scope))
+    }
+
+    pub(super) fn holds(&self, turn: Turn<'_>, what: &str, text: &str) -> Result<bool, Failure> {
+        self.ask(turn, (what, text), |expr, scope| expr.holds(scope))
+    }
+
+    fn condition_holds(&self, turn: Turn<'_>) -> Result<bool, Failure> {
+        turn.step.condition.as_deref().map_or(Ok(true), |text| self.holds(turn, "condition", text))
+    }
+
+    /// Records a step as skipped.
+    fn skip(&mut self, turn: Turn<'_>, result: Value, out: &mut Expansion) {
+        out.records.push(self.instant(turn.path, StepStatus::Skipped, result, turn.now_ms, turn.now_ms));
+        self.close(turn.path);
+    }
+
+    /// A record of something that took no call.
+    pub(super) fn instant(
+        &self,
+        path: &str,
+        status: StepStatus,
+        result: Value,
+        started_ms: i64,
+        ended_ms: i64,
+    ) -> StepRecord {
+        let keep = self.run.options.audit_mode != AuditMode::Off || status != StepStatus::Completed;
+        StepRecord {
+            step: path.to_owned(),
+            status,
+            inputs: Value::Null,
+            result: if keep { result } else { Value::Null },
+            binding: None,
+            isolation: None,
+            attempts: 1,
+            started_ms,
+            ended_ms,
+        }
+    }
+
+    /// Ends a step of several calls with what it produced.
+    pub(super) fn finish(
+        &mut self,
+        turn: Turn<'_>,
+        produced: &Map<String, Value>,
+        write: bool,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if write {
+            self.write(turn, turn.step.merge_strategy, produced)?;
+        }
+        let started = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        let result = Value::Object(produced.clone());
+        out.records.push(self.instant(turn.path, StepStatus::Completed, result, started, turn.now_ms));
+        self.close(turn.path);
+        Ok(true)
+    }
+
+    /// Writes what a step produced to its targets, all or nothing.
+    pub(super) fn write(
+        &mut self,
+        turn: Turn<'_>,
+        strategy: MergeStrategy,
+        produced: &Map<String, Value>,
+    ) -> Result<(), Failure> {
+        let Some(space) = self.frames.get_mut(turn.frame) else { return Ok(()) };
+        let mut written = space.clone();
+        let step = turn.step;
+        let result = if step.output.is_empty() && step.scatter.is_some() {
+            // A scatter that names no targets puts everything under its own name.
+            let all =
+                std::collections::BTreeMap::from([(step.id.clone(), vec!["vars".into(), step.id.clone()])]);
+            let produced = Map::from_iter([(step.id.clone(), Value::Object(produced.clone()))]);
+            write_outputs(&all, strategy, &produced, &mut written)
+        } else {
+            write_outputs(&step.output, strategy, produced, &mut written)
+        };
+        result.map_err(|reason| turn.failure(CallFailure::InvalidConfiguration, reason))?;
+        *space = written;
+        Ok(())
+    }
+
+    fn open_skill(&mut self, turn: Turn<'_>, id: &str, out: &mut Expansion) -> Result<bool, Failure> {
+        let Some(nested) = self.contract(turn.path) else {
+            let message = format!("the skill {id} is not in the plan of this run");
+            return Err(turn.failure(CallFailure::InvalidConfiguration, message));
+        };
+        if !self.frames.contains_key(turn.path) {
+            self.targets_are_free(turn)?;
+        }
+        let inputs = self.inputs(turn, &Map::new())?;
+        let inputs = check_inputs(&nested.inputs, &inputs).map_err(|problems| {
+            turn.failure(
+                CallFailure::InvalidRequest,
+                format!("inputs of skill {id}: {}", sentence(&problems)),
+            )
+        })?;
+        let digest = gate_digest(turn.path, id, &Value::Object(inputs.clone()));
+        match self.frames.get_mut(turn.path) {
+            Some(space) => space.inputs = inputs,
+            None => {
+                self.frames.insert(turn.path.to_owned(), Space { inputs, ..Space::default() });
+            }
+        }
+        self.open(turn, Kind::Skill, digest, out);
+        Ok(true)
+    }
+
+    fn close_skill(&mut self, turn: Turn<'_>, id: &str, out: &mut Expansion) -> Result<bool, Failure> {
+        let Some(nested) = self.contract(turn.path) else { return Ok(false) };
+        if !nested.steps.iter().all(|step| self.is_through(&join(turn.path, &step.id))) {
+            return Ok(false);
+        }
+        let produced = self.frames.get(turn.path).map(|space| space.outputs.clone()).unwrap_or_default();
+        check_outputs(&nested.outputs, &produced).map_err(|problems| {
+            turn.failure(CallFailure::RuntimeError, format!("outputs of skill {id}: {}", sentence(&problems)))
+        })?;
+        self.finish(turn, &produced, true, out)
+    }
+
+    /// Notes that a step of several calls begins or goes on after a failure.
+    fn open(&mut self, turn: Turn<'_>, kind: Kind, digest: String, out: &mut Expansion) {
+        let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
+        self.active.insert(turn.path.to_owned(), Active { kind, open: true, started_ms });
+        self.unfinished.remove(turn.path);
+        self.grants.use_up(turn.path);
+        out.opened.push((turn.path.to_owned(), digest));
+    }
+
+    pub(super) fn inputs(
+        &self,
+        turn: Turn<'_>,
+        locals: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Failure> {
+        let Some(scope) = self.scope(turn.frame, locals) else { return Ok(Map::new()) };
+        inputs_of(&turn.step.input, &scope)
+            .map_err(|reason| turn.failure(CallFailure::InvalidRequest, reason))
+    }
+
+    fn targets_are_free(&self, turn: Turn<'_>) -> Result<(), Failure> {
+        match self.frames.get(turn.frame).and_then(|space| taken(turn.step, space)) {
+            Some(reason) => Err(turn.failure(CallFailure::InvalidConfiguration, reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens a step that calls capabilities: chooses, asks the gates and the people, then begins.
+    fn open_calls(&mut self, turn: Turn<'_>, out: &mut Expansion) -> Result<bool, Failure> {
+        if !self.active.contains_key(turn.path) {
+            self.targets_are_free(turn)?;
+        }
+        let work = self.work(turn)?;
+        if matches!(&work, Work::Each { calls, .. } if calls.is_empty()) {
+            return self.finish(turn, &Map::new(), false, out);
+        }
+        let mut warnings = Vec::new();
+        for (capability, inputs) in work.gated(|index| self.is_through(&part_path(turn.path, index))) {
+            match self.gates(turn.path, &capability, &inputs, turn.running)? {
+                Gates::Call(leaf) => {
+                    return self.offer(*leaf, None, turn, out);
+                }
+                Gates::Running => return Ok(false),
+                Gates::Degraded(event) => {
+                    out.events.push(event);
+                    self.skip(turn, json!({"reason": "a gate did not allow it"}), out);
+                    return Ok(true);
+                }
+                Gates::Passed(more) => warnings.extend(more),
+            }
+        }
+        match work {
+            Work::One { capability, inputs } => {
+                let mut leaf = self.leaf(turn.path.to_owned(), Role::Whole, &capability, inputs)?;
+                leaf.notes = warnings;
+                let human = self.human_for(turn.path, &capability);
+                self.offer(leaf, human, turn, out)
+            }
+            Work::Each { capability, calls } => {
+                let left: Vec<Value> = calls
+                    .iter()
+                    .enumerate()
+                    .filter(|(index, _)| !self.is_through(&part_path(turn.path, *index)))
+                    .map(|(_, inputs)| Value::Object(inputs.clone()))
+                    .collect();
+                let inputs = Value::Array(left);
+                let digest = gate_digest(turn.path, &capability.id, &inputs);
+                let human = self.human_for(turn.path, &capability);
+                if let Admission::Ask(why) = self.admit(turn.path, &digest, human) {
+                    let step = turn.path.to_owned();
+                    out.asks.push(Ask { step, capability: Some(capability), inputs, digest, why });
+                    return Ok(false);
+                }
+                out.events.extend(warnings);
+                self.open(turn, Kind::Foreach { capability: capability.id.clone(), calls }, digest, out);
+                Ok(true)
+            }
+            Work::Rounds { capability, inputs } => {
+                let digest = gate_digest(turn.path, &capability.id, &Value::Object(inputs));
+                out.events.extend(warnings);
+                self.open(turn, Kind::While { capability: capability.id.clone() }, digest, out);
+                Ok(true)
+            }
+            Work::Fan(branches) => {
+                for (index, (capability, inputs)) in branches.iter().enumerate() {
+                    let path = part_path(turn.path, index);
+                    let human = self.human_for(turn.path, capability).filter(|_| !self.is_through(&path));
+                    let inputs = Value::Object(inputs.clone());
+                    let digest = gate_digest(&path, &capability.id, &inputs);
+                    if let Some(why) = human.filter(|_| !self.grants.allow(&path, &digest)) {
+                        let capability = Some(capability.clone());
+                        out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                        return Ok(false);
+                    }
+                }
+                let calls: Vec<_> = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
+                out.events.extend(warnings);
+                let digest = gate_digest(turn.path, "scatter", &json!(calls));
+                self.open(turn, Kind::Scatter { calls }, digest, out);
+                Ok(true)
+            }
+        }
+    }
+
+    pub(super) fn pinned(&self, turn: Turn<'_>, capability: &str) -> Result<Arc<Capability>, Failure> {
+        self.plan.capability(capability).cloned().ok_or_else(|| {
+            let message = format!("the capability {capability} is not in the plan of this run");
+            turn.failure(CallFailure::InvalidConfiguration, message)
+        })
+    }
+
+    /// Lets a call begin, or says what stands before it; answers whether anything moved.
+    pub(super) fn offer(
+        &mut self,
+        mut leaf: Leaf,
+        human: Option<Asked>,
+        turn: Turn<'_>,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if turn.running.contains(&leaf.path) {
+            return Ok(false);
+        }
+        match self.admit(&leaf.path, &leaf.digest, human) {
+            Admission::Go(attempt) => {
+                leaf.attempt = attempt;
+                out.leaves.push(leaf);
+                Ok(false)
+            }
+            Admission::Ask(why) => {
+                let Leaf { path, capability, inputs, digest, .. } = leaf;
+                let (capability, inputs) = (Some(capability), Value::Object(inputs));
+                out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                Ok(false)
+            }
+            Admission::Skip => {
+                let result =
+                    json!({"reason": "nobody knows how it ended, and a person chose to go on without it"});
+                let now = turn.now_ms;
+                out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
+                self.unfinished.remove(&leaf.path);
+                if leaf.role == Role::Whole {
+                    self.close(&leaf.path);
+                } else {
+                    self.pass_part(&leaf.path, Part { status: StepStatus::Skipped, result });
+                }
+                Ok(true)
+            }
+            Admission::Fail => {
+                let message = "nobody knows how it ended, and a person chose to let it fail";
+                let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
+                failure.inputs = leaf.inputs;
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// The path of one iteration or branch.
+pub(super) fn part_path(step: &str, index: usize) -> String {
+    format!("{step}[{index}]")
+}
+
+/// A line of the engine's own among a step's output.
+pub(super) fn remark(step: &str, text: impl Into<String>) -> NewEvent {
+    NewEvent {
+        kind: "step.log".to_owned(),
+        step: Some(step.to_owned()),
+        data: json!({"stream": "engine", "text": text.into()}),
+    }
+}

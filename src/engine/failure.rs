@@ -1,0 +1,57 @@
+//! Why a step failed, as it is recorded with the step and with its run.
+
+use serde_json::{Map, Value, json};
+
+use super::call::{CallError, CallFailure};
+
+/// A step that failed for good.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Failure {
+    /// The step; none where the run's own end is what is wrong.
+    pub step: Option<String>,
+    /// Its code, where it is not the call's own.
+    pub code: Option<&'static str>,
+    pub error: CallError,
+    pub inputs: Map<String, Value>,
+    pub attempts: u32,
+    /// When it began, where it began.
+    pub started_ms: Option<i64>,
+}
+
+impl Failure {
+    /// Before anything of the step was called.
+    pub fn before(step: &str, code: CallFailure, message: impl Into<String>) -> Self {
+        Self {
+            step: Some(step.to_owned()),
+            code: None,
+            error: CallError::new(code, message),
+            inputs: Map::new(),
+            attempts: 0,
+            started_ms: None,
+        }
+    }
+
+    /// As it is recorded.
+    pub fn json(&self) -> Value {
+        let code = self.code.map_or_else(|| self.error.code.to_string(), str::to_owned);
+        error_json(&self.error, &code, self.step.as_deref())
+    }
+}
+
+/// An error as JSON: `code`, `message`, `step`, and what is known of the binding.
+pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> Value {
+    let mut out = json!({"code": code, "message": error.message});
+    if let Some(step) = step {
+        out["step"] = step.into();
+    }
+    if let Some(binding) = &error.binding {
+        out["binding"] = binding.as_str().into();
+    }
+    if !error.tried.is_empty() {
+        out["tried"] = json!(error.tried);
+    }
+    if let Some(stderr) = &error.stderr {
+        out["stderr"] = stderr.as_str().into();
+    }
+    out
+}
