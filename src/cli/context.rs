@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::failure::Failure;
-use super::output::Out;
-use crate::config::{Arguments, Config, Env, GlyphSet};
+use super::output::{Look, Out, stderr_look};
+use super::runs::Voice;
+use crate::config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
 use crate::gateway::{Code, Error, Local, Needs};
 
 /// What every command has.
@@ -32,9 +33,22 @@ impl Context {
             roots: global.roots.clone(),
             demo: global.demo,
             watch: global.no_watch.then_some(false),
+            store: global.store.clone(),
             ..Arguments::default()
         };
         Config::load(&self.cwd, &self.env, &arguments).map_err(|error| super::config::failure(&error))
+    }
+
+    /// Standard error for what is said beside the answer.
+    pub fn voice(&self) -> Voice {
+        let look = stderr_look(self.global.no_color);
+        // The settings choose the signs of both streams alike.
+        Voice::new(Look { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
+    }
+
+    /// Whether runs of this command end with it.
+    pub fn in_memory(&self) -> bool {
+        self.config().is_ok_and(|config| config.store.as_deref() == Some(MEMORY_STORE))
     }
 
     /// The core, with what this command needs of it ready.

@@ -13,8 +13,12 @@ use crate::skill::safe_text;
 pub enum Done {
     /// Exit code 0.
     Fine,
-    /// Exit code 1: findings, no fit, a measure got worse.
+    /// Exit code 1: findings, no fit, a measure got worse, a run failed or was denied.
     Findings,
+    /// Exit code 5: a run waits for a person or a signal.
+    Waiting,
+    /// Exit code 130, as shells give it after Ctrl-C: the person left, and the run stays as it is.
+    Left,
 }
 
 /// Why a command could not do its work.
@@ -60,6 +64,8 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
     match result {
         Ok(Done::Fine) => ExitCode::SUCCESS,
         Ok(Done::Findings) => ExitCode::from(1),
+        Ok(Done::Waiting) => ExitCode::from(5),
+        Ok(Done::Left) => ExitCode::from(130),
         // The reader has what it wanted (`skills list | head`): that is no failure.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {

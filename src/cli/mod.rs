@@ -17,6 +17,7 @@ mod list;
 mod man;
 mod output;
 mod roots;
+mod runs;
 mod schema;
 mod workbench;
 
@@ -127,6 +128,12 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
+        Command::Run(args) => runtime.block_on(runs::run(cx, &args)),
+        Command::Attach(args) => runtime.block_on(runs::attach(cx, &args)),
+        Command::Runs(args) => runtime.block_on(runs::act(cx, &args.action)),
+        Command::Trace(args) => runtime.block_on(runs::trace(cx, &args)),
+        Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
+        Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Doctor => runtime.block_on(doctor::run(cx)),
         Command::Completions(args) => completions::run(cx, &args),

@@ -172,6 +172,12 @@ impl Out {
         self.sink.write_all(b"\n")
     }
 
+    /// Writes a value as one line of JSON, whoever reads it.
+    pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.sink, value)?;
+        self.sink.write_all(b"\n")
+    }
+
     /// Text in an ink, if there is colour.
     pub fn ink(&self, ink: Ink, text: &str) -> String {
         ink.paint(text, self.look.colour)

@@ -43,6 +43,8 @@ pub struct Arguments {
     pub glyphs: Option<GlyphSet>,
     /// `--client`.
     pub client: Option<String>,
+    /// `--store`.
+    pub store: Option<String>,
 }
 
 /// A root out of a settings file or the environment.
@@ -99,6 +101,8 @@ pub struct Config {
     pub bindings: BTreeMap<String, String>,
     /// How much must be known about a binding before it is used.
     pub conformance: Conformance,
+    /// Where runs are kept, `sqlite:PATH` or `memory:`; the usual file in the data folder, where nobody says.
+    pub store: Option<String>,
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
@@ -143,6 +147,7 @@ impl Config {
             limit: None,
             with_body: true,
             client: None,
+            store: None,
             trust: Vec::new(),
             policy_file: None,
             services: BTreeMap::new(),
@@ -299,6 +304,21 @@ impl Config {
         set(&mut self.glyphs, arguments.glyphs);
         self.theme = arguments.theme.clone().or(self.theme.take());
         self.client = arguments.client.clone().or(self.client.take());
+        let given = arguments.store.as_deref().map(|store| store_place(store, &self.cwd, &self.dirs.home));
+        // A look at the shipped skills leaves nothing behind, unless somebody says where.
+        let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
+        self.store = given.or(passing).or(self.store.take());
+    }
+}
+
+/// The store that ends with the process.
+pub const MEMORY_STORE: &str = "memory:";
+
+/// A store's address with its path made absolute from a folder.
+fn store_place(store: &str, folder: &Path, home: &Path) -> String {
+    match store.strip_prefix("sqlite:") {
+        Some(path) => format!("sqlite:{}", expand(path, folder, home).display()),
+        None => store.to_owned(),
     }
 }
 

@@ -95,6 +95,18 @@ fn a_project_cannot_choose_the_editor() {
 }
 
 #[test]
+fn a_store_is_named_from_where_one_stands_and_a_demo_keeps_nothing() {
+    let place = Place::new();
+    let store = |demo, store: Option<&str>| {
+        let arguments = Arguments { demo, store: store.map(str::to_owned), ..Arguments::default() };
+        place.load(&arguments).unwrap().store
+    };
+    assert_eq!((store(false, None), store(true, None)), (None, Some("memory:".to_owned())));
+    let file = place.cwd().join("x/runs.db");
+    assert_eq!(store(true, Some("sqlite:x/runs.db")), Some(format!("sqlite:{}", file.display())));
+}
+
+#[test]
 fn check_names_every_file_and_variable_that_is_wrong() {
     let mut place = Place::new();
     place.user("limit: 3\nclient: emacs\n");

@@ -13,6 +13,7 @@ mod local;
 mod names;
 mod policies;
 mod run_client;
+mod run_compare;
 mod run_failure;
 mod run_types;
 mod schema;
@@ -32,6 +33,7 @@ pub use local::{Local, Needs, eval, lint};
 pub use names::near;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::{RunClient, SharedRunClient};
+pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,

@@ -136,9 +136,8 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
     let inputs = changes(&left.run.inputs, &right.run.inputs);
     let outputs = optional(left.run.outputs.as_ref(), right.run.outputs.as_ref());
     let same_contract = left.run.contract_digest == right.run.contract_digest;
-    let same_steps = steps
-        .iter()
-        .all(|step| step.left == step.right && step.inputs.is_empty() && step.result.is_empty());
+    let same_steps =
+        steps.iter().all(|step| step.left == step.right && step.inputs.is_empty() && step.result.is_empty());
     RunComparison {
         left: side(left),
         right: side(right),

@@ -1,27 +1,42 @@
 //! The arguments of `skills`, as clap reads them; help texts and the man page come from here.
 
+mod capabilities;
+mod groups;
 mod program;
+mod runs;
 mod skills;
+mod words;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use self::runs::{
+    AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
+    RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
+};
 pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
 };
+#[cfg(test)]
+pub use self::words::HandedFile;
+pub use self::words::Pair;
+
+use crate::config::MEMORY_STORE;
 
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0   done
-  1   findings, no skill fits, or a measure got worse
+  0   done; a run completed, or was left to a worker
+  1   findings, no skill fits, a measure got worse, or a run failed or was denied
   2   wrong usage or configuration
   3   not found
-  4   refused
-  5   waiting for a person
-  70  internal error";
+  4   refused: by its state, for want of trust, by policy
+  5   waiting for a person or a signal
+  70  internal error
+  130 left with Ctrl-C; the run stays as it was";
 
 /// A workbench for Agent Skills: see which skill wins a request, and why.
 #[derive(Debug, Parser)]
@@ -43,10 +58,19 @@ pub struct Cli {
 pub fn command() -> clap::Command {
     let cli = Cli::command();
     let root = cli.get_arguments().find(|arg| arg.get_id() == ROOTS).cloned();
-    match root {
+    groups::grouped(match root {
         Some(root) => with_root(cli, &root),
         None => cli,
+    })
+}
+
+/// Reads the address of a store.
+fn store(text: &str) -> Result<String, String> {
+    let file = text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
+    if file || text == MEMORY_STORE {
+        return Ok(text.to_owned());
     }
+    Err("write sqlite:PATH, or memory: for a trial".to_owned())
 }
 
 fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
@@ -84,6 +108,9 @@ pub struct Global {
     /// Only the shipped example skills; nothing is read from or written to your folders.
     #[arg(long, global = true)]
     pub demo: bool,
+    /// Where runs are kept: `sqlite:PATH`, or `memory:` for a trial that ends with the command.
+    #[arg(long, value_name = "URL", global = true, value_parser = store)]
+    pub store: Option<String>,
     /// Do not follow changes of the folders.
     #[arg(long, global = true)]
     pub no_watch: bool,
@@ -114,6 +141,18 @@ pub enum Command {
     Lint(LintArgs),
     /// Measure the ranking against queries with known answers.
     Eval(EvalArgs),
+    /// Run a skill's contract until it ends or waits.
+    Run(RunArgs),
+    /// Attach a skill to a run, an output, an artifact, a transcript or a task.
+    Attach(AttachArgs),
+    /// List, watch, decide, resume, cancel, replay and compare runs.
+    Runs(RunsArgs),
+    /// Run a skill and print every event of it.
+    Trace(TraceArgs),
+    /// Say which binding carries a capability out, and why.
+    ExplainCapability(ExplainCapabilityArgs),
+    /// Choose the binding of a capability on this machine.
+    Activate(ActivateArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
     /// Say what this program finds here: roots, configuration, cache, terminal.
@@ -133,6 +172,14 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_store_is_a_file_or_memory() {
+        let store = |url: &str| Cli::try_parse_from(["skills", "runs", "list", "--store", url]);
+        assert_eq!(store("sqlite:a.db").unwrap().global.store.as_deref(), Some("sqlite:a.db"));
+        assert!(store("memory:").is_ok());
+        assert!(store("runs.db").unwrap_err().to_string().contains("sqlite:PATH"));
     }
 
     #[test]

@@ -90,8 +90,10 @@ pub struct TraceArgs {
 
 /// `skills attach`
 #[derive(Debug, Args)]
-#[command(after_help = "What a reference looks like: RUN (run, or task for an open one), RUN/STEP (output), \
-    session:ID (transcript), artifact:DIGEST or a file (artifact), task:ID (task).")]
+#[command(
+    after_help = "What a reference looks like: RUN (run, or task for an open one), RUN/STEP (output), \
+    session:ID (transcript), artifact:DIGEST or a file (artifact), task:ID (task)."
+)]
 pub struct AttachArgs {
     /// Id, name or location of a skill that may be attached.
     pub skill: String,
@@ -186,7 +188,9 @@ pub struct RunsShowArgs {
 
 /// `skills runs watch`
 #[derive(Debug, Args)]
-#[command(after_help = "With a run it exits as `skills run` does; Ctrl-C leaves, and the run stays as it is.")]
+#[command(
+    after_help = "With a run it exits as `skills run` does; Ctrl-C leaves, and the run stays as it is."
+)]
 pub struct RunsWatchArgs {
     /// The run; all runs without one.
     pub run: Option<String>,

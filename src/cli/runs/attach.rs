@@ -136,7 +136,11 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
             let _ = writeln!(out, "{line}");
         }
         if text.lines().count() > 12 {
-            let _ = writeln!(out, "  {}", Ink::Muted.paint("(more; --json has what is handed over)", look.colour));
+            let _ = writeln!(
+                out,
+                "  {}",
+                Ink::Muted.paint("(more; --json has what is handed over)", look.colour)
+            );
         }
     }
     for sentence in &preview.may_do {
@@ -144,7 +148,12 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
             let _ = writeln!(out, "  {line}");
         }
     }
-    let _ = writeln!(out, "\n{}\n  {}", Ink::Strong.paint("as a command", look.colour), safe_text::line(&preview.cli));
+    let _ = writeln!(
+        out,
+        "\n{}\n  {}",
+        Ink::Strong.paint("as a command", look.colour),
+        safe_text::line(&preview.cli)
+    );
     let _ = writeln!(out, "{}", Ink::Strong.paint("as an HTTP request", look.colour));
     for line in safe_text::block(&preview.curl).lines() {
         let _ = writeln!(out, "  {line}");

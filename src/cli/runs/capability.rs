@@ -169,7 +169,11 @@ mod tests {
                 chosen: Some("extract_script".to_owned()),
                 bindings: vec![
                     choice("extract_script", "default", None),
-                    choice("extract_http", "fallback of extract_script", Some("service documents has no address: name one in config.yaml")),
+                    choice(
+                        "extract_http",
+                        "fallback of extract_script",
+                        Some("service documents has no address: name one in config.yaml"),
+                    ),
                 ],
                 summary: "extract_script, because it is the default and can be called".to_owned(),
             },

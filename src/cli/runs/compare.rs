@@ -27,13 +27,16 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> 
 /// Changes as rows of place, before and after.
 pub fn changes_text(changes: &[Change], look: Look) -> String {
     let mut out = String::new();
-    let paths: Vec<String> = changes.iter().map(|change| safe_text::line(&change.path).into_owned()).collect();
+    let paths: Vec<String> =
+        changes.iter().map(|change| safe_text::line(&change.path).into_owned()).collect();
     let width = paths.iter().map(|path| cells(path)).max().unwrap_or(4).clamp(4, 32);
     let arrow = if look.unicode { "→" } else { "->" };
     let room = (look.room(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
     for (path, change) in paths.iter().zip(changes) {
         let side = |value: &Option<serde_json::Value>| {
-            value.as_ref().map_or_else(|| "(absent)".to_owned(), |value| cut(&values::brief(value), room, look.unicode))
+            value
+                .as_ref()
+                .map_or_else(|| "(absent)".to_owned(), |value| cut(&values::brief(value), room, look.unicode))
         };
         let _ = writeln!(
             out,

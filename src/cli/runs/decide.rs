@@ -75,11 +75,12 @@ impl Asking<'_> {
 
     /// What to give where nobody can be asked.
     fn instead(&self, sheet: &DecisionSheet) -> String {
-        let choice = if sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none() {
-            &["--choice", "rerun|skip|fail"][..]
-        } else {
-            &[]
-        };
+        let choice =
+            if sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none() {
+                &["--choice", "rerun|skip|fail"][..]
+            } else {
+                &[]
+            };
         let verb = self.verdict.to_string();
         let words = ["runs", &verb, self.id, "--step", &sheet.step, "--inputs-digest", &sheet.inputs_digest];
         format!("decide with {}", self.caller.line(&[&words, choice, &["--yes"]].concat()))

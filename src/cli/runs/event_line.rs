@@ -52,7 +52,8 @@ pub fn told(kind: &str, data: &Value) -> String {
             return safe_text::line(text).into_owned();
         }
     }
-    if let Some(Value::String(text)) = fields.get("error").map(|error| error.get("message").unwrap_or(error)) {
+    if let Some(Value::String(text)) = fields.get("error").map(|error| error.get("message").unwrap_or(error))
+    {
         return safe_text::line(text).into_owned();
     }
     let pairs = fields.iter().filter_map(|(name, value)| match value {
@@ -84,8 +85,18 @@ mod tests {
         let all = [
             event(1, "run.created", None, json!({ "by": "ana", "contract": "c0".repeat(32) })),
             event(2, "step.started", Some("extract"), json!({ "attempt": 1, "inputs": { "file": "a" } })),
-            event(3, "step.log", Some("extract"), json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3" })),
-            event(4, "step.failed", Some("extract"), json!({ "error": { "message": "no such file ".repeat(8) } })),
+            event(
+                3,
+                "step.log",
+                Some("extract"),
+                json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3" }),
+            ),
+            event(
+                4,
+                "step.failed",
+                Some("extract"),
+                json!({ "error": { "message": "no such file ".repeat(8) } }),
+            ),
         ];
         let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, LOOK) + "\n").collect();
         insta::assert_snapshot!(text, @r"

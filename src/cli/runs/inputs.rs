@@ -236,17 +236,25 @@ mod tests {
 
     #[test]
     fn lists_grow_and_other_inputs_are_given_once() {
-        let inputs =
-            gather(&given(&[("tags", "a"), ("tags", r#"["b,c"]"#)]), Known::Declared(&fields()), Path::new("/")).unwrap();
+        let inputs = gather(
+            &given(&[("tags", "a"), ("tags", r#"["b,c"]"#)]),
+            Known::Declared(&fields()),
+            Path::new("/"),
+        )
+        .unwrap();
         assert_eq!(inputs["tags"], json!(["a", "b,c"]));
-        let twice = gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
+        let twice =
+            gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
         assert!(format!("{twice:?}").contains("given twice"), "{twice:?}");
     }
 
     #[test]
     fn wrong_values_are_told_with_what_is_wanted() {
-        let says = |name: &str, value: &str| match gather(&given(&[(name, value)]), Known::Declared(&fields()), Path::new("/"))
-        {
+        let says = |name: &str, value: &str| match gather(
+            &given(&[(name, value)]),
+            Known::Declared(&fields()),
+            Path::new("/"),
+        ) {
             Err(Failure::Core(error)) => (error.message, error.suggestions),
             other => panic!("{other:?}"),
         };
@@ -277,7 +285,8 @@ mod tests {
         };
         let inputs = gather(&args, Known::Declared(&fields()), dir.path()).unwrap();
         assert_eq!(Value::Object(inputs), json!({ "file": "two\nlines\n", "count": 3, "tags": ["@at"] }));
-        let missing = gather(&given(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path()).unwrap_err();
+        let missing =
+            gather(&given(&[("file", "@gone.txt")]), Known::Declared(&fields()), dir.path()).unwrap_err();
         let Failure::Core(error) = missing else { panic!() };
         assert_eq!(error.code, Code::NotFound);
         std::fs::write(dir.path().join("list.json"), "[1]").unwrap();
@@ -290,7 +299,8 @@ mod tests {
         let fields = suggested(&json!({ "file": "a", "count": 1 }));
         assert_eq!(typed("7", fields.get("file")), Ok(json!("7")));
         assert_eq!(typed("7", fields.get("count")), Ok(json!(7)));
-        let new = gather(&given(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/")).unwrap();
+        let new =
+            gather(&given(&[("file", "7"), ("new", "8")]), Known::Likely(&fields), Path::new("/")).unwrap();
         assert_eq!(Value::Object(new), json!({ "file": "7", "new": 8 }));
         assert_eq!(typed("plain words", None), Ok(json!("plain words")));
     }

@@ -117,9 +117,8 @@ fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> Strin
 
 /// What to say of a run that is left to a worker, where there is none.
 pub fn unattended(worker_alive: bool) -> Option<&'static str> {
-    (!worker_alive).then_some(
-        "no worker is alive on this store: open the workbench, or work it with the command below",
-    )
+    (!worker_alive)
+        .then_some("no worker is alive on this store: open the workbench, or work it with the command below")
 }
 
 /// The request of a launch: inputs typed by the contract, options as given.
@@ -157,7 +156,8 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
             return Err(Failure::usage(format!("{} is no file", path.display())));
         }
         if files.insert(file.name.clone(), whole.display().to_string()).is_some() {
-            let message = format!("two files are called {} in the work directory", safe_text::line(&file.name));
+            let message =
+                format!("two files are called {} in the work directory", safe_text::line(&file.name));
             return Err(Error::new(Code::InvalidRequest, message).into());
         }
     }

@@ -53,7 +53,8 @@ fn render(page: &RunPage, now_ms: i64, look: Look) -> String {
     let id_width = page.runs.iter().map(|run| cells(&id(run))).max().unwrap_or(8).max(3);
     let longest = page.runs.iter().map(|run| cells(&safe_text::line(&run.skill_id))).max().unwrap_or(5);
     let skill_width = if look.terminal { longest.clamp(5, 24) } else { longest.max(5) };
-    let room = look.room(usize::MAX).saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2).max(12);
+    let room =
+        look.room(usize::MAX).saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2).max(12);
     if !page.runs.is_empty() {
         let head = format!(
             "  {}  {}  {:>5}  {:>6}  state",
@@ -92,12 +93,18 @@ fn footer(page: &RunPage, look: Look) -> String {
     let waiting = count(&[RunState::WaitingForHuman]);
     let signals = count(&[RunState::WaitingForSignal]);
     let running = count(&[RunState::Running, RunState::Replaying]);
-    for (n, words) in [(waiting, "waiting for a person"), (signals, "waiting for a signal"), (running, "running")] {
+    for (n, words) in
+        [(waiting, "waiting for a person"), (signals, "waiting for a signal"), (running, "running")]
+    {
         if n > 0 {
             parts.push(format!("{n} {words}"));
         }
     }
-    parts.push(if all == 0 { "no runs: skills run SKILL starts one".to_owned() } else { format!("{all} in all") });
+    parts.push(if all == 0 {
+        "no runs: skills run SKILL starts one".to_owned()
+    } else {
+        format!("{all} in all")
+    });
     if page.next.is_some() {
         parts.push(format!("{} shown (--all shows every one)", page.runs.len()));
     }

@@ -89,7 +89,9 @@ mod tests {
         let digest = "9f".repeat(32);
         assert_eq!(
             *approve,
-            format!("skills --store 'sqlite:my runs.db' runs approve {ID} --step book --inputs-digest {digest}")
+            format!(
+                "skills --store 'sqlite:my runs.db' runs approve {ID} --step book --inputs-digest {digest}"
+            )
         );
     }
 

@@ -35,15 +35,13 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         let unchanged = detail.contract_unchanged == Some(true);
         let contract = client.contract(&detail.run.skill_id).await.ok().filter(|_| unchanged);
         let likely = inputs::suggested(&detail.run.inputs);
-        let known = contract
-            .as_ref()
-            .map_or(Known::Likely(&likely), |view| Known::Declared(&view.contract.inputs));
+        let known =
+            contract.as_ref().map_or(Known::Likely(&likely), |view| Known::Declared(&view.contract.inputs));
         Some(inputs::gather(&args.inputs, known, &cx.cwd)?)
     } else {
         None
     };
-    let order =
-        RunOrder::Resume { checkpoint: args.checkpoint, inputs, despite_change: args.despite_change };
+    let order = RunOrder::Resume { checkpoint: args.checkpoint, inputs, despite_change: args.despite_change };
     carry_out(cx, &client, &detail, order, args.onward.detach, &mut voice).await
 }
 
@@ -133,7 +131,10 @@ pub async fn go_on(
             cx.out.line(format!("{note}; run {}", ordered.run.id))?;
         }
         for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
-            voice.say(&format!("  {} {line}", Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)));
+            voice.say(&format!(
+                "  {} {line}",
+                Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)
+            ));
         }
         Done::Fine
     };

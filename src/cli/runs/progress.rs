@@ -48,11 +48,8 @@ impl Progress {
             "gate.warned" | "gate.degraded" => ("!", "!", Ink::Warn),
             _ => return None,
         };
-        let began = if kind == "step.retrying" {
-            self.begun.get(step).copied()
-        } else {
-            self.begun.remove(step)
-        };
+        let began =
+            if kind == "step.retrying" { self.begun.get(step).copied() } else { self.begun.remove(step) };
         let took = began.map_or_else(String::new, |began| clock::took(event.at_ms - began));
         let name = fit(&safe_text::line(step), self.width, look.unicode);
         let told = match kind {
@@ -100,7 +97,12 @@ mod tests {
             event(3, "step.started", Some("check"), json!({})),
             event(5, "step.completed", Some("extract"), json!({ "gist": "214 rows, 4 columns" })),
             event(6, "step.retrying", Some("check"), json!({ "message": "the service answered 502" })),
-            event(8, "step.failed", Some("check"), json!({ "error": { "message": "the service answered 502" } })),
+            event(
+                8,
+                "step.failed",
+                Some("check"),
+                json!({ "error": { "message": "the service answered 502" } }),
+            ),
             event(9, "step.skipped", Some("send_mail"), json!({ "reason": "its condition does not hold" })),
         ];
         let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, look)).collect();

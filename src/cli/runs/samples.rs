@@ -20,9 +20,7 @@ pub fn record(state: RunState) -> RunRecord {
             inputs_digest: "9f".repeat(32),
             why: Asked::Confirmation,
         }),
-        RunState::WaitingForSignal => {
-            Some(Gate::Signal { step: "book".into(), name: "books-closed".into() })
-        }
+        RunState::WaitingForSignal => Some(Gate::Signal { step: "book".into(), name: "books-closed".into() }),
         _ => None,
     };
     let allowed = match state {
@@ -43,8 +41,9 @@ pub fn record(state: RunState) -> RunRecord {
         target: None,
         options: RunOptions::default(),
         outputs: (state == RunState::Completed).then(|| json!({ "total": 1204.5, "booking": "B-1009" })),
-        error: (state == RunState::Failed)
-            .then(|| json!({ "step": "sum", "code": "upstream_failure", "message": "the service answered 502" })),
+        error: (state == RunState::Failed).then(
+            || json!({ "step": "sum", "code": "upstream_failure", "message": "the service answered 502" }),
+        ),
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
         started_by: "ana".to_owned(),
         source: None,
@@ -115,7 +114,11 @@ pub fn detail(state: RunState) -> RunDetail {
         checkpoints: (0..4)
             .map(|number| Checkpoint {
                 number,
-                done: ["extract", "check", "sum"].iter().take(number as usize).map(ToString::to_string).collect(),
+                done: ["extract", "check", "sum"]
+                    .iter()
+                    .take(number as usize)
+                    .map(ToString::to_string)
+                    .collect(),
                 state: json!({ "vars": { "through": number } }),
                 at_ms: NOW_MS - 120_000 + 1_000 * number as i64,
             })

@@ -82,12 +82,17 @@ fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> St
     }
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
-        let said = "  its store is in memory and ends with this command: leave --demo and memory: away to go on";
+        let said =
+            "  its store is in memory and ends with this command: leave --demo and memory: away to go on";
         let _ = write!(out, "\n{}", Ink::Warn.paint(said, look.colour));
         return out;
     }
     for (verb, line) in next {
-        let _ = write!(out, "\n  {} {line}", Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour));
+        let _ = write!(
+            out,
+            "\n  {} {line}",
+            Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+        );
     }
     out
 }

@@ -27,7 +27,8 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
     );
     if let Some(warning) = &sheet.irreversible {
         for line in wrap(&safe_text::line(warning), room.saturating_sub(2)) {
-            let _ = writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
+            let _ =
+                writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
         }
     }
     out.push('\n');
@@ -60,7 +61,10 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         out,
         "{}{}",
         Ink::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
-        Ink::Muted.paint(&format!("{} (what you see is what runs)", brief_digest(&sheet.inputs_digest)), look.colour)
+        Ink::Muted.paint(
+            &format!("{} (what you see is what runs)", brief_digest(&sheet.inputs_digest)),
+            look.colour
+        )
     );
     out
 }

@@ -55,7 +55,8 @@ fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Fai
     let Some(place) = detail.checkpoints.iter().position(|checkpoint| checkpoint.number == number) else {
         let numbers: Vec<String> =
             detail.checkpoints.iter().map(|checkpoint| checkpoint.number.to_string()).collect();
-        let message = format!("run {} has no checkpoint {number}; it has {}", detail.run.id, numbers.join(", "));
+        let message =
+            format!("run {} has no checkpoint {number}; it has {}", detail.run.id, numbers.join(", "));
         return Err(Error::new(Code::CheckpointNotFound, message).into());
     };
     let checkpoint = &detail.checkpoints[place];
@@ -138,9 +139,12 @@ impl Page {
                 let _ = writeln!(out, "{}", format!("  {line}").trim_end());
             }
         }
-        for (name, value) in [("inputs", Some(&run.inputs)), ("outputs", run.outputs.as_ref()), ("error", run.error.as_ref())]
+        for (name, value) in
+            [("inputs", Some(&run.inputs)), ("outputs", run.outputs.as_ref()), ("error", run.error.as_ref())]
         {
-            if let Some(value) = value.filter(|value| value.as_object().is_none_or(|fields| !fields.is_empty())) {
+            if let Some(value) =
+                value.filter(|value| value.as_object().is_none_or(|fields| !fields.is_empty()))
+            {
                 self.title(&mut out, name);
                 out += &values::rows(value, 2, look);
             }

@@ -75,7 +75,11 @@ pub fn asked(why: &Asked) -> String {
     match why {
         Asked::Confirmation => "its capability wants a yes each time".to_owned(),
         Asked::Gate { capability, reason } => {
-            format!("the gate {} leaves it to a person: {}", safe_text::line(capability), safe_text::line(reason))
+            format!(
+                "the gate {} leaves it to a person: {}",
+                safe_text::line(capability),
+                safe_text::line(reason)
+            )
         }
         Asked::Policy { rule } => format!("the policy asks: {}", safe_text::line(rule)),
         Asked::UnknownOutcome => {

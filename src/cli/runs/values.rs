@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn outputs_are_rows_of_name_and_value() {
-        let value = json!({ "total": 1204.5, "booking": "B-1009", "rows": [{ "sum": 1 }], "note": "two\nlines" });
+        let value =
+            json!({ "total": 1204.5, "booking": "B-1009", "rows": [{ "sum": 1 }], "note": "two\nlines" });
         insta::assert_snapshot!(rows(&value, 2, LOOK), @r#"
           total    1204.5
           booking  B-1009

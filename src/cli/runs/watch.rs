@@ -49,7 +49,10 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     let look = voice.look;
     voice.say(&format!("{} {}", standing::sign(&settled.run, look), standing::words(&settled.run)));
     for (verb, line) in Caller::of(&cx.global).next(&settled.run) {
-        voice.say(&format!("  {} {line}", Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)));
+        voice.say(&format!(
+            "  {} {line}",
+            Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+        ));
     }
     Ok(standing::done(&settled.run))
 }

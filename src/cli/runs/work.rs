@@ -24,7 +24,8 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
         voice.say(&format!("{} {}", Ink::Strong.paint(&skill, voice.look.colour), run.id));
-        let settled = settle::work(&client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
+        let settled =
+            settle::work(&client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
         let done = settle::conclude(cx, &settled, &mut voice)?;
         worst = worse(worst, done);
         worked.push(settled.run);
