@@ -45,6 +45,7 @@ fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> 
         theme: &theme,
         glyphs: if ascii { &ASCII } else { &UNICODE },
         now: Instant::now(),
+        clock_ms: 0,
         focused: true,
         full_screen: false,
         split: 0,
