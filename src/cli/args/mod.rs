@@ -143,9 +143,9 @@ pub enum Command {
     Eval(EvalArgs),
     /// Run a skill's contract until it ends or waits.
     Run(RunArgs),
-    /// Attach a skill to a run, an output, an artifact, a transcript or a task.
+    /// Attach a skill to a run, its output, a file, or a task.
     Attach(AttachArgs),
-    /// List, watch, decide, resume, cancel, replay and compare runs.
+    /// List, watch, decide, resume and compare runs.
     Runs(RunsArgs),
     /// Run a skill and print every event of it.
     Trace(TraceArgs),
