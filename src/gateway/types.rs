@@ -43,6 +43,8 @@ pub enum Event {
     Scan(ScanProgress),
     /// Indexing goes on.
     Index(IndexProgress),
+    /// Something that nobody asked about and a person has to know, in a sentence.
+    Notice(String),
 }
 
 /// What `list` keeps. Empty keeps all.

@@ -48,7 +48,7 @@ impl Shared {
         }
     }
 
-    fn tell(&self, event: Event) {
+    pub fn tell(&self, event: Event) {
         // Nobody may be listening.
         drop(self.events.send(event));
     }

@@ -10,7 +10,6 @@ mod runs;
 mod trusting;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use self::index_cache::IndexCache;
 use self::indexer::{Indexer, Shared};
 use self::levels::Levels;
 use self::operations::Operations;
+use self::runs::Runs;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, LevelTokens,
     ListFilter, SkillDetail, SkillList, checkup, client_view, detail, door, listing, names,
@@ -48,7 +48,8 @@ pub struct Local {
     operations: Operations,
     link_failures: Mutex<BTreeMap<String, u64>>,
     trust: Trust,
-    policy: PolicyFile,
+    policy: Arc<PolicyFile>,
+    runs: Arc<Runs>,
 }
 
 impl Local {
@@ -83,15 +84,19 @@ impl Local {
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k"));
         let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+        let (config, registry, shared) =
+            (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
+        let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
         Ok(Self {
-            registry: Arc::new(registry),
-            shared: Arc::new(Shared::new(router)),
+            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy)),
+            registry,
+            shared,
             levels: Arc::new(Levels::new(tokens)),
             operations: Operations::default(),
             link_failures: Mutex::default(),
-            trust: Trust::of(&config),
-            policy: PolicyFile::of(&config),
-            config: Arc::new(config),
+            trust,
+            policy,
+            config,
         })
     }
 
@@ -126,10 +131,7 @@ impl Local {
     /// # Errors
     /// `not_found` with near names, `invalid_request` for an ambiguous name.
     pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
-        let catalogue = self.registry.snapshot();
-        let place = self.config.cwd.join(wanted);
-        let tidy = crate::config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
-        names::resolve(&catalogue, wanted, Some(&tidy))
+        self.runs.skill(wanted)
     }
 
     /// What `doctor` says about the core.
@@ -152,6 +154,7 @@ impl Local {
         checks.extend(checkup::core(&self.diagnostics().await?));
         let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
         checks.push(Check::good("index cache", index));
+        checks.extend(self.runs.checks().await);
         Ok(checks)
     }
 

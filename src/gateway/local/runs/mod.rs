@@ -1,90 +1,140 @@
-//! Runs in this process, as adapters ask for them.
+//! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
+//! they need is opened when the first of them is asked for.
 
-use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
+mod attach;
+mod capabilities;
+mod catalogue;
+mod checks;
+mod choices;
+mod client;
+mod content;
+mod contract_view;
+mod contracts;
+mod control;
+mod detail;
+mod find;
+mod gist;
+mod launch;
+mod orders;
+mod overrides;
+mod people;
+mod references;
+mod room;
+mod same_as;
+mod sheet;
+mod steps;
+mod tasks;
+mod workers;
 
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use self::room::{Calling, Room};
 use super::Local;
-use crate::gateway::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code, ContractView, Error, LaunchRequest,
-    Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
-};
-use crate::skill::AttachTarget;
-use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
+use super::indexer::Shared;
+use crate::config::Config;
+use crate::gateway::policies::{self, PolicyFile};
+use crate::gateway::{Error, Event, names};
+use crate::policy::Verdict;
+use crate::registry::{Registry, Trust};
+use crate::sandbox::Sandbox;
+use crate::skill::Skill;
 
-fn absent<T>(operation: &str) -> Result<T, Error> {
-    Err(Error::new(Code::NotImplemented, format!("{operation} is not built in")))
+/// Everything about runs.
+pub(super) struct Runs {
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+    trust: Trust,
+    policy: Arc<PolicyFile>,
+    by_contract_id: contracts::ByContractId,
+    kept: catalogue::Kept,
+    overrides: overrides::Overrides,
+    sandbox: OnceLock<Sandbox>,
+    calling: Mutex<Option<Arc<Calling>>>,
+    room: OnceCell<Arc<Room>>,
+    working: tokio::sync::Mutex<Option<workers::Working>>,
+    works: AtomicBool,
+    approver: OnceCell<(String, String)>,
+    notices: Mutex<Vec<String>>,
 }
 
-#[async_trait]
-impl RunClient for Local {
-    async fn launch(&self, _request: LaunchRequest) -> Result<Launched, Error> {
-        absent("launch")
+impl Runs {
+    pub(super) fn new(
+        config: &Arc<Config>,
+        registry: &Arc<Registry>,
+        shared: &Arc<Shared>,
+        trust: &Trust,
+        policy: &Arc<PolicyFile>,
+    ) -> Self {
+        let kept = (!config.demo).then_some(config.dirs.data.as_path());
+        Self {
+            overrides: overrides::Overrides::new(kept),
+            config: Arc::clone(config),
+            registry: Arc::clone(registry),
+            shared: Arc::clone(shared),
+            trust: trust.clone(),
+            policy: Arc::clone(policy),
+            by_contract_id: contracts::ByContractId::default(),
+            kept: catalogue::Kept::default(),
+            sandbox: OnceLock::new(),
+            calling: Mutex::default(),
+            room: OnceCell::new(),
+            working: tokio::sync::Mutex::default(),
+            works: AtomicBool::new(false),
+            approver: OnceCell::new(),
+            notices: Mutex::default(),
+        }
     }
 
-    async fn settle(&self, _run: &str, _leave: CancellationToken) -> Result<RunRecord, Error> {
-        absent("settle")
+    /// The skill that a person names: id, unambiguous name, or location.
+    pub(super) fn skill(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+        let catalogue = self.registry.snapshot();
+        let place = self.config.cwd.join(wanted);
+        let tidy = crate::config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
+        names::resolve(&catalogue, wanted, Some(&tidy))
     }
 
-    async fn runs(&self, _filter: RunFilter) -> Result<RunPage, Error> {
-        absent("runs")
+    fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
+        Ok(policies::verdict(&*self.policy.current()?, &self.registry.snapshot(), skill))
     }
 
-    async fn run(&self, _run: &str) -> Result<RunDetail, Error> {
-        absent("run")
+    /// Says something that nobody asked about: to those who follow events now, and to whoever fetches it later.
+    fn tell(&self, notice: String) {
+        tracing::warn!("{notice}");
+        self.shared.tell(Event::Notice(notice.clone()));
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+}
+
+impl Local {
+    /// With this sandbox instead of the program's own: for programs that are not their own helper. To be called
+    /// before anything is run.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        drop(self.runs.sandbox.set(sandbox));
+        self
     }
 
-    async fn order(&self, _run: &str, _order: RunOrder) -> Result<Ordered, Error> {
-        absent("order")
+    /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub async fn start_workers(&self) -> Result<(), Error> {
+        self.runs.start_workers().await
     }
 
-    async fn run_events(
-        &self,
-        _run: Option<&str>,
-        _after: u64,
-        _limit: usize,
-        _wait_ms: u64,
-    ) -> Result<Vec<RunEvent>, Error> {
-        absent("run_events")
+    /// Stops the workers of this process and gives back what they had, so that others go on with it.
+    pub async fn stop_workers(&self) {
+        self.runs.stop_workers().await;
     }
 
-    async fn newest_event(&self) -> Result<u64, Error> {
-        absent("newest_event")
-    }
-
-    async fn attach_preview(&self, _request: AttachRequest) -> Result<AttachPreview, Error> {
-        absent("attach_preview")
-    }
-
-    async fn attach(&self, _request: AttachRequest) -> Result<Attached, Error> {
-        absent("attach")
-    }
-
-    async fn target_choices(
-        &self,
-        _target_type: AttachTarget,
-        _text: &str,
-        _limit: usize,
-    ) -> Result<Vec<TargetChoice>, Error> {
-        absent("target_choices")
-    }
-
-    async fn contract(&self, _skill: &str) -> Result<ContractView, Error> {
-        absent("contract")
-    }
-
-    async fn explain_capability(&self, _capability: &str) -> Result<CapabilityExplanation, Error> {
-        absent("explain_capability")
-    }
-
-    async fn capabilities(&self) -> Result<Vec<String>, Error> {
-        absent("capabilities")
-    }
-
-    async fn activate(
-        &self,
-        _capability: &str,
-        _binding: Option<&str>,
-    ) -> Result<CapabilityExplanation, Error> {
-        absent("activate")
+    /// What came up beside the answers since this was asked last: a damaged store that was set aside.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.runs.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

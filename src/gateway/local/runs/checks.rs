@@ -1,0 +1,159 @@
+//! What `doctor` says about runs: the store, the workers, the isolation, trust, capabilities.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::room::store_file;
+use super::{Room, Runs};
+use crate::engine::{Caller as _, Capabilities, Workplace};
+use crate::gateway::{Check, Error};
+use crate::registry::RootState;
+use crate::sandbox::{Level, Report};
+use crate::store::{RunFilter, Store};
+
+impl Runs {
+    /// One line a subject.
+    pub(in crate::gateway::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
+        let mut checks = Vec::new();
+        match self.room().await {
+            Ok(room) => {
+                checks.push(self.store_check(&room).await);
+                checks.push(self.worker_check(&room).await);
+            }
+            Err(error) => checks.push(Check::problem(
+                "runs",
+                error.message,
+                "name another store with --store, or mend this one; skills db check looks it over",
+            )),
+        }
+        let runs = Arc::clone(self);
+        let rest = super::super::apart(move || {
+            let capabilities = runs.capabilities()?;
+            let isolation = isolation(runs.calling()?.sandbox.report());
+            Ok(vec![isolation, runs.trust_check(), runs.capability_check(&capabilities)?])
+        });
+        match rest.await {
+            Ok(rest) => checks.extend(rest),
+            Err(error) => checks.push(Check::problem("capabilities", error.message, "mend what is named")),
+        }
+        checks
+    }
+
+    async fn store_check(&self, room: &Room) -> Check {
+        let place = room.store.describe();
+        let file = store_file(self.config.store.as_deref(), &self.config.dirs.data).ok().flatten();
+        let size = file.as_deref().map(size).unwrap_or_default();
+        match counted(&*room.store).await {
+            Ok(counts) => Check::good("runs", format!("{place}{size}; {counts}")),
+            Err(error) => Check::problem("runs", error.message, "skills db check looks the store over"),
+        }
+    }
+
+    async fn worker_check(&self, room: &Room) -> Check {
+        if self.works() {
+            return Check::good("workers", "at work in this process");
+        }
+        let lately = u64::try_from(crate::engine::ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let here = Workplace::here();
+        match room.store.live_workers(lately).await {
+            Ok(workers) => match workers.iter().filter(|worker| !here.knows_dead(worker)).count() {
+                0 => Check::good(
+                    "workers",
+                    "none is alive: skills run works its own run, detached ones wait for an open workbench",
+                ),
+                n => Check::good("workers", format!("{n} alive in other processes")),
+            },
+            Err(error) => {
+                Check::problem("workers", error.to_string(), "skills db check looks the store over")
+            }
+        }
+    }
+
+    fn trust_check(&self) -> Check {
+        let catalogue = self.registry.snapshot();
+        let bundles: Vec<_> = catalogue
+            .entries
+            .iter()
+            .map(|entry| &entry.skill)
+            .filter(|skill| skill.root_dir.join("skill.yaml").is_file())
+            .collect();
+        let may = bundles.iter().filter(|skill| self.trust.state(&skill.root_dir).may_run()).count();
+        let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+        let trusted: Vec<&str> = roots
+            .filter(|root| self.trust.state(&root.path).may_run())
+            .map(|root| root.label.as_str())
+            .collect();
+        let roots = if trusted.is_empty() { "none".to_owned() } else { trusted.join(", ") };
+        let found = format!("{may} of {} contracts may run; trusted roots: {roots}", bundles.len());
+        if may < bundles.len() {
+            return Check::note("trust", found, "skills trust SKILL shows what a bundle brings, and pins it");
+        }
+        Check::good("trust", found)
+    }
+
+    fn capability_check(&self, capabilities: &Capabilities) -> Result<Check, Error> {
+        let broker = &self.calling()?.broker;
+        let all = capabilities.ids().len();
+        let callable = capabilities
+            .ids()
+            .filter_map(|id| capabilities.capability(id))
+            .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
+            .count();
+        let found = format!(
+            "{all} known, {} bindings; {callable} can be called now; {} services configured, {} bindings chosen",
+            capabilities.bindings().len(),
+            self.config.services.len(),
+            self.chosen()?.len()
+        );
+        let findings = capabilities.findings().len();
+        if findings > 0 {
+            let found = format!("{found}; {findings} findings");
+            return Ok(Check::note(
+                "capabilities",
+                found,
+                "skills explain-capability says why one cannot be called",
+            ));
+        }
+        Ok(Check::good("capabilities", found))
+    }
+}
+
+async fn counted(store: &dyn Store) -> Result<String, Error> {
+    let page = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+    let all: u64 = page.counts.values().sum();
+    if all == 0 {
+        return Ok("no runs so far".to_owned());
+    }
+    let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
+    Ok(format!("{all} runs: {}", parts.join(", ")))
+}
+
+/// Size of a database with its log, and in which mode it writes (the log is there in WAL mode alone).
+fn size(file: &Path) -> String {
+    let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let log = Path::new(&log);
+    let mode = if log.exists() { ", WAL" } else { "" };
+    format!(", {} KiB{mode}", (bytes(file) + bytes(log)).div_ceil(1024))
+}
+
+fn isolation(report: &Report) -> Check {
+    let found = report.summary();
+    match report.level {
+        Level::Full if !report.untested => Check::good("isolation", found),
+        Level::Full | Level::Partial => {
+            let missing = if report.missing.is_empty() {
+                "what is not held is named above".to_owned()
+            } else {
+                report.missing.join("; ")
+            };
+            Check::note("isolation", found, missing)
+        }
+        Level::Unavailable | Level::Unsandboxed => Check::problem(
+            "isolation",
+            found,
+            "scripts are refused here, unless a run is launched with --unsandboxed",
+        ),
+    }
+}

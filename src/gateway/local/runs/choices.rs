@@ -1,0 +1,144 @@
+//! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::references::shown;
+use super::{Room, Runs};
+use crate::gateway::{Error, TargetChoice};
+use crate::skill::AttachTarget;
+use crate::store::{RunFilter, RunRecord, StepStatus};
+
+/// Runs looked at for completion.
+const RUNS: usize = 200;
+/// Runs whose steps are offered.
+const OUTPUTS_OF: usize = 30;
+/// Files of the working directory looked at.
+const FILES: usize = 500;
+
+impl Runs {
+    /// References of a kind, newest first, those that hold `text` only.
+    pub(super) async fn target_choices(
+        self: &Arc<Self>,
+        kind: AttachTarget,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let room = self.room().await?;
+        let all = match kind {
+            AttachTarget::Run => runs(&room).await?.iter().map(of_run).collect(),
+            AttachTarget::Output => outputs(&room).await?,
+            AttachTarget::Artifact => self.artifacts(&room).await?,
+            AttachTarget::Task => self.tasks(&room).await?,
+            // There are no sessions whose transcripts could be attached to.
+            AttachTarget::Transcript => Vec::new(),
+        };
+        let text = text.to_lowercase();
+        let holds = |choice: &TargetChoice| {
+            choice.target_ref.to_lowercase().contains(&text) || choice.label.to_lowercase().contains(&text)
+        };
+        Ok(all.into_iter().filter(holds).take(limit).collect())
+    }
+
+    async fn artifacts(self: &Arc<Self>, room: &Room) -> Result<Vec<TargetChoice>, Error> {
+        let (artifacts, cwd) = (Arc::clone(&room.artifacts), self.config.cwd.clone());
+        super::super::apart(move || {
+            let mut choices: Vec<TargetChoice> = match artifacts.list() {
+                Ok(kept) => kept
+                    .into_iter()
+                    .map(|artifact| TargetChoice {
+                        label: format!(
+                            "{}, {}, {} bytes",
+                            artifact.name, artifact.media_type, artifact.bytes
+                        ),
+                        target_ref: format!("artifact:{}", artifact.digest),
+                        at_ms: None,
+                    })
+                    .collect(),
+                Err(error) => {
+                    tracing::warn!("the folder of artifacts cannot be read: {error}");
+                    Vec::new()
+                }
+            };
+            choices.extend(files(&cwd));
+            Ok(choices)
+        })
+        .await
+    }
+
+    async fn tasks(self: &Arc<Self>, room: &Room) -> Result<Vec<TargetChoice>, Error> {
+        let runs_of = Arc::clone(self);
+        let (items, unreadable) = super::super::apart(move || Ok(runs_of.work_items())).await?;
+        if let Some(why) = unreadable {
+            tracing::warn!("{why}");
+        }
+        let open = items.into_iter().filter(|(_, task)| task.is_open()).map(|(_, task)| TargetChoice {
+            target_ref: format!("task:{}", task.id),
+            label: if task.title.is_empty() { "a task".to_owned() } else { task.title },
+            at_ms: None,
+        });
+        let left = runs(room).await?;
+        let left = left.iter().filter(|run| !run.state.is_terminal()).map(|run| {
+            let choice = of_run(run);
+            TargetChoice { target_ref: format!("task:{}", choice.target_ref), ..choice }
+        });
+        Ok(open.chain(left).collect())
+    }
+}
+
+/// The newest runs, whatever they wait for.
+async fn runs(room: &Room) -> Result<Vec<RunRecord>, Error> {
+    let filter = RunFilter { limit: RUNS, ..RunFilter::default() };
+    let mut runs = room.store.runs(filter).await?.runs;
+    runs.sort_by(|a, b| b.created_ms.cmp(&a.created_ms).then_with(|| b.id.cmp(&a.id)));
+    Ok(runs)
+}
+
+fn of_run(run: &RunRecord) -> TargetChoice {
+    TargetChoice {
+        target_ref: run.id.0.clone(),
+        label: format!("{}, {}", run.skill_id, run.state),
+        at_ms: Some(run.created_ms),
+    }
+}
+
+async fn outputs(room: &Room) -> Result<Vec<TargetChoice>, Error> {
+    let mut choices = Vec::new();
+    for run in runs(room).await?.iter().filter(|run| run.progress.0 > 0).take(OUTPUTS_OF) {
+        if run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
+            choices.push(TargetChoice { label: format!("{}, its outputs", run.skill_id), ..of_run(run) });
+        }
+        for step in room.store.steps(&run.id).await?.iter().rev() {
+            if step.status == StepStatus::Completed && !step.result.is_null() {
+                choices.push(TargetChoice {
+                    target_ref: format!("{}/{}", run.id, step.step),
+                    label: format!("{}, output of {}", run.skill_id, step.step),
+                    at_ms: Some(step.ended_ms),
+                });
+            }
+        }
+    }
+    choices.sort_by_key(|choice| std::cmp::Reverse(choice.at_ms));
+    Ok(choices)
+}
+
+/// Files of the working directory itself, newest first; hidden ones are left out.
+fn files(cwd: &Path) -> Vec<TargetChoice> {
+    let Ok(entries) = std::fs::read_dir(cwd) else { return Vec::new() };
+    let mut files: Vec<TargetChoice> = entries
+        .flatten()
+        .take(FILES)
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            let since = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+            Some(TargetChoice {
+                target_ref: shown(&entry.path(), cwd),
+                label: format!("a file, {} bytes", metadata.len()),
+                at_ms: i64::try_from(since.as_millis()).ok(),
+            })
+        })
+        .collect();
+    files.sort_by_key(|choice| std::cmp::Reverse(choice.at_ms));
+    files
+}

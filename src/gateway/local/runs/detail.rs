@@ -1,0 +1,107 @@
+//! One run whole: the record, its steps, checkpoints, events, decisions, and what a person has to decide.
+
+use std::sync::Arc;
+
+use super::{Room, Runs, contracts, find, people, sheet, steps};
+use crate::engine::Plan;
+use crate::gateway::{Code, Error, RunDetail};
+use crate::store::{RunEvent, RunId, RunRecord, Store};
+
+/// Events read at a time.
+const PAGE: usize = 2000;
+/// Events of a run that are answered at most; the newest are kept. Followers read the rest by their numbers.
+const MOST_EVENTS: usize = 10_000;
+
+impl Runs {
+    /// One run whole.
+    pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
+        let room = self.room().await?;
+        let run = find::run(&*room.store, wanted).await?;
+        let plan = room.plan(&run.contract_digest).await?;
+        let events = all_events(&*room.store, &run.id).await?;
+        let records = room.store.steps(&run.id).await?;
+        let (present, _) = self.present(&run, &plan).await;
+        let sheet = match &run.gate {
+            Some(crate::runs::Gate::Human { .. }) => {
+                self.refresh().await?;
+                let approver = self.approver().await;
+                let at = room.engine.at_gate(&run.id).await?;
+                sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver)
+            }
+            _ => None,
+        };
+        let isolation = self.isolation(run.options.unsandboxed).await?;
+        Ok(RunDetail {
+            contract_version: plan.contract.version.clone(),
+            contract_unchanged: present.map(|digest| digest == run.contract_digest),
+            steps: steps::views(&run, &plan, &records, &events),
+            checkpoints: room.store.checkpoints(&run.id).await?,
+            decisions: room.store.decisions(&run.id).await?,
+            descendants: room.store.descendants(&run.id).await?,
+            isolation,
+            events,
+            sheet,
+            run,
+        })
+    }
+
+    /// The digest and the version that a run's skill would be launched with now; none where it cannot run any more.
+    /// The policy's wish for an approval is no change of the skill.
+    pub(super) async fn present(
+        self: &Arc<Self>,
+        run: &RunRecord,
+        plan: &Plan,
+    ) -> (Option<String>, Option<String>) {
+        let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
+        let looked = super::super::apart(move || {
+            let skill = runs.skill(&wanted)?;
+            let read = contracts::read(&skill)?;
+            let version = read.contract.version.clone();
+            let digest = match contracts::broken(&read) {
+                None => runs.pin_untrusting(&read, approval).ok().map(|plan| plan.digest()),
+                Some(_) => None,
+            };
+            Ok((digest, Some(version)))
+        });
+        looked.await.unwrap_or((None, None))
+    }
+
+    /// Who is offered as approver; asked of git once.
+    pub(super) async fn approver(self: &Arc<Self>) -> (String, String) {
+        let runs = Arc::clone(self);
+        let ask = || async move {
+            let cwd = runs.config.cwd.clone();
+            let asked = tokio::task::spawn_blocking(move || people::approver(&cwd)).await;
+            asked.unwrap_or_else(|_| (people::account(), "the account".to_owned()))
+        };
+        self.approver.get_or_init(ask).await.clone()
+    }
+}
+
+impl Room {
+    /// The plan that a run was launched with.
+    pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
+        let kept = self.store.contract(digest).await?;
+        let kept = kept.ok_or_else(|| {
+            let message = format!("the contract {digest} is not in the store; skills db check tells more");
+            Error::new(Code::InternalError, message)
+        })?;
+        Plan::from_value(&kept).map_err(|why| Error::new(Code::InternalError, why))
+    }
+}
+
+async fn all_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
+    let mut events: Vec<RunEvent> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.number);
+        let page = store.events(Some(run), after, PAGE).await?;
+        let last = page.len() < PAGE;
+        events.extend(page);
+        if events.len() > MOST_EVENTS {
+            events.drain(..events.len() - MOST_EVENTS);
+        }
+        if last {
+            return Ok(events);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What people do to a run: decide, resume, signal, cancel, replay, fork.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{Room, Runs, find, launch};
+use crate::engine::{Plan, check_inputs};
+use crate::gateway::{Code, Error, Ordered, RunOrder};
+use crate::runs::{Choice, Command, Decision, Gate, Next, Verdict, transition};
+use crate::store::{DecisionRecord, RunId, RunRecord};
+
+impl Runs {
+    /// Carries out an order.
+    pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
+        let room = self.room().await?;
+        let run = find::run(&*room.store, wanted).await?;
+        let (run, note) = match order {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice } => {
+                let (step, inputs_digest) = bound(&run, step, inputs_digest);
+                let decision = Decision { verdict, step, inputs_digest, choice };
+                self.decide(&room, &run, decision, DecisionRecord { approver, notes }).await?
+            }
+            RunOrder::Resume { checkpoint, inputs, despite_change } => {
+                self.resume(&room, &run, checkpoint, inputs, despite_change).await?
+            }
+            RunOrder::Signal { name, payload } => signal(&room, &run, name, payload).await?,
+            RunOrder::Cancel => {
+                let before = self.next(&room, &run, &Command::Cancel).await?;
+                let after = room.store.command(&run.id, Command::Cancel, None, None, None).await?;
+                let note = if before == Next::Same { "was already canceled" } else { "canceled" };
+                (after, note.to_owned())
+            }
+            RunOrder::Replay { checkpoint } => branch(&room, &run, checkpoint, false).await?,
+            RunOrder::Fork { checkpoint } => branch(&room, &run, checkpoint, true).await?,
+        };
+        let worker_alive = self.worker_alive(&room).await;
+        Ok(Ordered { run, note, worker_alive })
+    }
+
+    /// What a command would lead to now.
+    ///
+    /// # Errors
+    /// `invalid_transition`.
+    async fn next(&self, room: &Room, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+        let standing = room.store.standing(&run.id).await?;
+        let standing =
+            standing.ok_or_else(|| Error::from(crate::store::StoreError::NoRun(run.id.clone())))?;
+        transition(&standing, command).map_err(Error::from)
+    }
+
+    async fn decide(
+        self: &Arc<Self>,
+        room: &Room,
+        run: &RunRecord,
+        decision: Decision,
+        mut by: DecisionRecord,
+    ) -> Result<(RunRecord, String), Error> {
+        let known = room.store.decisions(&run.id).await?.len();
+        if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
+            by.approver = Some(self.approver().await.0);
+        }
+        let command = Command::Decide(decision.clone());
+        let after = room.store.command(&run.id, command, Some(by.clone()), None, None).await?;
+        let decisions = room.store.decisions(&run.id).await?;
+        // The first record of this decision that was not there before is ours, if it says what we said: somebody who
+        // decided the same at the same moment is named instead.
+        let recorded = decisions.iter().rev().find(|kept| kept.decision == decision);
+        let new = decisions.len() > known;
+        let note = match recorded {
+            Some(kept) if !new || kept.by != by => {
+                let who = kept.by.approver.clone().unwrap_or_else(|| "somebody".to_owned());
+                format!("was already {} by {who}", word(&decision))
+            }
+            _ => word(&decision).to_owned(),
+        };
+        Ok((after, note))
+    }
+
+    async fn resume(
+        self: &Arc<Self>,
+        room: &Room,
+        run: &RunRecord,
+        checkpoint: Option<u64>,
+        inputs: Option<Map<String, Value>>,
+        despite_change: bool,
+    ) -> Result<(RunRecord, String), Error> {
+        self.next(room, run, &Command::Resume).await?;
+        let plan = room.plan(&run.contract_digest).await?;
+        if let Some(number) = checkpoint {
+            let known = room.store.checkpoints(&run.id).await?;
+            if !known.iter().any(|kept| kept.number == number) {
+                let last = known.last().map_or(0, |kept| kept.number);
+                let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
+                return Err(Error::new(Code::CheckpointNotFound, message));
+            }
+        }
+        if let Some(corrected) = &inputs {
+            corrected_fit(&plan, run, corrected)?;
+        }
+        if !despite_change {
+            self.unchanged(run, &plan).await?;
+        }
+        let payload = inputs.clone().map(Value::Object);
+        let after = room.store.command(&run.id, Command::Resume, None, checkpoint, payload).await?;
+        let mut note = "resumed".to_owned();
+        if let Some(number) = checkpoint {
+            note = format!("{note} from checkpoint {number}");
+        }
+        if let Some(corrected) = inputs.filter(|fields| !fields.is_empty()) {
+            let names: Vec<String> = corrected.keys().cloned().collect();
+            note = format!("{note} with other {}", names.join(", "));
+        }
+        Ok((after, note))
+    }
+
+    /// Refuses to go on where the skill is not the one that was launched.
+    async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
+        let (present, version) = self.present(run, plan).await;
+        if present.as_deref() == Some(&run.contract_digest) {
+            return Ok(());
+        }
+        let launched = &plan.contract.version;
+        let what = match (&present, version) {
+            (None, None) => format!("the skill {} is gone or cannot run any more", run.skill_id),
+            (_, Some(now)) if now != *launched => {
+                format!("the skill {} changed since the launch: {launched} then, {now} now", run.skill_id)
+            }
+            _ => format!("the skill {} changed since the launch", run.skill_id),
+        };
+        let message = format!(
+            "{what}. The contract of the launch is kept: go on with it (--despite-change), or launch the skill anew"
+        );
+        let reason = json!({ "launched": run.contract_digest, "present": present });
+        Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
+    }
+}
+
+fn word(decision: &Decision) -> &'static str {
+    match (decision.verdict, decision.choice) {
+        (Verdict::Approve, None) => "approved",
+        (Verdict::Approve, Some(Choice::Rerun)) => "approved to run again",
+        (Verdict::Approve, Some(Choice::Skip)) => "approved to be skipped",
+        (Verdict::Approve, Some(Choice::Fail)) => "left to fail",
+        (Verdict::Deny, _) => "denied",
+    }
+}
+
+/// Step and digest that a decision is about: as given, else the waiting gate's, else those decided last (the same
+/// decision again has to find its first answer).
+fn bound(run: &RunRecord, step: Option<String>, digest: Option<String>) -> (String, String) {
+    let (at, seen) = match (&run.gate, &run.decided) {
+        (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
+        (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
+        _ => (String::new(), String::new()),
+    };
+    (step.unwrap_or(at), digest.unwrap_or(seen))
+}
+
+async fn signal(
+    room: &Room,
+    run: &RunRecord,
+    name: String,
+    payload: Value,
+) -> Result<(RunRecord, String), Error> {
+    if name.trim().is_empty() {
+        return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
+    }
+    let command = Command::Signal { name: name.clone() };
+    let after = room.store.command(&run.id, command, None, None, Some(payload)).await?;
+    let awaited = matches!(&run.gate, Some(Gate::Signal { name: wanted, .. }) if *wanted == name);
+    let note = if awaited {
+        format!("signal {name} received")
+    } else {
+        format!("signal {name} is kept until a step waits for it")
+    };
+    Ok((after, note))
+}
+
+async fn branch(
+    room: &Room,
+    run: &RunRecord,
+    checkpoint: Option<u64>,
+    held: bool,
+) -> Result<(RunRecord, String), Error> {
+    let new = RunId(uuid::Uuid::now_v7().to_string());
+    let made = room.store.branch(&run.id, checkpoint, new, held).await?;
+    let at = checkpoint.unwrap_or(run.head);
+    let note = if held {
+        format!("forked from {} at checkpoint {at}; nothing runs until it is resumed", run.id)
+    } else {
+        format!("replays {} from checkpoint {at}", run.id)
+    };
+    Ok((made, note))
+}
+
+/// Corrected inputs joined over the run's own have to fit the contract that runs.
+fn corrected_fit(plan: &Plan, run: &RunRecord, corrected: &Map<String, Value>) -> Result<(), Error> {
+    let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
+    joined.extend(corrected.clone());
+    check_inputs(&plan.contract.inputs, &joined)
+        .map(drop)
+        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))
+}

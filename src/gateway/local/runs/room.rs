@@ -1,0 +1,224 @@
+//! What runs need, opened when the first of them is asked for: capabilities and their broker, the store, the engine.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::super::SCAN_PATIENCE;
+use super::Runs;
+use crate::config::MEMORY_STORE;
+use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
+use crate::gateway::{Code, Error};
+use crate::sandbox::Sandbox;
+use crate::store::{Claimed, Clock, Sqlite, Store, StoreError};
+
+/// How old a look at the capabilities may be when a worker begins a run.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// What carries capabilities out; needs no store.
+pub(super) struct Calling {
+    /// Files that steps left.
+    pub artifacts: Arc<Artifacts>,
+    /// Chooses and calls bindings.
+    pub broker: Arc<Broker>,
+    /// What scripts run in.
+    pub sandbox: Sandbox,
+    /// Of a process whose runs end with it: removed with it.
+    _passing: Option<tempfile::TempDir>,
+}
+
+/// What executes runs.
+pub(super) struct Room {
+    /// Where runs are kept.
+    pub store: Arc<dyn Store>,
+    /// Chooses and calls bindings.
+    pub broker: Arc<Broker>,
+    /// Files that steps left.
+    pub artifacts: Arc<Artifacts>,
+    /// Executes claimed runs.
+    pub engine: Engine,
+    /// The engine, as workers take it.
+    pub execute: Arc<dyn Execute>,
+}
+
+/// Where runs are kept, by the settings; none for memory.
+pub(super) fn store_file(store: Option<&str>, data: &Path) -> Result<Option<PathBuf>, Error> {
+    match store {
+        None => Ok(Some(data.join("runs.db"))),
+        Some(MEMORY_STORE) => Ok(None),
+        Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+            Some(path) => Ok(Some(PathBuf::from(path))),
+            None => Err(Error::new(
+                Code::InvalidConfiguration,
+                format!("the store {address:?} is unknown; allowed: sqlite:PATH, or memory: for a trial"),
+            )),
+        },
+    }
+}
+
+impl Runs {
+    /// What carries capabilities out, with the catalogue as it is now. Reads disks.
+    pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
+        let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(calling) = &*opened {
+            return Ok(Arc::clone(calling));
+        }
+        let internal =
+            |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
+        let passing = match store_file(self.config.store.as_deref(), &self.config.dirs.data)? {
+            Some(_) if !self.config.demo => None,
+            _ => Some(tempfile::tempdir().map_err(|e| internal("a folder for artifacts", &e))?),
+        };
+        let folder = match &passing {
+            Some(folder) => folder.path().join("artifacts"),
+            None => self.config.dirs.data.join("artifacts"),
+        };
+        let artifacts = Artifacts::open(&folder)
+            .map_err(|e| internal(&format!("the artifacts in {}", folder.display()), &e))?;
+        let artifacts = Arc::new(artifacts);
+        let sandbox = self.sandbox.get_or_init(Sandbox::detect).clone();
+        let settings = BrokerSettings {
+            services: self.config.services.clone(),
+            overrides: self.chosen()?,
+            ..BrokerSettings::default()
+        };
+        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        let trust: TrustCheck = Arc::new(self.trust.check());
+        let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
+        let calling = Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _passing: passing });
+        *opened = Some(Arc::clone(&calling));
+        Ok(calling)
+    }
+
+    /// The capabilities as they are now; the broker goes by them from here on. Reads disks.
+    pub(super) fn capabilities(&self) -> Result<Arc<Capabilities>, Error> {
+        let calling = self.calling()?;
+        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        if !Arc::ptr_eq(&capabilities, &calling.broker.capabilities()) {
+            calling.broker.replace(Arc::clone(&capabilities));
+            calling.broker.set_overrides(self.chosen()?);
+        }
+        Ok(capabilities)
+    }
+
+    /// Lets what is called next go by what is on disk now.
+    pub(super) async fn refresh(self: &Arc<Self>) -> Result<(), Error> {
+        let runs = Arc::clone(self);
+        super::super::apart(move || runs.capabilities().map(drop)).await
+    }
+
+    /// As [`Self::refresh`], unless that was done within this time.
+    async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
+        if self.kept.is_younger_than(age) { Ok(()) } else { self.refresh().await }
+    }
+
+    /// Which bindings are preferred here: what `activate` chose over what the settings say.
+    pub(super) fn chosen(&self) -> Result<super::overrides::Chosen, Error> {
+        let mut chosen = self.config.bindings.clone();
+        chosen.extend(self.overrides.present()?);
+        Ok(chosen)
+    }
+
+    /// The store and the engine; opened once, at the first operation that needs them.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown or of a later version; `internal_error` with what the
+    /// system said.
+    pub(super) async fn room(self: &Arc<Self>) -> Result<Arc<Room>, Error> {
+        let runs = Arc::clone(self);
+        let open = || super::super::apart(move || runs.open(Arc::downgrade(&runs)));
+        self.room.get_or_try_init(open).await.cloned()
+    }
+
+    fn open(&self, runs: Weak<Self>) -> Result<Arc<Room>, Error> {
+        let calling = self.calling()?;
+        let clock: Clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
+        let store = match store_file(self.config.store.as_deref(), &self.config.dirs.data)? {
+            None => Sqlite::in_memory(clock)?,
+            Some(file) => {
+                let opened = Sqlite::open(&file, clock)?;
+                if let Some(aside) = opened.set_aside {
+                    self.tell(format!(
+                        "the runs in {} were damaged: the file was set aside whole as {}, and a new store begun",
+                        file.display(),
+                        aside.display()
+                    ));
+                }
+                opened.store
+            }
+        };
+        let store: Arc<dyn Store> = Arc::new(store);
+        let caller: Arc<Broker> = Arc::clone(&calling.broker);
+        let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
+        let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
+        Ok(Arc::new(Room {
+            store,
+            broker: Arc::clone(&calling.broker),
+            artifacts: Arc::clone(&calling.artifacts),
+            engine,
+            execute,
+        }))
+    }
+
+    /// The isolation that scripts get here, in a sentence.
+    pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
+        let runs = Arc::clone(self);
+        super::super::apart(move || {
+            let calling = runs.calling()?;
+            let summary = calling.sandbox.report().summary();
+            Ok(if unsandboxed {
+                format!("none is demanded (unsandboxed); this machine gives {summary}")
+            } else {
+                summary
+            })
+        })
+        .await
+    }
+}
+
+/// The engine as workers take it: what it calls goes by the skills as they are when a run is begun.
+struct UpToDate {
+    runs: Weak<Runs>,
+    engine: Engine,
+}
+
+#[async_trait]
+impl Execute for UpToDate {
+    async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
+        if let Some(runs) = self.runs.upgrade() {
+            // A worker that starts with the program must not find the catalogue empty and fail what it takes over.
+            let scanned = tokio::time::timeout(SCAN_PATIENCE, runs.registry.wait_scanned());
+            tokio::select! {
+                _ = scanned => {}
+                () = cancel.cancelled() => {}
+            }
+            if let Err(error) = runs.refresh_within(FRESH).await {
+                tracing::warn!("the capabilities cannot be read anew: {error}");
+            }
+        }
+        Execute::execute(&self.engine, claimed, cancel).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_a_file_or_memory() {
+        let data = Path::new("/data");
+        assert_eq!(store_file(None, data), Ok(Some("/data/runs.db".into())));
+        assert_eq!(store_file(Some("sqlite:/x/y.db"), data), Ok(Some("/x/y.db".into())));
+        assert_eq!(store_file(Some("memory:"), data), Ok(None));
+        for wrong in ["postgres://x", "sqlite:", "/x.db"] {
+            assert_eq!(
+                store_file(Some(wrong), data).unwrap_err().code,
+                Code::InvalidConfiguration,
+                "{wrong}"
+            );
+        }
+    }
+}
