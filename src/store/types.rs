@@ -376,7 +376,8 @@ pub struct RunFilter {
 /// A page of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPage {
-    /// Runs.
+    /// Runs. Inputs, outputs and contents of targets that are longer than 4 KiB of JSON are left out; the run itself
+    /// has them.
     pub runs: Vec<RunRecord>,
     /// Where the next page begins, if there is one.
     pub next: Option<String>,

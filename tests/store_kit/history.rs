@@ -105,6 +105,23 @@ pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, tim
     assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
 }
 
+pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
+    let long = "x".repeat(5000);
+    let target = json!({"type": "output", "ref": "r", "content": long});
+    let launch = Launch { inputs: json!({"text": long}), target: Some(target.clone()), ..launch(1) };
+    let begun = store.launch(launch).await.unwrap().run;
+    let listed = store.runs(RunFilter::default()).await.unwrap().runs.remove(0);
+    assert_eq!((listed.inputs, listed.target), (json!(null), Some(json!({"type": "output", "ref": "r"}))));
+    let whole = store.run(&begun.id).await.unwrap().unwrap();
+    assert_eq!((whole.inputs["text"].as_str(), whole.target), (Some(long.as_str()), Some(target)));
+    store.launch(super::launch(2)).await.unwrap();
+    let text = |text: &str| RunFilter { text: Some(text.into()), ..RunFilter::default() };
+    assert_eq!(store.runs(text("RUN-0002")).await.unwrap().runs[0].inputs, json!({"n": 2}));
+    for odd in ["%", "run_0001", "\\"] {
+        assert!(store.runs(text(odd)).await.unwrap().runs.is_empty(), "{odd:?} is no pattern");
+    }
+}
+
 pub async fn unknown_runs_are_named(store: &dyn Store, _: &Time) {
     let run = RunId("nowhere".into());
     assert!(store.run(&run).await.unwrap().is_none());

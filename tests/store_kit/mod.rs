@@ -165,6 +165,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
         unknown_runs_are_named,
+        long_values_stay_out_of_lists,
         one_run_is_claimed_by_its_id,
         a_lease_given_back_is_no_loss,
         output_lines_are_fenced_events,

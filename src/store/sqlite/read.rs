@@ -4,7 +4,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
-use super::rows::{RUN_COLUMNS, SEQ, column, record};
+use super::rows::{RUN_COLUMNS, SEQ, column, listed_columns, record};
 use crate::runs::RunState;
 use crate::store::{
     Checkpoint, Decided, DecisionRecord, Due, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
@@ -198,12 +198,13 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
     };
     let mut rows = Vec::new();
     if let Cursor::Waiting { since, seq } = cursor {
-        let place = ("r.state = 'waiting_for_human' AND (r.since_ms, r.seq) > (?, ?)", "r.since_ms, r.seq");
+        let here = "r.state = 'waiting_for_human' AND (r.since_ms, r.seq) > (?, ?)";
+        let place = (here, "runs_asking", "r.since_ms, r.seq");
         rows = page(connection, filter, place, vec![since.into(), seq.into()], limit + 1)?;
     }
     if rows.len() <= limit {
         let seq = if let Cursor::Others { seq } = cursor { seq } else { i64::MAX };
-        let place = ("r.state <> 'waiting_for_human' AND r.seq < ?", "r.seq DESC");
+        let place = ("r.state <> 'waiting_for_human' AND r.seq < ?", "runs_listed", "r.seq DESC");
         rows.extend(page(connection, filter, place, vec![seq.into()], limit + 1 - rows.len())?);
     }
     let next = (rows.len() > limit).then(|| {
@@ -228,35 +229,52 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
     Ok(RunPage { runs: rows.into_iter().map(|(run, _)| run).collect(), next, counts })
 }
 
+/// One part of a page. What is filtered by lies in an index, so that no run is read whole but those of the page.
 fn page(
     connection: &Connection,
     filter: &RunFilter,
-    (place, order): (&str, &str),
+    (place, index, order): (&str, &str, &str),
     mut values: Vec<Sql>,
     limit: usize,
-) -> Result<Vec<(crate::store::RunRecord, i64)>, StoreError> {
-    let mut sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE {place}");
+) -> Result<Vec<(RunRecord, i64)>, StoreError> {
+    let mut chosen = format!("SELECT r.seq FROM runs r INDEXED BY {index} WHERE {place}");
     if !filter.states.is_empty() {
-        sql.push_str(" AND r.state IN (");
-        sql.push_str(&vec!["?"; filter.states.len()].join(", "));
-        sql.push(')');
+        chosen.push_str(" AND r.state IN (");
+        chosen.push_str(&vec!["?"; filter.states.len()].join(", "));
+        chosen.push(')');
         values.extend(filter.states.iter().map(|s| Sql::from(s.to_string())));
     }
     if let Some(skill) = &filter.skill_id {
-        sql += " AND r.skill_id = ?";
+        chosen += " AND r.skill_id = ?";
         values.push(skill.clone().into());
     }
     if let Some(text) = &filter.text {
-        sql += " AND (instr(r.id, ?) OR instr(lower(r.skill_id), lower(?)) OR instr(lower(coalesce(r.step, '')), lower(?)))";
-        values.extend(std::iter::repeat_n(Sql::from(text.clone()), 3));
+        chosen +=
+            " AND (r.id LIKE ? ESCAPE '\\' OR r.skill_id LIKE ? ESCAPE '\\' OR r.step LIKE ? ESCAPE '\\')";
+        values.extend(std::iter::repeat_n(Sql::from(containing(text)), 3));
     }
-    for part in [" ORDER BY ", order, " LIMIT ", &limit.to_string()] {
-        sql.push_str(part);
-    }
+    let sql = format!(
+        "SELECT {} FROM runs r WHERE r.seq IN ({chosen} ORDER BY {order} LIMIT {limit}) ORDER BY {order}",
+        listed_columns()
+    );
     connection
         .prepare_cached(&sql)
         .and_then(|mut s| {
             s.query_map(params_from_iter(values), |row| Ok((record(row)?, row.get(SEQ)?)))?.collect()
         })
         .map_err(|e| failed("listing runs".into(), &e))
+}
+
+/// A pattern for texts that have this one somewhere in them, whatever the case of its letters.
+fn containing(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len() + 2);
+    pattern.push('%');
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
 }

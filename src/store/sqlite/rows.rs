@@ -14,6 +14,20 @@ pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate,
     r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
     r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq";
 
+/// Bytes of JSON of one value that a row of a list carries.
+const LISTED_BYTES: usize = 4096;
+
+/// [`RUN_COLUMNS`] without values that are too long for a list.
+pub(super) fn listed_columns() -> String {
+    let short = |column: &str, instead: &str| {
+        format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
+    };
+    RUN_COLUMNS
+        .replace("r.inputs", &short("inputs", "'null'"))
+        .replace("r.target", &short("target", "json_remove(r.target, '$.content')"))
+        .replace("r.outputs", &short("outputs", "NULL"))
+}
+
 /// Where [`RUN_COLUMNS`] has whether the run replays, and its place in the order of launches.
 pub(super) const REPLAYS: usize = 24;
 /// See [`REPLAYS`].

@@ -48,6 +48,8 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX runs_expiring ON runs(expires_ms) WHERE expires_ms IS NOT NULL;
     CREATE INDEX runs_by_source ON runs(source_run) WHERE source_run IS NOT NULL;
     CREATE INDEX runs_by_state ON runs(state, since_ms);
+    CREATE INDEX runs_listed ON runs(seq, state, skill_id, id, step);
+    CREATE INDEX runs_asking ON runs(since_ms, seq, state, skill_id, id, step) WHERE state = 'waiting_for_human';
     CREATE TABLE steps (
         run TEXT NOT NULL, n INTEGER NOT NULL, step TEXT NOT NULL, superseded INTEGER NOT NULL DEFAULT 0,
         json TEXT NOT NULL, PRIMARY KEY (run, n)
