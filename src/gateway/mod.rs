@@ -11,11 +11,13 @@ mod lint;
 mod listing;
 mod local;
 mod names;
+mod package;
 mod policies;
 mod run_client;
 mod run_compare;
 mod run_failure;
 mod run_types;
+mod scaffold;
 mod schema;
 #[cfg(test)]
 mod testing;
@@ -31,6 +33,10 @@ pub use eval::{EvalJob, Evaluation};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
+pub use package::{
+    Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
+    validate as package_validate,
+};
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::{RunClient, SharedRunClient};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
@@ -39,6 +45,7 @@ pub use run_types::{
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,
     LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, TargetChoice,
 };
+pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

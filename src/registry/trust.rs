@@ -20,7 +20,7 @@ use super::shipped;
 use crate::config::Config;
 
 pub use self::file::Pin;
-pub use self::measure::{FileKind, Measured, Obstacle, SeenFile};
+pub use self::measure::{FileKind, Measured, Obstacle, SeenFile, whole};
 
 /// Whether a bundle's contract, scripts and bindings may run, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

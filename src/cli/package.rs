@@ -1,0 +1,89 @@
+//! `skills package-prepare` and `skills package-validate`: a skill as one file, and what is wrong with one.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::Context;
+use super::args::{PackagePrepareArgs, PackageValidateArgs};
+use super::failure::{Done, Failure};
+use super::finding;
+use super::output::{Ink, Look, counted, size};
+use crate::gateway::{self, Needs, PackageJob, PackageReport};
+use crate::skill::safe_text;
+
+/// Runs `skills package-prepare`.
+pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done, Failure> {
+    let path = cx.cwd.join(&args.skill);
+    // A folder needs no catalogue; a name does.
+    let bundle: PathBuf = if path.is_dir() {
+        path
+    } else {
+        cx.open(Needs::Catalogue).await?.resolve(&args.skill)?.root_dir.clone()
+    };
+    let job = PackageJob {
+        bundle,
+        output: args.output.as_ref().map(|file| cx.cwd.join(file)),
+        folder: cx.cwd.clone(),
+        allow: args.allow.clone(),
+        replace: args.force,
+        dry_run: args.dry_run,
+    };
+    let report = gateway::package_prepare(&job)?;
+    let verb = if args.dry_run { "would pack" } else { "packed" };
+    said(cx, &report, verb)
+}
+
+/// Runs `skills package-validate`.
+pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
+    let report = gateway::package_validate(&cx.cwd.join(&args.file))?;
+    said(cx, &report, "good")
+}
+
+fn said(cx: &mut Context, report: &PackageReport, verb: &str) -> Result<Done, Failure> {
+    if cx.out.json {
+        cx.out.value(report)?;
+    } else {
+        let text = render(report, verb, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if report.good() { Done::Fine } else { Done::Findings })
+}
+
+fn render(report: &PackageReport, verb: &str, look: Look) -> String {
+    let mut out = String::new();
+    for found in &report.lint {
+        out += &finding::render(&found.finding, look);
+    }
+    for found in &report.findings {
+        let path = found.path.as_ref().map(|path| format!("{}: ", safe_text::line(path))).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  {} {path}{} ({})",
+            Ink::Bad.paint("error", look.colour),
+            safe_text::line(&found.message),
+            safe_text::line(&found.code)
+        );
+    }
+    for path in &report.left_out {
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("left out: {}", safe_text::line(path)), look.colour));
+    }
+    for line in &report.runs {
+        let _ = writeln!(out, "  brings {}", safe_text::line(line));
+    }
+    let id = report.skill_id.as_ref().map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
+    if !report.good() {
+        let _ = writeln!(out, "{} {id} is no package as it is", Ink::Bad.paint("refused:", look.colour));
+        return out;
+    }
+    if let Some(manifest) = &report.manifest {
+        let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+        let files = counted(manifest.files.len(), "file", "files");
+        let verb = Ink::Good.paint(verb, look.colour);
+        let digest = &manifest.digest.to_string()[..16];
+        let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", size(bytes));
+    }
+    if let Some(file) = &report.file {
+        let _ = writeln!(out, "  {} ({})", safe_text::line(&file.display().to_string()), size(report.bytes));
+    }
+    out
+}

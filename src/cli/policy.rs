@@ -1,0 +1,113 @@
+//! `skills policy`: which rules match, what they do, and whether the file is sound.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::{ExplainPolicyArgs, PolicyAction};
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted};
+use crate::gateway::{Needs, PolicyExplanation, PolicyReport};
+use crate::policy::Effect;
+use crate::skill::safe_text;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Done, Failure> {
+    match action {
+        PolicyAction::Explain(args) => explain(cx, args).await,
+        PolicyAction::Check => check(cx).await,
+    }
+}
+
+async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Failure> {
+    let needs = if args.intent.is_some() { Needs::Index } else { Needs::Catalogue };
+    let local = cx.open(needs).await?;
+    let report = local.policy_explain(args.skill.as_deref(), args.intent.as_deref()).await?;
+    if cx.out.json {
+        cx.out.value(&report)?;
+        return Ok(Done::Fine);
+    }
+    let look = cx.out.look;
+    let mut out = head(&report, look);
+    for skill in &report.skills {
+        out += &one(skill, args.intent.as_deref(), look);
+    }
+    if report.skills.is_empty() && !report.rules.is_empty() {
+        out += "no rule matches any skill here\n";
+    }
+    cx.out.raw(out.as_bytes())?;
+    Ok(Done::Fine)
+}
+
+fn head(report: &PolicyReport, look: Look) -> String {
+    let file = report.file.as_ref().map(|file| safe_text::line(&file.display().to_string()).into_owned());
+    let text = match (file, report.exists) {
+        (None, _) => "a demo has no policy; everything is allowed".to_owned(),
+        (Some(file), false) => format!("there is no policy ({file}); everything is allowed"),
+        (Some(file), true) => format!("{file}: {}", counted(report.rules.len(), "rule", "rules")),
+    };
+    Ink::Muted.paint(&text, look.colour) + "\n"
+}
+
+fn one(skill: &PolicyExplanation, intent: Option<&str>, look: Look) -> String {
+    let verdict = &skill.verdict;
+    let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
+        (false, _) => (Ink::Bad, "denied"),
+        (true, Some(_)) => (Ink::Warn, "asks a person first"),
+        (true, None) => (Ink::Good, "allowed"),
+    };
+    let mut out = format!(
+        "{}  {}\n",
+        Ink::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
+        ink.paint(word, look.colour)
+    );
+    let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
+    if let Some(why) = verdict.denied_by.as_ref().filter(|_| !by_rule) {
+        let _ = writeln!(out, "  {}", safe_text::line(why));
+    }
+    for rule in &verdict.rules {
+        let does = match (rule.counts, rule.by) {
+            (false, _) => "  (idle: a deny wins)".to_owned(),
+            (true, Some(by)) => format!("  {by:+.2}"),
+            (true, None) => String::new(),
+        };
+        let _ = writeln!(out, "  {}{does}", safe_text::line(&rule.rule));
+    }
+    if verdict.rules.is_empty() && verdict.allowed {
+        out += "  no rule matches it\n";
+    }
+    if let (Some(ranking), Some(intent)) = (skill.ranking, intent) {
+        let place = |place: Option<(usize, f64)>| match place {
+            Some((place, score)) => format!("#{place} ({score:.2})"),
+            None => "no result".to_owned(),
+        };
+        let text = format!(
+            "for “{}”: {}, without the policy {}",
+            safe_text::line(intent),
+            place(ranking.with),
+            place(ranking.without)
+        );
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+    }
+    out
+}
+
+async fn check(cx: &mut Context) -> Result<Done, Failure> {
+    let local = cx.open(Needs::Catalogue).await?;
+    let report = local.policy_explain(None, None).await?;
+    let idle = report.rules.iter().filter(|rule| rule.skills == 0).count();
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let look = cx.out.look;
+        let mut out = head(&report, look);
+        for rule in &report.rules {
+            let reach = match rule.skills {
+                0 => Ink::Warn.paint("matches no skill here", look.colour),
+                n => format!("matches {}", counted(n, "skill", "skills")),
+            };
+            let _ = writeln!(out, "  {}  {reach}", safe_text::line(&rule.rule));
+        }
+        cx.out.raw(out.as_bytes())?;
+    }
+    Ok(if idle > 0 { Done::Findings } else { Done::Fine })
+}

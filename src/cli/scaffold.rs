@@ -1,0 +1,195 @@
+//! `skills scaffold`: a new skill from flags, or from a few questions at the terminal.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::str::FromStr;
+
+use super::Context;
+use super::args::{ScaffoldArgs, ScriptWord};
+use super::failure::{Done, Failure};
+use super::finding;
+use super::output::{Ink, Look, counted};
+use crate::gateway::{self, Scaffold, Scaffolded, ScriptLanguage};
+use crate::skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
+
+/// Runs the command.
+pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
+    let missing = args.id.is_none() || args.description.is_none();
+    let spec = if missing && io::stdin().is_terminal() && !cx.out.json {
+        asked(args)?
+    } else {
+        given(args)?
+    };
+    let parent = match (&args.dir, cx.config()?.argument_roots.first()) {
+        (Some(dir), _) => cx.cwd.join(dir),
+        (None, Some(root)) => root.clone(),
+        (None, None) => cx.cwd.clone(),
+    };
+    let made = gateway::scaffold(&spec, &parent)?;
+    if cx.out.json {
+        cx.out.value(&made)?;
+    } else {
+        let text = render(&made, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+fn language(word: ScriptWord) -> ScriptLanguage {
+    match word {
+        ScriptWord::Python => ScriptLanguage::Python,
+        ScriptWord::Node => ScriptLanguage::Node,
+        ScriptWord::Shell => ScriptLanguage::Shell,
+    }
+}
+
+fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
+    let needed = |value: &Option<String>, what: &str| {
+        value.clone().ok_or_else(|| Failure::usage(format!("{what} is needed (at a terminal it is asked for)")))
+    };
+    Ok(Scaffold {
+        id: needed(&args.id, "an id")?,
+        description: needed(&args.description, "--description")?,
+        when: args.when.clone(),
+        kind: args.kind,
+        role: args.role.unwrap_or(Role::Procedure),
+        invocation: args.invocation,
+        targets: args.targets.clone(),
+        effect: args.effect.unwrap_or(EffectMode::Enrich),
+        domain: args.domain.clone(),
+        tags: args.tags.clone(),
+        script: args.script.map(language),
+        contract: args.contract,
+        references: args.references,
+        queries: (!args.no_golden).then(|| args.queries.clone()),
+    })
+}
+
+/// What the flags leave open, asked one by one; Enter takes what stands in brackets.
+fn asked(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
+    let text = |given: &Option<String>, question: &str| match given {
+        Some(text) => Ok(Some(text.clone())),
+        None => line(question).map(|answer| Some(answer).filter(|text| !text.is_empty())),
+    };
+    let id = text(&args.id, "id (lower-case letters, digits, hyphens)")?.unwrap_or_default();
+    let description = text(&args.description, "what does it do, in a sentence")?.unwrap_or_default();
+    let when = text(&args.when, "use it when …")?;
+    let role = word(args.role, "role: procedure, utility or sidecar", Role::Procedure)?;
+    let usual = if role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
+    let invocation = word(args.invocation, "invocation: direct, attach or both", usual)?;
+    let targets = if invocation == Invocation::Direct || !args.targets.is_empty() {
+        args.targets.clone()
+    } else {
+        list("attach to: task, run, output, transcript, artifact (several with commas)")?
+    };
+    let effect = word(args.effect, "effect: read_only, enrich or control_signal", EffectMode::Enrich)?;
+    let script = match args.script {
+        Some(word) => Some(language(word)),
+        None => loop {
+            match line("script: python, node, shell or none [none]")?.as_str() {
+                "" | "none" => break None,
+                "python" => break Some(ScriptLanguage::Python),
+                "node" => break Some(ScriptLanguage::Node),
+                "shell" => break Some(ScriptLanguage::Shell),
+                _ => say("python, node, shell or none")?,
+            }
+        },
+    };
+    let yes = |given: bool, question: &str| -> Result<bool, Failure> {
+        Ok(given || matches!(line(&format!("{question} [y/N]"))?.to_ascii_lowercase().as_str(), "y" | "yes"))
+    };
+    let contract = script.is_some_and(|script| script != ScriptLanguage::Shell)
+        && yes(args.contract, "with a contract, so that it can run as a step")?;
+    let references = yes(args.references, "with a page of reference material")?;
+    let mut queries = args.queries.clone();
+    while !args.no_golden && args.queries.is_empty() {
+        match line("what would somebody ask for it (empty ends)")? {
+            query if query.is_empty() => break,
+            query => queries.push(query),
+        }
+    }
+    Ok(Scaffold {
+        id,
+        description,
+        when,
+        kind: args.kind,
+        role,
+        invocation: Some(invocation),
+        targets,
+        effect,
+        domain: args.domain.clone(),
+        tags: args.tags.clone(),
+        script,
+        contract: contract || args.contract,
+        references,
+        queries: (!args.no_golden).then_some(queries),
+    })
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    writeln!(io::stderr(), "  {text}")?;
+    Ok(())
+}
+
+/// One answer. The end of the input ends the questions.
+fn line(question: &str) -> Result<String, Failure> {
+    let mut err = io::stderr();
+    write!(err, "{question}: ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    if io::stdin().read_line(&mut answer)? == 0 {
+        return Err(Failure::usage("the questions were broken off; nothing was made"));
+    }
+    Ok(answer.trim().to_owned())
+}
+
+fn word<T: FromStr + ToString + Copy>(given: Option<T>, question: &str, usual: T) -> Result<T, Failure> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    loop {
+        let answer = line(&format!("{question} [{}]", usual.to_string()))?;
+        if answer.is_empty() {
+            return Ok(usual);
+        }
+        match answer.parse() {
+            Ok(word) => return Ok(word),
+            Err(_) => say("one of the words above")?,
+        }
+    }
+}
+
+fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
+    loop {
+        let answer = line(question)?;
+        let words = answer.split([',', ' ']).filter(|word| !word.is_empty()).map(str::parse);
+        match words.collect::<Result<Vec<AttachTarget>, _>>() {
+            Ok(targets) if !targets.is_empty() => return Ok(targets),
+            _ => say("one or more of the words above")?,
+        }
+    }
+}
+
+fn render(made: &Scaffolded, look: Look) -> String {
+    let mut out = String::new();
+    let folder = safe_text::line(&made.folder.display().to_string()).into_owned();
+    let _ = writeln!(out, "{} {folder}", Ink::Good.paint("made", look.colour));
+    for path in &made.files {
+        let _ = writeln!(out, "  {}", safe_text::line(path));
+    }
+    if let Some((file, count)) = &made.golden {
+        let file = safe_text::line(&file.display().to_string()).into_owned();
+        let _ = writeln!(out, "  {} in {file}", counted(*count, "golden query", "golden queries"));
+    }
+    if let Some(why) = &made.golden_note {
+        let _ = writeln!(out, "  {} no golden queries: {}", Ink::Warn.paint("but", look.colour), safe_text::line(why));
+    }
+    for found in &made.findings {
+        out += &finding::render(&found.finding, look);
+    }
+    let _ = writeln!(out, "{}", Ink::Strong.paint("next", look.colour));
+    for step in &made.next {
+        let _ = writeln!(out, "  {}", safe_text::line(step));
+    }
+    out
+}

@@ -1,0 +1,242 @@
+//! `skills trust`: shows what a yes would let run, asks, and pins what was shown.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::Context;
+use super::args::TrustArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, size};
+use crate::config::shown;
+use crate::gateway::{Code, Error, Local, Needs, TrustSubject};
+use crate::registry::{Pin, TrustState, Trusted};
+use crate::skill::safe_text;
+
+/// Lines of one kind that are shown of a bundle.
+const SHOWN: usize = 12;
+
+/// `skills trust --json`, what was shown and what became of it.
+#[derive(Serialize)]
+struct Answer<'a> {
+    subjects: &'a [TrustSubject],
+    pinned: usize,
+}
+
+/// A line of `skills trust --list --json`.
+#[derive(Serialize)]
+struct Listed<'a> {
+    path: &'a Path,
+    #[serde(flatten)]
+    state: &'a TrustState,
+    digest: String,
+    trusted_at: &'a str,
+    files: usize,
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
+    let local = cx.open(Needs::Catalogue).await?;
+    if args.list || args.what.is_empty() {
+        return list(cx, &local).await;
+    }
+    if args.revoke {
+        return revoke(cx, &local, &args.what);
+    }
+    let mut subjects: Vec<TrustSubject> = Vec::new();
+    for wanted in &args.what {
+        for subject in local.trust_look(wanted).await? {
+            if !subjects.iter().any(|known| known.place == subject.place) {
+                subjects.push(subject);
+            }
+        }
+    }
+    let asked = |subject: &TrustSubject| !subject.state.may_run();
+    let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) =
+        subjects.iter().filter(|subject| asked(subject)).cloned().partition(|subject| subject.obstacle.is_none());
+    if !cx.out.json {
+        let text = render(cx, &subjects);
+        cx.out.raw(text.as_bytes())?;
+    }
+    if wanted.is_empty() {
+        return nothing_to_ask(cx, &subjects, &blocked);
+    }
+    if !args.yes {
+        cx.out.flush()?;
+        if !confirmed(cx, &wanted, &subjects)? {
+            return Err(Error::new(Code::Forbidden, "nothing was trusted").into());
+        }
+    }
+    let pinned = local.trust_pin(wanted).await?;
+    if cx.out.json {
+        let after: Vec<TrustSubject> = subjects
+            .iter()
+            .map(|subject| pinned.iter().find(|now| now.place == subject.place).unwrap_or(subject).clone())
+            .collect();
+        cx.out.value(&Answer { subjects: &after, pinned: pinned.len() })?;
+    } else {
+        let word = cx.out.ink(Ink::Good, "trusted");
+        cx.out.line(format!("{word} {} as they are now", counted(pinned.len(), "folder", "folders")))?;
+    }
+    Ok(if blocked.is_empty() { Done::Fine } else { Done::Findings })
+}
+
+/// All is trusted already, or what is not cannot be.
+fn nothing_to_ask(cx: &mut Context, subjects: &[TrustSubject], blocked: &[TrustSubject]) -> Result<Done, Failure> {
+    if let Some(first) = blocked.first() {
+        let why = first.obstacle.as_deref().unwrap_or_default();
+        let message = format!("{} cannot be trusted: {why}", first.place.display());
+        return Err(Error::new(Code::Untrusted, message).into());
+    }
+    if cx.out.json {
+        cx.out.value(&Answer { subjects, pinned: 0 })?;
+    } else {
+        cx.out.line("trusted already; nothing was changed")?;
+    }
+    Ok(Done::Fine)
+}
+
+/// Asks at the terminal. Where nobody can be asked, that is the answer (exit code 5).
+fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
+    if cx.out.json || !io::stdin().is_terminal() {
+        let message = format!(
+            "{} would be trusted as they are now; look at what they run, then say --yes",
+            counted(wanted.len(), "folder", "folders")
+        );
+        let reason = Some(json!({ "subjects": subjects }));
+        return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
+    }
+    let what = if wanted.len() == 1 { "this" } else { "these" };
+    eprint!("Trust {what} {} as now, so that the above may run? [y/N] ", counted(wanted.len(), "folder", "folders"));
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// What would be trusted, bundle by bundle.
+fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
+    let look = cx.out.look;
+    let home = crate::config::Dirs::new(&cx.env).home;
+    let mut out = String::new();
+    let (running, quiet): (Vec<&TrustSubject>, Vec<_>) =
+        subjects.iter().partition(|subject| subject.runs_something() || subjects.len() == 1);
+    for subject in running {
+        let name = subject.skill_id.as_ref().map_or("parts of a registry", |id| id.as_str());
+        let place = safe_text::line(&shown(&subject.place, &cx.cwd, &home)).into_owned();
+        let _ = writeln!(
+            out,
+            "{}  {}  {}",
+            Ink::Strong.paint(&safe_text::line(name), look.colour),
+            Ink::Muted.paint(&place, look.colour),
+            state(&subject.state, look)
+        );
+        if let Some(why) = &subject.obstacle {
+            let _ = writeln!(out, "  {}", Ink::Bad.paint(&safe_text::line(why), look.colour));
+        }
+        let contract: Vec<String> = subject.contract.iter().cloned().collect();
+        lines(&mut out, "contract", &contract, look);
+        lines(&mut out, "scripts", &subject.scripts, look);
+        lines(&mut out, "bindings", &subject.bindings, look);
+        lines(&mut out, "services", &subject.services, look);
+        if subject.hooks {
+            lines(&mut out, "hooks", &["in the frontmatter; some clients run them by themselves".to_owned()], look);
+        }
+        if let TrustState::Changed { files } = &subject.state {
+            lines(&mut out, "changed", files, look);
+        }
+        if let Some(digest) = subject.digest {
+            let digest = &digest.to_string()[..16];
+            let files = counted(subject.files, "file", "files");
+            let text = format!("{files}, {}, sha256 {digest}", size(subject.bytes));
+            let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+        }
+    }
+    if !quiet.is_empty() {
+        let _ = writeln!(
+            out,
+            "{} with instructions only, pinned alike so that a script that comes later asks first",
+            counted(quiet.len(), "more bundle", "more bundles")
+        );
+    }
+    out
+}
+
+fn lines(out: &mut String, name: &str, lines: &[String], look: Look) {
+    for (at, line) in lines.iter().take(SHOWN).enumerate() {
+        let head = if at == 0 { name } else { "" };
+        let _ = writeln!(out, "  {head:<9} {}", safe_text::line(line));
+    }
+    if lines.len() > SHOWN {
+        let more = format!("and {} more (--json names them)", lines.len() - SHOWN);
+        let _ = writeln!(out, "  {:<9} {}", "", Ink::Muted.paint(&more, look.colour));
+    }
+}
+
+fn state(state: &TrustState, look: Look) -> String {
+    let (ink, text) = match state {
+        TrustState::Shipped => (Ink::Good, "shipped".to_owned()),
+        TrustState::Config { path } => (Ink::Good, format!("trusted by your config.yaml ({})", path.display())),
+        TrustState::Pinned { at } => (Ink::Good, format!("trusted since {at}")),
+        TrustState::Changed { .. } => (Ink::Warn, "changed since it was trusted".to_owned()),
+        TrustState::Untrusted => (Ink::Muted, "not trusted".to_owned()),
+    };
+    ink.paint(&safe_text::line(&text), look.colour)
+}
+
+async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
+    let pins = local.trust_list().await?;
+    let changed = pins.iter().any(|(_, state)| state.word() == Trusted::Changed);
+    let named: Vec<PathBuf> = local.trust().named().to_vec();
+    if cx.out.json {
+        let listed = |(pin, state): &(Pin, TrustState)| {
+            serde_json::to_value(Listed {
+                path: &pin.path,
+                state,
+                digest: pin.digest.to_string(),
+                trusted_at: &pin.at,
+                files: pin.files.len(),
+            })
+        };
+        let pins = pins.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+        cx.out.value(&json!({ "file": local.trust().file(), "pins": pins, "config": named }))?;
+    } else {
+        let home = crate::config::Dirs::new(&cx.env).home;
+        let look = cx.out.look;
+        let mut out = String::new();
+        for (pin, now) in &pins {
+            let place = safe_text::line(&shown(&pin.path, &cx.cwd, &home)).into_owned();
+            let _ = writeln!(out, "{}  {}", Ink::Strong.paint(&place, look.colour), state(now, look));
+            if let TrustState::Changed { files } = now {
+                lines(&mut out, "changed", files, look);
+            }
+        }
+        for folder in &named {
+            let place = safe_text::line(&shown(folder, &cx.cwd, &home)).into_owned();
+            let _ = writeln!(out, "{}  by your config.yaml", Ink::Strong.paint(&place, look.colour));
+        }
+        if out.is_empty() {
+            out += "nothing is trusted but the shipped skills; `skills trust PATH|SKILL` shows what a yes would mean\n";
+        }
+        cx.out.raw(out.as_bytes())?;
+    }
+    Ok(if changed { Done::Findings } else { Done::Fine })
+}
+
+fn revoke(cx: &mut Context, local: &Local, what: &[String]) -> Result<Done, Failure> {
+    let mut gone = Vec::new();
+    for wanted in what {
+        gone.extend(local.trust_revoke(wanted)?);
+    }
+    if cx.out.json {
+        cx.out.value(&json!({ "revoked": gone }))?;
+    } else {
+        for folder in &gone {
+            cx.out.line(format!("no longer trusted: {}", safe_text::line(&folder.display().to_string())))?;
+        }
+    }
+    Ok(Done::Fine)
+}

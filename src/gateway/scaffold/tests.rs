@@ -1,0 +1,149 @@
+//! New skills of every shape: lint has nothing to say, scripts run, and nothing that is there is touched.
+
+#![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
+
+use std::process::{Command, Stdio};
+
+use super::*;
+
+fn spec(id: &str) -> Scaffold {
+    Scaffold {
+        id: id.to_owned(),
+        description: "Sums up a server log by hour and level".to_owned(),
+        when: Some("somebody asks what happened on a machine: when, how often".to_owned()),
+        kind: None,
+        role: Role::Procedure,
+        invocation: None,
+        targets: Vec::new(),
+        effect: EffectMode::Enrich,
+        domain: None,
+        tags: Vec::new(),
+        script: None,
+        contract: false,
+        references: false,
+        queries: Some(Vec::new()),
+    }
+}
+
+/// What a script answers.
+fn run(program: &str, script: &Path, input: &str) -> Option<(bool, String)> {
+    let mut command = Command::new(program);
+    let child = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    // Without the interpreter there is nothing to try; the others are everywhere.
+    let Ok(mut child) = child else {
+        assert_eq!(program, "node");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    Some((output.status.success(), String::from_utf8(said).unwrap()))
+}
+
+#[test]
+fn every_shape_of_skill_is_clean_and_its_script_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let attach = |spec: Scaffold, role, effect| Scaffold {
+        role,
+        invocation: Some(if role == Role::Sidecar { Invocation::Attach } else { Invocation::Both }),
+        targets: vec![AttachTarget::Output, AttachTarget::Run],
+        effect,
+        ..spec
+    };
+    let scripted = |id: &str, language| Scaffold { script: Some(language), ..spec(id) };
+    let contracted = |id: &str, language| Scaffold { contract: true, ..scripted(id, language) };
+    let full = Scaffold {
+        domain: Some("operations".to_owned()),
+        tags: vec!["log".to_owned(), "on".to_owned()],
+        references: true,
+        ..contracted("full", ScriptLanguage::Python)
+    };
+    let all = [
+        spec("plain"),
+        scripted("py", ScriptLanguage::Python),
+        scripted("js", ScriptLanguage::Node),
+        scripted("sh", ScriptLanguage::Shell),
+        contracted("py-run", ScriptLanguage::Python),
+        contracted("js-run", ScriptLanguage::Node),
+        Scaffold { contract: true, ..spec("run-alone") },
+        full,
+        attach(contracted("watch", ScriptLanguage::Python), Role::Sidecar, EffectMode::ControlSignal),
+        attach(contracted("watch-js", ScriptLanguage::Node), Role::Sidecar, EffectMode::ControlSignal),
+        attach(contracted("either", ScriptLanguage::Python), Role::Utility, EffectMode::ReadOnly),
+    ];
+    for spec in &all {
+        let made = scaffold(spec, dir.path()).unwrap();
+        assert_eq!(made.findings, [], "{}", spec.id);
+        assert_eq!(linted(&made.folder), [], "{}", spec.id);
+        assert_eq!(trusting::has_contract(&made.folder), spec.contract, "{}", spec.id);
+        for path in made.files.iter().filter(|path| path.starts_with("scripts/")) {
+            let json = r#"{"text": "one line\nand another"}"#;
+            let (program, input) = match path.rsplit('.').next().unwrap() {
+                "py" => ("python3", json),
+                "mjs" => ("node", json),
+                _ => ("bash", "one line\nand another"),
+            };
+            let Some((good, said)) = run(program, &made.folder.join(path), input) else { continue };
+            let answer: serde_json::Value = serde_json::from_str(&said).unwrap();
+            assert!(good && answer["lines"] == 2 && answer["words"] == 4, "{}: {said}", spec.id);
+            assert_eq!(answer.get("control").is_some(), spec.effect == EffectMode::ControlSignal);
+            let (good, said) = run(program, &made.folder.join(path), "").unwrap();
+            assert!(!good && !said.contains("Traceback"), "{}: {said}", spec.id);
+        }
+    }
+    let beside: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
+    assert_eq!(beside.len(), all.len() + 1, "nothing is left beside the skills and their golden queries");
+    let golden = fs::read_to_string(dir.path().join(GOLDEN)).unwrap();
+    assert_eq!(golden_yaml(&golden).unwrap().len(), 2 * all.len());
+}
+
+#[test]
+fn nothing_that_is_there_is_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    let error = scaffold(&spec("mine"), dir.path()).unwrap_err();
+    assert_eq!(error.code, Code::Forbidden);
+    std::os::unix::fs::symlink("nowhere", dir.path().join("link")).unwrap();
+    assert!(scaffold(&spec("link"), dir.path()).is_err());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "not even golden queries");
+}
+
+#[test]
+fn golden_queries_join_those_that_are_there_or_stay_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(GOLDEN);
+    fs::write(&file, "# mine\n- query: a\n  expect: none").unwrap();
+    let queries = vec!["what: happened?".to_owned(), "- x".to_owned(), "- x".to_owned()];
+    let made = scaffold(&Scaffold { queries: Some(queries), ..spec("one") }, dir.path()).unwrap();
+    assert_eq!(made.golden.unwrap().1, 2);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# mine\n- query: a\n  expect: none\n\n# one\n"), "{text}");
+    fs::write(&file, "[{query: a, expect: none}]\n").unwrap();
+    let made = scaffold(&spec("two"), dir.path()).unwrap();
+    assert!(made.golden.is_none() && made.golden_note.is_some());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "[{query: a, expect: none}]\n");
+    let made = scaffold(&Scaffold { queries: None, ..spec("three") }, dir.path()).unwrap();
+    assert!(made.golden.is_none() && made.golden_note.is_none());
+}
+
+#[test]
+fn facts_that_contradict_each_other_are_said_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = [
+        (Scaffold { id: "No Good".to_owned(), ..spec("") }, "no id"),
+        (Scaffold { id: "../out".to_owned(), ..spec("") }, "no id"),
+        (Scaffold { description: " ".to_owned(), ..spec("a") }, "--description"),
+        (Scaffold { description: "Logs".to_owned(), when: None, ..spec("a") }, "lint would say"),
+        (Scaffold { role: Role::Sidecar, ..spec("a") }, "--target"),
+        (Scaffold { targets: vec![AttachTarget::Run], ..spec("a") }, "direct"),
+        (Scaffold { effect: EffectMode::ControlSignal, ..spec("a") }, "attach"),
+        (Scaffold { contract: true, script: Some(ScriptLanguage::Shell), ..spec("a") }, "JSON"),
+        (Scaffold { tags: vec!["a]".to_owned()], ..spec("a") }, "no tag"),
+    ];
+    for (spec, word) in wrong {
+        let error = scaffold(&spec, dir.path()).unwrap_err();
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert!(error.message.contains(word), "{}", error.message);
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
