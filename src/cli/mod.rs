@@ -16,9 +16,13 @@ mod lint;
 mod list;
 mod man;
 mod output;
+mod package;
+mod policy;
 mod roots;
 mod runs;
+mod scaffold;
 mod schema;
+mod trust;
 mod workbench;
 
 use std::ffi::OsString;
@@ -91,6 +95,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
                 | Command::Completions(_)
                 | Command::Man(_)
                 | Command::Schema(_)
+                | Command::PackageValidate(_)
                 | Command::Doctor
         )
     );
@@ -135,6 +140,11 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
         Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
         Command::Schema(args) => schema::run(cx, &args),
+        Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
+        Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),
+        Command::Scaffold(args) => scaffold::run(cx, &args),
+        Command::PackagePrepare(args) => runtime.block_on(package::prepare(cx, &args)),
+        Command::PackageValidate(args) => package::validate(cx, &args),
         Command::Doctor => runtime.block_on(doctor::run(cx)),
         Command::Completions(args) => completions::run(cx, &args),
         Command::Man(args) => man::run(cx, &args),

@@ -65,12 +65,19 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         );
     }
     for path in &report.left_out {
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("left out: {}", safe_text::line(path)), look.colour));
+        let _ = writeln!(
+            out,
+            "  {}",
+            Ink::Muted.paint(&format!("left out: {}", safe_text::line(path)), look.colour)
+        );
     }
     for line in &report.runs {
         let _ = writeln!(out, "  brings {}", safe_text::line(line));
     }
-    let id = report.skill_id.as_ref().map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
+    let id = report
+        .skill_id
+        .as_ref()
+        .map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
     if !report.good() {
         let _ = writeln!(out, "{} {id} is no package as it is", Ink::Bad.paint("refused:", look.colour));
         return out;

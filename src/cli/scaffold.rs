@@ -15,11 +15,7 @@ use crate::skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
     let missing = args.id.is_none() || args.description.is_none();
-    let spec = if missing && io::stdin().is_terminal() && !cx.out.json {
-        asked(args)?
-    } else {
-        given(args)?
-    };
+    let spec = if missing && io::stdin().is_terminal() && !cx.out.json { asked(args)? } else { given(args)? };
     let parent = match (&args.dir, cx.config()?.argument_roots.first()) {
         (Some(dir), _) => cx.cwd.join(dir),
         (None, Some(root)) => root.clone(),
@@ -45,7 +41,9 @@ fn language(word: ScriptWord) -> ScriptLanguage {
 
 fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
-        value.clone().ok_or_else(|| Failure::usage(format!("{what} is needed (at a terminal it is asked for)")))
+        value
+            .clone()
+            .ok_or_else(|| Failure::usage(format!("{what} is needed (at a terminal it is asked for)")))
     };
     Ok(Scaffold {
         id: needed(&args.id, "an id")?,
@@ -182,7 +180,12 @@ fn render(made: &Scaffolded, look: Look) -> String {
         let _ = writeln!(out, "  {} in {file}", counted(*count, "golden query", "golden queries"));
     }
     if let Some(why) = &made.golden_note {
-        let _ = writeln!(out, "  {} no golden queries: {}", Ink::Warn.paint("but", look.colour), safe_text::line(why));
+        let _ = writeln!(
+            out,
+            "  {} no golden queries: {}",
+            Ink::Warn.paint("but", look.colour),
+            safe_text::line(why)
+        );
     }
     for found in &made.findings {
         out += &finding::render(&found.finding, look);

@@ -55,8 +55,11 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
         }
     }
     let asked = |subject: &TrustSubject| !subject.state.may_run();
-    let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) =
-        subjects.iter().filter(|subject| asked(subject)).cloned().partition(|subject| subject.obstacle.is_none());
+    let (wanted, blocked): (Vec<TrustSubject>, Vec<_>) = subjects
+        .iter()
+        .filter(|subject| asked(subject))
+        .cloned()
+        .partition(|subject| subject.obstacle.is_none());
     if !cx.out.json {
         let text = render(cx, &subjects);
         cx.out.raw(text.as_bytes())?;
@@ -85,7 +88,11 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
 }
 
 /// All is trusted already, or what is not cannot be.
-fn nothing_to_ask(cx: &mut Context, subjects: &[TrustSubject], blocked: &[TrustSubject]) -> Result<Done, Failure> {
+fn nothing_to_ask(
+    cx: &mut Context,
+    subjects: &[TrustSubject],
+    blocked: &[TrustSubject],
+) -> Result<Done, Failure> {
     if let Some(first) = blocked.first() {
         let why = first.obstacle.as_deref().unwrap_or_default();
         let message = format!("{} cannot be trusted: {why}", first.place.display());
@@ -110,7 +117,10 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
         return Err(Error { reason, ..Error::new(Code::ConfirmationRequired, message) }.into());
     }
     let what = if wanted.len() == 1 { "this" } else { "these" };
-    eprint!("Trust {what} {} as now, so that the above may run? [y/N] ", counted(wanted.len(), "folder", "folders"));
+    eprint!(
+        "Trust {what} {} as now, so that the above may run? [y/N] ",
+        counted(wanted.len(), "folder", "folders")
+    );
     io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -143,7 +153,12 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         lines(&mut out, "bindings", &subject.bindings, look);
         lines(&mut out, "services", &subject.services, look);
         if subject.hooks {
-            lines(&mut out, "hooks", &["in the frontmatter; some clients run them by themselves".to_owned()], look);
+            lines(
+                &mut out,
+                "hooks",
+                &["in the frontmatter; some clients run them by themselves".to_owned()],
+                look,
+            );
         }
         if let TrustState::Changed { files } = &subject.state {
             lines(&mut out, "changed", files, look);
@@ -179,7 +194,9 @@ fn lines(out: &mut String, name: &str, lines: &[String], look: Look) {
 fn state(state: &TrustState, look: Look) -> String {
     let (ink, text) = match state {
         TrustState::Shipped => (Ink::Good, "shipped".to_owned()),
-        TrustState::Config { path } => (Ink::Good, format!("trusted by your config.yaml ({})", path.display())),
+        TrustState::Config { path } => {
+            (Ink::Good, format!("trusted by your config.yaml ({})", path.display()))
+        }
         TrustState::Pinned { at } => (Ink::Good, format!("trusted since {at}")),
         TrustState::Changed { .. } => (Ink::Warn, "changed since it was trusted".to_owned()),
         TrustState::Untrusted => (Ink::Muted, "not trusted".to_owned()),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::words;
+use super::skills::ROLES;
+use super::words::words;
 use crate::skill::{AttachTarget, EffectMode, Invocation, Kind, Role};
 
 /// The language of a script.
@@ -20,9 +21,11 @@ pub enum ScriptWord {
 
 /// `skills scaffold`
 #[derive(Debug, Args)]
-#[command(after_help = "At a terminal, what is not given is asked for. Nothing that exists is overwritten.\n\n\
+#[command(
+    after_help = "At a terminal, what is not given is asked for. Nothing that exists is overwritten.\n\n\
     Example:\n  skills scaffold log-digest --description \"Sums up a log by hour and level.\" \\\n    \
-    --when \"somebody asks what happened on a server\" --script python --contract")]
+    --when \"somebody asks what happened on a server\" --script python --contract"
+)]
 pub struct ScaffoldArgs {
     /// Its id: the folder's name, lower-case letters, digits and single hyphens.
     pub id: Option<String>,
@@ -36,7 +39,7 @@ pub struct ScaffoldArgs {
     #[arg(long, value_parser = words::<Kind>(&["host-knowledge", "tool"]))]
     pub kind: Option<Kind>,
     /// Its place in an answer; procedure by default.
-    #[arg(long, value_parser = words::<Role>(&super::ROLES))]
+    #[arg(long, value_parser = words::<Role>(&ROLES))]
     pub role: Option<Role>,
     /// How it is invoked; direct by default, attach for a sidecar.
     #[arg(long, value_parser = words::<Invocation>(&["direct", "attach", "both"]))]
@@ -77,9 +80,11 @@ pub struct ScaffoldArgs {
 
 /// `skills package-prepare`
 #[derive(Debug, Args)]
-#[command(after_help = "The same bundle always gives the same bytes: files sorted, times and owners left out. \
+#[command(
+    after_help = "The same bundle always gives the same bytes: files sorted, times and owners left out. \
     Hidden files stay out; links, errors of lint and files that look like secrets are in the way.\n\n\
-    Exits with 1 when something is in the way; nothing is written then.")]
+    Exits with 1 when something is in the way; nothing is written then."
+)]
 pub struct PackagePrepareArgs {
     /// A skill (id, name, location) or its folder.
     #[arg(value_name = "PATH|SKILL")]
@@ -100,7 +105,9 @@ pub struct PackagePrepareArgs {
 
 /// `skills package-validate`
 #[derive(Debug, Args)]
-#[command(after_help = "Nothing of it is run, and nothing is left on the disk. Exits with 1 when something is wrong.")]
+#[command(
+    after_help = "Nothing of it is run, and nothing is left on the disk. Exits with 1 when something is wrong."
+)]
 pub struct PackageValidateArgs {
     /// The archive.
     pub file: PathBuf,

@@ -4,10 +4,12 @@ use clap::{Args, Subcommand};
 
 /// `skills trust`
 #[derive(Debug, Args)]
-#[command(after_help = "Trusting pins exactly the files that are there now: when one changes, the bundle asks \
+#[command(
+    after_help = "Trusting pins exactly the files that are there now: when one changes, the bundle asks \
     again.\nFolders under `trust:` in your config.yaml are trusted as they are.\n\n\
     Exits with 5 when a yes is needed and nobody can be asked; with 1 when a listed bundle has changed, or one \
-    of several cannot be pinned.")]
+    of several cannot be pinned."
+)]
 pub struct TrustArgs {
     /// Skills (id, name, location) or folders; a folder means every skill in it. Without any, lists what is trusted.
     #[arg(value_name = "PATH|SKILL")]

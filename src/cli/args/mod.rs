@@ -1,5 +1,7 @@
 //! The arguments of `skills`, as clap reads them; help texts and the man page come from here.
 
+mod authoring;
+mod authority;
 mod capabilities;
 mod groups;
 mod program;
@@ -11,6 +13,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+pub use self::authoring::{PackagePrepareArgs, PackageValidateArgs, ScaffoldArgs, ScriptWord};
+pub use self::authority::{ExplainPolicyArgs, PolicyAction, PolicyArgs, TrustArgs};
 pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::runs::{
@@ -155,6 +159,16 @@ pub enum Command {
     Activate(ActivateArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
+    /// Show what a skill or folder would run, and trust it as it is.
+    Trust(TrustArgs),
+    /// Explain and check the policy: what may be found, run and attached.
+    Policy(PolicyArgs),
+    /// Make a new skill that lint has nothing to say about.
+    Scaffold(ScaffoldArgs),
+    /// Pack a skill as one file, with a manifest of digests.
+    PackagePrepare(PackagePrepareArgs),
+    /// Check such a file: digests, paths, limits, lint.
+    PackageValidate(PackageValidateArgs),
     /// Say what this program finds here: roots, configuration, cache, terminal.
     Doctor,
     /// Print completions for a shell.

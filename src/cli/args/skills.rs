@@ -146,7 +146,7 @@ pub struct SchemaArgs {
     pub check: Option<PathBuf>,
 }
 
-const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
+pub(super) const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
 const POLICIES: [&str; 2] = ["blended", "strict"];
 
 /// A parser for one of the core's closed vocabularies: the words are those of the wire.

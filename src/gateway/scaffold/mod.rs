@@ -12,9 +12,7 @@ use serde::Serialize;
 use super::{Code, Error, LintFinding, lint, trusting};
 use crate::discovery::golden_yaml;
 use crate::skill::contract;
-use crate::skill::{
-    AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text,
-};
+use crate::skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
 
 /// The file of golden queries, beside the skills of a root.
 const GOLDEN: &str = "golden.yaml";
@@ -115,7 +113,8 @@ impl Scaffold {
         };
         match self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) {
             Some(when) => {
-                let plain = when.strip_prefix("Use when ").or_else(|| when.strip_prefix("use when ")).unwrap_or(when);
+                let plain =
+                    when.strip_prefix("Use when ").or_else(|| when.strip_prefix("use when ")).unwrap_or(when);
                 format!("{} Use when {}", stop(&self.description), stop(plain))
             }
             None => stop(&self.description),
@@ -126,20 +125,36 @@ impl Scaffold {
     fn problem(&self) -> Option<String> {
         let invocation = self.invocation();
         let ids = self.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if !ids || self.id.is_empty() || self.id.len() > 64 || self.id.starts_with('-') || self.id.ends_with('-') || self.id.contains("--") {
-            return Some(format!("`{}` is no id: 1 to 64 lower-case letters, digits and single hyphens", self.id));
+        if !ids
+            || self.id.is_empty()
+            || self.id.len() > 64
+            || self.id.starts_with('-')
+            || self.id.ends_with('-')
+            || self.id.contains("--")
+        {
+            return Some(format!(
+                "`{}` is no id: 1 to 64 lower-case letters, digits and single hyphens",
+                self.id
+            ));
         }
         if self.description.trim().is_empty() {
-            return Some("a description is needed: what the skill does, in a sentence (--description)".to_owned());
+            return Some(
+                "a description is needed: what the skill does, in a sentence (--description)".to_owned(),
+            );
         }
         if self.role == Role::Sidecar && invocation != Invocation::Attach {
             return Some("a sidecar is only ever attached: leave --invocation out, or say attach".to_owned());
         }
         if invocation != Invocation::Direct && self.targets.is_empty() {
-            return Some("what it can be attached to is needed: --target task, run, output, transcript or artifact".to_owned());
+            return Some(
+                "what it can be attached to is needed: --target task, run, output, transcript or artifact"
+                    .to_owned(),
+            );
         }
         if invocation == Invocation::Direct && !self.targets.is_empty() {
-            return Some("a direct skill has no targets: leave --target out, or say --invocation both".to_owned());
+            return Some(
+                "a direct skill has no targets: leave --target out, or say --invocation both".to_owned(),
+            );
         }
         if self.contract && self.script == Some(ScriptLanguage::Shell) {
             return Some("a contract's script reads JSON: take --script python or node".to_owned());
@@ -147,7 +162,8 @@ impl Scaffold {
         if self.effect == EffectMode::ControlSignal && invocation == Invocation::Direct {
             return Some("a control signal steers what the skill is attached to: say --invocation attach and a --target".to_owned());
         }
-        let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c));
+        let word =
+            |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c));
         if let Some(bad) = self.tags.iter().chain(&self.domain).find(|text| !word(text.trim())) {
             return Some(format!("`{bad}` is no tag or domain: letters, digits, `-`, `_` and `.`"));
         }
@@ -182,7 +198,8 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     let findings = linted(&draft);
     if let Some(worst) = findings.iter().find(|found| found.finding.severity != Severity::Info) {
         let finding = &worst.finding;
-        let message = format!("nothing was made, because lint would say: {} {}", finding.message, finding.help);
+        let message =
+            format!("nothing was made, because lint would say: {} {}", finding.message, finding.help);
         return Err(Error::new(Code::InvalidRequest, message));
     }
     let (golden, golden_note) = match golden(spec, parent) {
@@ -264,7 +281,8 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
         // JSON text is YAML text, whatever is in it.
         text += &format!("- query: {}\n  expect: [{}]\n", template::scalar(query), spec.id);
     }
-    let known = if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
+    let known =
+        if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
     match golden_yaml(&text) {
         Ok(cases) if cases.len() == known + queries.len() => Ok(Some((file, text, queries.len()))),
         Ok(_) => Err(format!("{} has another form than a list; add the queries by hand", file.display())),

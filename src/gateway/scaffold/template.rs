@@ -13,7 +13,11 @@ pub(super) fn files(spec: &Scaffold) -> Vec<NewFile> {
     // A contract has to have something to run.
     let language = spec.script.or(spec.contract.then_some(ScriptLanguage::Python));
     if let Some(language) = language {
-        files.push(NewFile { path: script_path(spec, language), text: script(spec, language), executable: true });
+        files.push(NewFile {
+            path: script_path(spec, language),
+            text: script(spec, language),
+            executable: true,
+        });
         if spec.contract {
             let names = Names::of(spec);
             files.push(plain("skill.yaml", contract(spec, &names)));
@@ -39,7 +43,8 @@ pub(super) fn usual_queries(spec: &Scaffold) -> Vec<String> {
 /// A text as one YAML value: plain where that is safe, else in quotes as JSON has them.
 pub(super) fn scalar(text: &str) -> String {
     let safe_start = text.starts_with(|c: char| c.is_alphabetic());
-    let word = ["true", "false", "null", "yes", "no", "on", "off", "none"].contains(&text.to_lowercase().as_str());
+    let word =
+        ["true", "false", "null", "yes", "no", "on", "off", "none"].contains(&text.to_lowercase().as_str());
     let plain = safe_start
         && !word
         && !text.contains(": ")
@@ -68,7 +73,9 @@ impl Names {
 fn title(spec: &Scaffold) -> String {
     let words = spec.id.replace('-', " ");
     let mut letters = words.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
 fn script_path(spec: &Scaffold, language: ScriptLanguage) -> String {
@@ -85,8 +92,7 @@ fn flow(words: &[String]) -> String {
 }
 
 fn classification(spec: &Scaffold) -> Vec<(&'static str, String)> {
-    let mut fields =
-        vec![("role", spec.role.to_string()), ("invocation", spec.invocation().to_string())];
+    let mut fields = vec![("role", spec.role.to_string()), ("invocation", spec.invocation().to_string())];
     if !spec.targets.is_empty() {
         let targets: Vec<String> = spec.targets.iter().map(ToString::to_string).collect();
         fields.push(("attach_targets", flow(&targets)));
@@ -128,7 +134,9 @@ fn skill_md(spec: &Scaffold) -> String {
                  counted, and say what it could not read.\n"
             );
         }
-        None => out += "1. Read what was given, whole, before you answer.\n2. Say what follows from it, and from which part.\n3. Name what is missing instead of guessing it.\n",
+        None => {
+            out += "1. Read what was given, whole, before you answer.\n2. Say what follows from it, and from which part.\n3. Name what is missing instead of guessing it.\n"
+        }
     }
     if spec.contract {
         out += "\nAs a run: [skill.yaml](skill.yaml) has the same step with typed inputs and outputs.\n";
@@ -176,7 +184,8 @@ fn contract(spec: &Scaffold, names: &Names) -> String {
         "steps:\n  - id: count\n    uses: {}\n    input: {{{input}}}\n    output: {{{produced}}}\n",
         names.capability
     );
-    let class: Vec<String> = classification(spec).iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    let class: Vec<String> =
+        classification(spec).iter().map(|(key, value)| format!("{key}: {value}")).collect();
     let _ = write!(out, "metadata:\n  classification: {{{}}}\n  status: experimental\n", class.join(", "));
     if !spec.tags.is_empty() {
         let _ = writeln!(out, "  tags: {}", flow(&spec.tags));
@@ -252,7 +261,8 @@ if __name__ == "__main__":
             )
         }
         ScriptLanguage::Node => {
-            let control = if steers(spec) { ", control: \"none\", reason: \"nothing to object to\"" } else { "" };
+            let control =
+                if steers(spec) { ", control: \"none\", reason: \"nothing to object to\"" } else { "" };
             format!(
                 r#"#!/usr/bin/env node
 // {what}. Reads one JSON object from standard input (`text` or `content`), answers one on standard output;

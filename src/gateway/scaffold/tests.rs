@@ -28,7 +28,8 @@ fn spec(id: &str) -> Scaffold {
 /// What a script answers.
 fn run(program: &str, script: &Path, input: &str) -> Option<(bool, String)> {
     let mut command = Command::new(program);
-    let child = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child =
+        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     // Without the interpreter there is nothing to try; the others are everywhere.
     let Ok(mut child) = child else {
         assert_eq!(program, "node");
