@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fail::fail_point;
 use futures::FutureExt as _;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,9 @@ pub(super) async fn carry(
             () = stops.pause.cancelled() => return Carried { path, result: Err(stopped()) },
         }
     }
+    fail_point!("call-before");
     let result = AssertUnwindSafe(bounded(caller, call, stops.call)).catch_unwind().await;
+    fail_point!("call-after");
     let result = result.unwrap_or_else(|_| {
         Err(CallError::new(CallFailure::RuntimeError, "what carries it out broke down; see the log"))
     });
