@@ -38,7 +38,7 @@ pub use package::{
     validate as package_validate,
 };
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
-pub use run_client::{RunClient, SharedRunClient};
+pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,

@@ -12,7 +12,7 @@ use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use crate::gateway::{Error, Event, SharedClient, SharedRunClient};
+use crate::gateway::{Error, Event, SharedClient};
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;
@@ -22,7 +22,6 @@ const BODY_LINES: usize = 12;
 /// The core's client with what is under way.
 pub struct Calls {
     client: SharedClient,
-    runs: Option<SharedRunClient>,
     news: UnboundedSender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
@@ -49,7 +48,6 @@ impl Calls {
     pub fn new(client: SharedClient, news: UnboundedSender<News>) -> Self {
         Self {
             client,
-            runs: None,
             news,
             ranking: HashMap::new(),
             rendered: HashMap::new(),
@@ -59,18 +57,10 @@ impl Calls {
         }
     }
 
-    /// The same, with a core that has runs.
-    #[must_use]
-    pub fn with_runs(mut self, runs: Option<SharedRunClient>) -> Self {
-        self.runs = runs;
-        self
-    }
-
-    /// Passes news of runs on for as long as the returned task lives; none where the core has no runs.
-    #[must_use]
-    pub fn follow_runs(&self) -> Option<AbortHandle> {
-        let runs = self.runs.clone()?;
-        Some(tokio::spawn(super::follow_runs::follow(runs, self.news.clone())).abort_handle())
+    /// Passes news of runs on for as long as the returned task lives.
+    pub fn follow_runs(&self) -> AbortHandle {
+        let follow = super::follow_runs::follow(Arc::clone(&self.client), self.news.clone());
+        tokio::spawn(follow).abort_handle()
     }
 
     /// How many calls are under way.
@@ -196,8 +186,7 @@ impl Calls {
             }
             Effect::Render(job) => self.render(pane, job),
             Effect::Run(ask) => {
-                let Some(runs) = self.runs.clone() else { return };
-                self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(runs).await)) });
+                self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(client).await)) });
             }
             Effect::Copy(..)
             | Effect::Edit(..)

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::app::News;
 use super::pane::Message;
 use super::run_traffic::RunTold;
-use crate::gateway::SharedRunClient;
+use crate::gateway::SharedClient;
 
 /// How long the core holds a question that has no answer yet.
 const WAIT_MS: u64 = 30_000;
@@ -20,7 +20,7 @@ const BETWEEN: Duration = Duration::from_millis(80);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells every event from now on, until nobody listens.
-pub async fn follow(core: SharedRunClient, news: UnboundedSender<News>) {
+pub async fn follow(core: SharedClient, news: UnboundedSender<News>) {
     let mut place = None;
     let mut silent = false;
     loop {

@@ -15,7 +15,7 @@ use super::keymap::parse_key;
 use super::located::LocatedError;
 use super::pane::Pane;
 use super::settings::Settings;
-use crate::gateway::{SharedClient, SharedRunClient};
+use crate::gateway::SharedClient;
 
 /// How long a condition may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,20 +47,6 @@ impl Harness {
         width: u16,
         height: u16,
     ) -> Result<Self, LocatedError> {
-        Self::with_runs(client, None, panes, settings, (width, height))
-    }
-
-    /// The same, over a core that has runs.
-    ///
-    /// # Errors
-    /// As [`App::new`].
-    pub fn with_runs(
-        client: SharedClient,
-        runs: Option<SharedRunClient>,
-        panes: Vec<Box<dyn Pane>>,
-        settings: &Settings,
-        (width, height): (u16, u16),
-    ) -> Result<Self, LocatedError> {
         let started = |error: std::io::Error| LocatedError::new("runtime", 1, error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -71,9 +57,9 @@ impl Harness {
         let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
         let (sender, news) = unbounded_channel();
         let calls = runtime.block_on(async {
-            let calls = Calls::new(client, sender).with_runs(runs);
+            let calls = Calls::new(client, sender);
             calls.follow_events();
-            let _lives_as_long_as_the_runtime = calls.follow_runs();
+            calls.follow_runs();
             calls
         });
         let size = Rect::new(0, 0, width, height);

@@ -21,12 +21,13 @@ use super::located::LocatedError;
 use super::pane::Pane;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
+use super::panes::runs::Runs;
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use crate::config::GlyphSet;
-use crate::gateway::{SharedClient, SharedRunClient};
+use crate::gateway::SharedClient;
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -48,18 +49,14 @@ pub enum RunError {
 ///
 /// # Errors
 /// Settings that cannot be used, or no terminal.
-pub async fn run(
-    client: SharedClient,
-    runs: Option<SharedRunClient>,
-    settings: Settings,
-) -> Result<(), RunError> {
-    run_panes(client, runs, every_pane, settings).await
+pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunError> {
+    run_panes(client, every_pane, settings).await
 }
 
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
 fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
-    vec![Box::new(Browse::new()), Box::new(Discover::new(history))]
+    vec![Box::new(Browse::new()), Box::new(Discover::new(history)), Box::new(Runs::new())]
 }
 
 /// Runs the workbench over these panes.
@@ -68,7 +65,6 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
 /// As [`run`].
 pub async fn run_panes(
     client: SharedClient,
-    runs: Option<SharedRunClient>,
     panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
 ) -> Result<(), RunError> {
@@ -89,7 +85,7 @@ pub async fn run_panes(
         screen,
         input: Some(EventStream::new()),
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone()).with_runs(runs),
+        calls: Calls::new(client, sender.clone()),
         news,
         told: sender,
         clipboard: Clipboard::default(),
@@ -100,7 +96,7 @@ pub async fn run_panes(
     let of_runs = running.calls.follow_runs();
     let ended = running.until_left().await;
     events.abort();
-    of_runs.iter().for_each(tokio::task::AbortHandle::abort);
+    of_runs.abort();
     drop(running.screen);
     if let Some(file) = settings.state_file.as_deref() {
         let before = if wished {

@@ -1,10 +1,10 @@
-//! What panes ask about runs and what they are told: the operations of [`RunClient`] as plain values.
+//! What panes ask about runs and what they are told: the operations of [`crate::gateway::RunClient`] as plain values.
 
 use std::sync::Arc;
 
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, Ordered, RunClient, RunDetail, RunOrder, SharedRunClient, TargetChoice,
+    Launched, Ordered, RunDetail, RunOrder, SharedClient, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunId, RunPage};
@@ -113,8 +113,7 @@ impl RunAsk {
     }
 
     /// Asks the core; failures are answers too.
-    pub async fn put_to(self, core: SharedRunClient) -> RunTold {
-        let core: &dyn RunClient = core.as_ref();
+    pub async fn put_to(self, core: SharedClient) -> RunTold {
         match self {
             Self::Page { filter, generation } => {
                 RunTold::Page(generation, core.runs(*filter).await.map(Arc::new))

@@ -3,16 +3,18 @@
 mod choice;
 mod decision;
 mod decision_view;
+mod launch;
 mod order;
 mod order_keys;
 mod parts;
 
 pub use choice::state_word;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Overlay;
-use crate::gateway::DecisionSheet;
+use crate::gateway::{ContractView, DecisionSheet};
 use crate::store::RunRecord;
 use crate::tui::pane::PaneId;
 
@@ -27,6 +29,13 @@ pub enum Sheet {
         /// What waits.
         sheet: Box<DecisionSheet>,
         /// Tells orders apart.
+        ticket: u64,
+    },
+    /// Launch a run.
+    Launch {
+        /// Of what.
+        view: Arc<ContractView>,
+        /// Tells launches apart.
         ticket: u64,
     },
     /// Order something else of a run.
@@ -71,6 +80,7 @@ impl Sheet {
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
             Self::Decide { sheet, ticket } => Box::new(decision::Decision::new(pane, *sheet, ticket, opened)),
+            Self::Launch { view, ticket } => Box::new(launch::LaunchSheet::new(pane, view, ticket)),
             Self::Order { run, kind, checkpoints, chosen, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket);
                 Box::new(sheet.opened_at(opened).offering(checkpoints, chosen))

@@ -2,3 +2,4 @@
 
 pub mod browse;
 pub mod discover;
+pub mod runs;

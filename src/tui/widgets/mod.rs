@@ -6,6 +6,7 @@ pub mod code;
 pub mod figures;
 pub mod fuzzy;
 pub mod hex;
+pub mod json_diff;
 pub mod json_lines;
 pub mod ledger;
 pub mod markdown;

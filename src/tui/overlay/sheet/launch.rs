@@ -1,0 +1,277 @@
+//! The launch sheet: what the skill's contract wants as inputs, what it will ask on the way, and a button.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use serde_json::Map;
+
+use super::parts::{self, Button, LABEL};
+use crate::gateway::{ContractView, LaunchRequest};
+use crate::tui::action::{Action, Context};
+use crate::tui::form::{Acted, Form, Look};
+use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::tui::pane::{Draw, Effect, Message, PaneId};
+use crate::tui::run_traffic::{RunAsk, RunTold};
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::counted;
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::wrap::{wrap, wrap_to};
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 78;
+
+/// The sheet and where it stands.
+pub(super) struct LaunchSheet {
+    pane: PaneId,
+    view: Arc<ContractView>,
+    ticket: u64,
+    form: Form,
+    /// The button with the focus; none while the form has it.
+    button: Option<usize>,
+    sent: bool,
+    said: Option<String>,
+    pressed: Vec<Rect>,
+}
+
+impl LaunchSheet {
+    pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
+        let form = Form::new(&view.contract.inputs, &Map::new());
+        let button = form.is_empty().then_some(0);
+        Self { pane, view, ticket, form, button, sent: false, said: None, pressed: Vec::new() }
+    }
+
+    fn buttons(&self) -> Vec<Button> {
+        if self.sent || self.view.blocked.is_some() {
+            return vec![Button::new(Action::Back, "Close", "Esc")];
+        }
+        vec![Button::new(Action::Back, "Not now", "Esc"), Button::new(Action::CarryOut, "Launch", "^S")]
+    }
+
+    fn press(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::Back => Outcome::Close,
+            Action::CarryOut => self.launch(),
+            _ => Outcome::Stay,
+        }
+    }
+
+    /// Sends it, once.
+    fn launch(&mut self) -> Outcome {
+        if self.sent || self.view.blocked.is_some() {
+            return Outcome::Stay;
+        }
+        if !self.form.check() {
+            self.button = None;
+            return Outcome::Stay;
+        }
+        let Ok(inputs) = self.form.values() else { return Outcome::Stay };
+        (self.sent, self.said, self.button) = (true, None, Some(0));
+        let skill = self.view.skill_id.to_string();
+        let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
+        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
+    }
+
+    fn turn(&mut self, forward: bool) {
+        let last = self.buttons().len() - 1;
+        match (self.button, forward) {
+            (Some(at), true) if at < last => self.button = Some(at + 1),
+            (Some(at), false) if at > 0 => self.button = Some(at - 1),
+            (Some(_), _) if self.form.is_empty() => self.button = Some(if forward { 0 } else { last }),
+            (Some(_), true) => {
+                self.button = None;
+                self.form.first();
+            }
+            (Some(_), false) => {
+                self.button = None;
+                self.form.last();
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn head(&self, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
+        let contract = &self.view.contract;
+        let mut out = vec![RichLine::from_segs(vec![
+            Seg::new(shown(self.view.skill_id.as_str()), Role::Strong),
+            Seg::new(
+                format!(
+                    "  {} {} {}",
+                    shown(&contract.version),
+                    pen.glyphs.dot,
+                    counted(self.view.steps.len(), "step")
+                ),
+                Role::Muted,
+            ),
+        ])];
+        let mut row = |label: &str, text: &str, role: Role| {
+            let room = width.saturating_sub(LABEL);
+            let segs = [Seg::new(shown(text), role)];
+            for (at, line) in wrap_to(&segs, room, 2, pen.glyphs.ellipsis).into_iter().enumerate() {
+                let head = if at == 0 { label } else { "" };
+                let mut segs =
+                    vec![Seg::new(format!("{head:<width$}", width = usize::from(LABEL)), Role::Muted)];
+                segs.extend(line.segs);
+                out.push(RichLine::from_segs(segs));
+            }
+        };
+        row("isolation", &self.view.isolation, Role::Text);
+        for step in self.view.steps.iter().filter(|step| !step.gates.is_empty()).take(3) {
+            row("asks you", &format!("before {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
+        }
+        out
+    }
+}
+
+impl Overlay for LaunchSheet {
+    fn in_text(&self) -> bool {
+        self.button.is_none()
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        if self.button.is_none() {
+            vec![Context::Form, Context::Field, Context::Sheet]
+        } else {
+            vec![Context::Sheet]
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        match (action, self.button) {
+            (Some(Action::CarryOut), _) => return self.launch(),
+            (Some(Action::Leave | Action::Back), None) => {
+                self.form.leave();
+                self.button = Some(0);
+            }
+            (Some(action), None) => match self.form.act(action) {
+                Acted::After => self.button = Some(self.buttons().len() - 1),
+                Acted::Before => self.button = Some(0),
+                _ => {}
+            },
+            (None, None) => {
+                self.form.key(key);
+            }
+            (Some(Action::NextPart | Action::Down), Some(_)) => self.turn(true),
+            (Some(Action::PreviousPart | Action::Up), Some(_)) => self.turn(false),
+            (Some(Action::Open), Some(at)) => {
+                let action = self.buttons().get(at).map(|button| button.action);
+                return action.map_or(Outcome::Stay, |action| self.press(action));
+            }
+            (Some(action), Some(_)) => return self.press(action),
+            (None, Some(_)) => {}
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.button.is_none() {
+            self.form.paste(text);
+        }
+        Outcome::Stay
+    }
+
+    fn told(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Run(RunTold::Launched(ticket, answer)) if *ticket == self.ticket => match answer {
+                Ok(_) => Outcome::Close,
+                Err(error) => {
+                    self.sent = false;
+                    self.said = Some(shown(&error.message));
+                    Outcome::Heard
+                }
+            },
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.form.wheel(false),
+            MouseEventKind::ScrollDown => self.form.wheel(true),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(index) = self.pressed.iter().position(|rect| rect.contains(at)) {
+                    let action = self.buttons().get(index).map(|button| button.action);
+                    return action.map_or(Outcome::Stay, |action| self.press(action));
+                }
+                if self.form.click(at).is_some() {
+                    self.button = None;
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Open, label: "press" });
+        }
+        out.push(Hint { action: Action::CarryOut, label: "launch" });
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Back, label: "nothing is launched" });
+        } else {
+            out.push(Hint { action: Action::Leave, label: "leave the field" });
+        }
+        out
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let roomy = area.height >= 26;
+        let air = u16::from(roomy);
+        let mut head = self.head(inner, pen);
+        if !roomy {
+            head.truncate(2);
+        }
+        let look = Look {
+            indent: 0,
+            label: self.form.label_width(0, inner / 3),
+            roomy,
+            focused: self.button.is_none(),
+        };
+        let said = self.view.blocked.clone().or_else(|| self.said.clone()).map(|said| {
+            let lines = wrap(&[Seg::new(shown(&said), Role::Text)], inner.saturating_sub(2));
+            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>()
+        });
+        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
+        let wanted = self.form.height(inner, look).max(1);
+        let rows = wanted.min(area.height.saturating_sub(fixed)).max(1);
+        let outer = centred(area, width, fixed + rows);
+        let inside = frame(outer, pen, "Launch a run", "", false);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let mut y = inside.y + air;
+        for line in &head {
+            pen.line(inside.x, y, line, inside.width);
+            y += 1;
+        }
+        y += 1;
+        if let Some(lines) = said {
+            y += parts::warning(Rect { y, ..inside }, pen, &lines) + 1;
+        }
+        let mut cx = Draw {
+            theme: pen.theme,
+            glyphs: pen.glyphs,
+            now,
+            clock_ms: 0,
+            focused: true,
+            full_screen: false,
+            split: 0,
+            cursor: None,
+        };
+        if self.form.is_empty() {
+            pen.put(inside.x, y, "it takes no inputs", Role::Muted, inside.width);
+        } else {
+            self.form.draw(Rect { y, height: rows, ..inside }, look, pen.buf, &mut cx);
+        }
+        let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
+        self.pressed = parts::buttons(row, pen, &self.buttons(), self.button);
+        cx.cursor.filter(|_| self.button.is_none())
+    }
+}

@@ -1,0 +1,190 @@
+//! One run as it is shown: its detail, what was asked about it, the cursor in it, and what is shown instead.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::gateway::{Error, RunDetail};
+use crate::store::{RunEvent, RunId};
+use crate::tui::widgets::scroll::Scroll;
+
+/// Details kept for coming back to.
+const KEPT: usize = 24;
+
+/// Something the cursor can stand on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Stop {
+    /// A step by its path.
+    Step(String),
+    /// The output, of which only the end is shown until it is opened.
+    Output,
+    /// A checkpoint by its number.
+    Checkpoint(u64),
+    /// The run it comes from.
+    Source(RunId),
+    /// A run that was made from it.
+    Descendant(RunId),
+}
+
+/// What the right part shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Showing {
+    /// The run.
+    #[default]
+    Run,
+    /// The state at a checkpoint, as a tree.
+    State(u64),
+    /// What changed from one checkpoint to another.
+    Changes(u64, u64),
+    /// This run beside another one, step by step.
+    Pair(RunId),
+}
+
+/// The right part.
+#[derive(Debug, Default)]
+pub struct Detail {
+    run: Option<RunId>,
+    known: HashMap<RunId, Arc<RunDetail>>,
+    order: VecDeque<RunId>,
+    error: Option<Error>,
+    asked: HashSet<RunId>,
+    again: HashSet<RunId>,
+    /// Events that came after the detail.
+    since: Vec<RunEvent>,
+    /// What is shown.
+    pub showing: Showing,
+    /// The cursor.
+    pub stop: Option<Stop>,
+    /// Whether the window follows the cursor.
+    pub follow: bool,
+    /// First row in view.
+    pub scroll: Scroll,
+    /// Steps whose inputs and results are shown, and whether all output is.
+    pub opened: HashSet<Stop>,
+    /// Paths of a state that are folded.
+    pub folded: HashSet<String>,
+    /// Cursor and window of a state.
+    pub tree: Scroll,
+    /// The sheet to open as soon as the run's detail is there.
+    pub sheet_wanted: bool,
+}
+
+impl Detail {
+    /// Shows another run from its top.
+    pub fn show(&mut self, run: &RunId) {
+        if self.run.as_ref() == Some(run) {
+            return;
+        }
+        let known = std::mem::take(&mut self.known);
+        let order = std::mem::take(&mut self.order);
+        let (asked, again) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.again));
+        *self = Self { run: Some(run.clone()), known, order, asked, again, ..Self::default() };
+    }
+
+    /// Whether it is this run that is shown.
+    pub fn is_of(&self, run: &RunId) -> bool {
+        self.run.as_ref() == Some(run)
+    }
+
+    /// Notes a question for a run; false where one is under way, after which it is asked again.
+    pub fn ask(&mut self, run: &RunId) -> bool {
+        let new = self.asked.insert(run.clone());
+        if !new {
+            self.again.insert(run.clone());
+        }
+        new
+    }
+
+    /// Takes an answer; true where the run shown has to be asked for again.
+    pub fn take(
+        &mut self,
+        run: &RunId,
+        answer: &Result<Arc<RunDetail>, Error>,
+        shown: Option<&RunId>,
+    ) -> bool {
+        self.asked.remove(run);
+        let again = self.again.remove(run);
+        match answer {
+            Ok(detail) => {
+                if self.known.insert(run.clone(), Arc::clone(detail)).is_none() {
+                    self.order.push_back(run.clone());
+                }
+                if self.order.len() > KEPT
+                    && let Some(oldest) = self.order.pop_front()
+                {
+                    self.known.remove(&oldest);
+                }
+                if self.is_of(run) {
+                    self.error = None;
+                    let last = detail.events.last().map_or(0, |event| event.number);
+                    self.since.retain(|event| event.number > last);
+                }
+            }
+            Err(error) if self.is_of(run) => self.error = Some(error.clone()),
+            Err(_) => {}
+        }
+        again && shown == Some(run)
+    }
+
+    /// Events of the run shown that came since.
+    pub fn add_events(&mut self, run: &RunId, events: &[&RunEvent]) {
+        if !self.is_of(run) {
+            return;
+        }
+        let last = self.events().last().map_or(0, |event| event.number);
+        self.since.extend(events.iter().filter(|event| event.number > last).map(|event| (*event).clone()));
+    }
+
+    /// The run shown, as last told.
+    pub fn get(&self) -> Option<&Arc<RunDetail>> {
+        self.known.get(self.run.as_ref()?)
+    }
+
+    /// Another run, where it is known.
+    pub fn other(&self, run: &RunId) -> Option<&Arc<RunDetail>> {
+        self.known.get(run)
+    }
+
+    /// Why there is none.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// All events of the run shown, oldest first.
+    pub fn events(&self) -> impl DoubleEndedIterator<Item = &RunEvent> {
+        let told = self.get().map(|detail| detail.events.as_slice()).unwrap_or_default();
+        told.iter().chain(&self.since)
+    }
+
+    /// Moves the cursor among the places it can stand on.
+    pub fn step(&mut self, by: isize) {
+        let stops = self.stops();
+        let at = self.stop.as_ref().and_then(|stop| stops.iter().position(|other| other == stop));
+        let next = match at {
+            None if by >= 0 => 0,
+            None => stops.len().saturating_sub(1),
+            Some(at) => at.saturating_add_signed(by).min(stops.len().saturating_sub(1)),
+        };
+        self.stop = stops.get(next).cloned();
+        self.follow = true;
+    }
+
+    /// Every place the cursor can stand on, from top to bottom.
+    pub fn stops(&self) -> Vec<Stop> {
+        let Some(detail) = self.get() else { return Vec::new() };
+        let mut out: Vec<Stop> = detail.steps.iter().map(|step| Stop::Step(step.step.clone())).collect();
+        out.push(Stop::Output);
+        out.extend(detail.checkpoints.iter().rev().map(|point| Stop::Checkpoint(point.number)));
+        out.extend(detail.run.source.iter().map(|(run, _)| Stop::Source(run.clone())));
+        out.extend(detail.descendants.iter().cloned().map(Stop::Descendant));
+        out
+    }
+
+    /// The checkpoint meant: the one under the cursor.
+    pub fn checkpoint(&self) -> Option<u64> {
+        match (&self.showing, &self.stop) {
+            (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),
+            (_, Some(Stop::Checkpoint(number))) => Some(*number),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,587 @@
+//! One run drawn: state, steps with bars of time, what waits, output, checkpoints, where it comes from.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use serde_json::Value;
+
+use super::detail::{Showing, Stop};
+use super::list::{Group, tail};
+use super::steps_view::{Axis, head, inside};
+use super::view::spinner;
+use super::{Part, Runs, live};
+use crate::gateway::{DecisionSheet, RunDetail, StepState, StepView};
+use crate::runs::{CommandName, Gate, RunState};
+use crate::store::RunRecord;
+use crate::tui::action::Action;
+use crate::tui::overlay::state_word;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::{age, duration};
+use crate::tui::widgets::json_lines::{fields, on_one_line};
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// Lines of output before it is opened, and at most.
+const OUTPUT: usize = 8;
+const OUTPUT_OPEN: usize = 2_000;
+/// Checkpoints listed.
+const POINTS: usize = 60;
+
+/// What a row is.
+pub(super) enum Kind {
+    Plain,
+    /// A section's rule with a note on the right.
+    Rule(String, String),
+    /// A bar of time: first cell and cells, from the bar's column.
+    Bar(u16, u16),
+    /// In the band of what waits for a person.
+    Waiting,
+}
+
+/// One row of the run.
+pub(super) struct Line {
+    pub(super) text: RichLine,
+    pub(super) right: RichLine,
+    pub(super) kind: Kind,
+    pub(super) stop: Option<Stop>,
+    /// Words on the right that do something when clicked, left to right.
+    pub(super) buttons: Vec<(Action, String, String)>,
+}
+
+impl Line {
+    fn of(segs: Vec<Seg>) -> Self {
+        Self {
+            text: RichLine::from_segs(segs),
+            right: RichLine::default(),
+            kind: Kind::Plain,
+            stop: None,
+            buttons: Vec::new(),
+        }
+    }
+
+    fn blank() -> Self {
+        Self::of(Vec::new())
+    }
+
+    fn rule(title: &str, note: &str) -> Self {
+        Self { kind: Kind::Rule(title.to_owned(), note.to_owned()), ..Self::blank() }
+    }
+
+    fn right(mut self, text: impl Into<String>, role: Role) -> Self {
+        self.right = RichLine::of(text, role);
+        self
+    }
+
+    fn at(mut self, stop: Stop) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    fn waiting(mut self) -> Self {
+        self.kind = Kind::Waiting;
+        self
+    }
+}
+
+/// What the rows are made with.
+struct Making<'a> {
+    width: u16,
+    now_ms: i64,
+    cx: &'a Draw<'a>,
+    turning: &'static str,
+}
+
+impl Runs {
+    /// Draws the right part; answers the rows of the rules that meet the divider.
+    pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
+        self.drawn.detail = area;
+        let focused = cx.focused && self.focus == Part::Detail;
+        let Some(record) = self.record().cloned() else {
+            Title::of("", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+            return Vec::new();
+        };
+        let known = self.detail.get().cloned();
+        if let (Some(detail), true) = (&known, self.elsewhere()) {
+            match self.detail.showing.clone() {
+                Showing::State(number) => self.draw_state(number, detail, area, buf, cx),
+                Showing::Changes(from, to) => self.draw_changes((from, to), detail, area, buf, cx),
+                Showing::Pair(other) => self.draw_pair(&other, detail, area, buf, cx),
+                Showing::Run => {}
+            }
+            return Vec::new();
+        }
+        let id = shown(&record.id.0);
+        let id = if usize::from(area.width) > id.len() + 24 { id } else { short_id(&id, cx.glyphs.ellipsis) };
+        let title = Title::of(shown(&record.skill_id), focused).note(id);
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let lines = match &known {
+            Some(detail) => self.lines(detail, &record, body, cx),
+            None => self.no_detail(&record, body, cx),
+        };
+        self.draw_lines(&lines, body, focused, buf, cx)
+    }
+
+    fn no_detail(&self, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
+        let making =
+            Making { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+        let mut out = vec![Line::blank()];
+        out.extend(self.state_lines(record, &making));
+        if let Some(error) = self.detail.error() {
+            out.push(Line::blank());
+            let segs = [Seg::new(shown(&error.message), Role::Danger)];
+            let lines = wrap_to(&segs, making.width, 6, cx.glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
+        out
+    }
+
+    fn draw_lines(
+        &mut self,
+        lines: &[Line],
+        area: Rect,
+        focused: bool,
+        buf: &mut Buffer,
+        cx: &Draw<'_>,
+    ) -> Vec<u16> {
+        let height = usize::from(area.height);
+        let scroll = &mut self.detail.scroll;
+        scroll.height = height;
+        let at_cursor = |line: &Line| focused && line.stop.is_some() && line.stop == self.detail.stop;
+        if self.detail.follow
+            && let Some(cursor) = lines.iter().position(at_cursor)
+        {
+            // What belongs to the cursor's row comes into sight with it.
+            let last = lines.iter().rposition(at_cursor).unwrap_or(cursor);
+            if last >= scroll.offset + height {
+                scroll.offset = last + 1 - height;
+            }
+            scroll.offset = scroll.offset.min(cursor.saturating_sub(1));
+            self.detail.follow = false;
+        }
+        scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
+        let offset = scroll.offset;
+        let mut pen = Pen::new(buf, cx);
+        let mut rules = Vec::new();
+        let bars = bar_column(area.width);
+        for (line, y) in lines.iter().skip(offset).take(height).zip(area.y..) {
+            let row = Rect { y, height: 1, ..area };
+            let end = area.right().saturating_sub(2);
+            if let Kind::Rule(title, note) = &line.kind {
+                let mut title = Title::of(title.as_str(), false).note(note.as_str());
+                title.name.segs.iter_mut().for_each(|seg| seg.role = Role::Muted);
+                title.draw(&mut pen, row.x, y, row.width);
+                rules.push(y);
+            }
+            if matches!(line.kind, Kind::Waiting) {
+                pen.band(row, Role::WaitingBand);
+                pen.put(row.x + 1, y, pen.glyphs.gutter, Role::Waiting, 1);
+            }
+            if at_cursor(line) {
+                pen.band(row, Role::Selection);
+                pen.put(row.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+            }
+            if let Some(stop) = &line.stop {
+                self.drawn.stops.push((row, stop.clone()));
+            }
+            let mut limit = end;
+            for (action, key, label) in line.buttons.iter().rev() {
+                let start = pen.right(limit, y, label, Role::Muted);
+                let start = pen.right(start.saturating_sub(1), y, key, Role::Key);
+                self.drawn.buttons.push((Rect::new(start, y, limit - start, 1), *action));
+                limit = start.saturating_sub(2);
+            }
+            if line.right.width() > 0 {
+                limit = pen.line_right(limit, y, &line.right).saturating_sub(1);
+            }
+            pen.line(row.x + 2, y, &line.text, limit.saturating_sub(row.x + 2));
+            if let Kind::Bar(first, count) = line.kind {
+                let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+                pen.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
+            }
+        }
+        let below = lines.len().saturating_sub(offset + height);
+        if below > 0 {
+            let note = format!(" {below} more {} ", pen.glyphs.down);
+            pen.right(area.right().saturating_sub(1), area.bottom().saturating_sub(1), &note, Role::Muted);
+        }
+        rules
+    }
+
+    fn lines(&self, detail: &RunDetail, record: &RunRecord, area: Rect, cx: &Draw<'_>) -> Vec<Line> {
+        let making =
+            Making { width: area.width.saturating_sub(4), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
+        let roomy = area.height >= 28;
+        let mut out = Vec::new();
+        let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
+        blank(&mut out);
+        out.extend(self.state_lines(record, &making));
+        out.push(Line::blank());
+        self.step_lines(detail, record, &making, roomy, &mut out);
+        result_lines(detail, record, &making, &mut out);
+        out.push(Line::blank());
+        self.output_lines(detail, record, &making, &mut out);
+        blank(&mut out);
+        checkpoint_lines(detail, record, &making, &mut out);
+        blank(&mut out);
+        self.lineage_lines(detail, record, &making, &mut out);
+        out
+    }
+
+    /// Two or three rows: the state and since when, who started it, how far it is, its trace.
+    fn state_lines(&self, record: &RunRecord, making: &Making<'_>) -> Vec<Line> {
+        let glyphs = making.cx.glyphs;
+        let (sign, role) = match record.state {
+            RunState::Pending => (glyphs.pending, Role::Muted),
+            RunState::Running => (making.turning, Role::Info),
+            RunState::Replaying => (glyphs.replaying, Role::Info),
+            RunState::WaitingForHuman => (glyphs.waiting, Role::Waiting),
+            RunState::WaitingForSignal => (glyphs.signal, Role::Text),
+            RunState::Completed => (glyphs.ok, Role::Success),
+            RunState::Failed => (glyphs.bad, Role::Danger),
+            RunState::Canceled => (glyphs.canceled, Role::Muted),
+        };
+        let word = if record.held { "held until resumed" } else { state_word(record.state) };
+        let word_role = if role == Role::Muted { Role::Text } else { role };
+        let ago = age(making.now_ms - record.since_ms);
+        let when = match Group::of(record) {
+            Group::Done => format!("{ago} ago after {}", duration(record.since_ms - record.created_ms)),
+            Group::Running => format!("for {}", age(making.now_ms - record.created_ms)),
+            _ => format!("since {ago}"),
+        };
+        let dot = glyphs.dot;
+        let first = vec![
+            Seg::new(format!("{sign} "), role),
+            Seg::new(word, word_role).with(Modifier::BOLD),
+            Seg::new(format!("  {when} {dot} started by "), Role::Muted),
+            Seg::new(shown(&record.started_by), Role::Text),
+        ];
+        let (through, all) = record.progress;
+        let place = if Group::of(record) == Group::Done {
+            format!("{through} of {all} steps {dot} trace ")
+        } else {
+            format!("step {} of {all} {dot} trace ", (through + 1).min(all))
+        };
+        let trace: String = shown(&record.trace_id).chars().take(8).collect();
+        let mut out =
+            vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];
+        if let Some(expires) = record.expires_ms {
+            let left = age(expires - making.now_ms);
+            let then = format!("{:?}", record.options.on_expiry).to_lowercase();
+            let text = format!("{} expires in {left}: {then}", glyphs.warn);
+            out.push(Line::of(vec![Seg::new(text, Role::Warning)]));
+        }
+        if let Some(target) = &record.target {
+            let text = |key: &str| target.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();
+            out.push(Line::of(vec![
+                Seg::new("attached to ", Role::Muted),
+                Seg::new(format!("{} {}", text("type"), text("ref")), Role::Text),
+            ]));
+        }
+        out
+    }
+
+    fn step_lines(
+        &self,
+        detail: &RunDetail,
+        record: &RunRecord,
+        making: &Making<'_>,
+        roomy: bool,
+        out: &mut Vec<Line>,
+    ) {
+        let axis = Axis::of(&detail.steps, making.now_ms);
+        let column = bar_column(making.width + 4);
+        let room = making.width.saturating_sub(column + 1);
+        let name_room = if room >= 8 { column.saturating_sub(2) } else { making.width };
+        let mut after_gate = false;
+        for step in &detail.steps {
+            let waits = match (&record.gate, step.state) {
+                (Some(Gate::Human { step: at, .. }), _) => {
+                    *at == step.step && record.state == RunState::WaitingForHuman
+                }
+                (_, StepState::WaitingForHuman) => true,
+                _ => false,
+            };
+            let stop = Stop::Step(step.step.clone());
+            if waits {
+                out.extend((roomy && !out.is_empty()).then(Line::blank));
+                waiting_lines(step, detail.sheet.as_ref(), record, making, out);
+                out.extend(roomy.then(Line::blank));
+                after_gate = true;
+            } else {
+                let mut line =
+                    Line::of(head(step, making.now_ms, name_room, making.cx.glyphs, making.turning).segs);
+                if let Some((first, count)) = axis.bar(step, making.now_ms, room).filter(|_| room >= 8) {
+                    line.kind = Kind::Bar(first, count);
+                }
+                if let (StepState::WaitingForSignal, Some(Gate::Signal { name, .. })) =
+                    (step.state, &record.gate)
+                {
+                    line.text.segs.push(Seg::new(format!("  {}", shown(name)), Role::Text));
+                    line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
+                } else if step.state == StepState::Failed {
+                    let gist = step.gist.as_deref().map(shown).unwrap_or_default();
+                    if matches!(line.kind, Kind::Plain) || room < 8 {
+                        line = line.right(gist, Role::Danger);
+                    }
+                } else if step.state == StepState::Pending && after_gate {
+                    line = line.right("after it", Role::Muted);
+                    after_gate = false;
+                }
+                out.push(line.at(stop.clone()));
+            }
+            if self.detail.opened.contains(&stop) {
+                for row in inside(step, making.width.saturating_sub(4)) {
+                    let mut segs = vec![Seg::new("    ", Role::Text)];
+                    segs.extend(row.segs);
+                    out.push(Line::of(segs));
+                }
+            }
+        }
+    }
+
+    fn output_lines(&self, detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+        let opened = self.detail.opened.contains(&Stop::Output);
+        let limit = if opened { OUTPUT_OPEN } else { OUTPUT };
+        let column = live::column(detail);
+        let mut lines: Vec<RichLine> = Vec::new();
+        let mut more = 0usize;
+        for event in self.detail.events().rev() {
+            if lines.len() < limit {
+                lines.extend(live::line(event, detail, column));
+            } else {
+                more += usize::from(!matches!(event.event.kind.as_str(), "step.started" | "run.claimed"));
+            }
+        }
+        lines.reverse();
+        let note = if record.state.is_active() { "live" } else { "" };
+        let mut title = Line::rule("Output", note).at(Stop::Output);
+        if more > 0 {
+            title.kind = Kind::Rule("Output".to_owned(), format!("{more} earlier"));
+        }
+        out.push(title);
+        if lines.is_empty() {
+            out.push(Line::of(vec![Seg::new("nothing so far", Role::Muted)]));
+        }
+        let glyphs = making.cx.glyphs;
+        for line in lines {
+            let cut = crate::tui::widgets::wrap::cut_line(&line, making.width, glyphs.ellipsis);
+            out.push(Line::of(cut.segs));
+        }
+    }
+
+    fn lineage_lines(
+        &self,
+        detail: &RunDetail,
+        record: &RunRecord,
+        making: &Making<'_>,
+        out: &mut Vec<Line>,
+    ) {
+        let glyphs = making.cx.glyphs;
+        out.push(Line::rule("Lineage", ""));
+        if let Some((source, checkpoint)) = &record.source {
+            let forked = self.detail.events().any(|event| event.event.kind == "run.forked_from");
+            let how = if forked { "forked from " } else { "replayed from " };
+            let room = making.width.saturating_sub(30);
+            let id = cut_middle(&shown(&source.0), room, glyphs.ellipsis).into_owned();
+            let mut line = Line::of(vec![
+                Seg::new(how, Role::Muted),
+                Seg::new(id, Role::Text),
+                Seg::new(" at ", Role::Muted),
+                Seg::new(format!("c{checkpoint}"), Role::Text),
+            ])
+            .at(Stop::Source(source.clone()));
+            line.buttons.push((Action::Compare, "=".to_owned(), "compare".to_owned()));
+            out.push(line);
+        }
+        for run in &detail.descendants {
+            let segs = vec![
+                Seg::new("led to ", Role::Muted),
+                Seg::new(
+                    cut_middle(&shown(&run.0), making.width.saturating_sub(8), glyphs.ellipsis),
+                    Role::Text,
+                ),
+            ];
+            out.push(Line::of(segs).at(Stop::Descendant(run.clone())));
+        }
+        let mut row = |label: &str, segs: Vec<Seg>| {
+            let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
+            all.extend(segs);
+            let lines = wrap_to(&all, making.width, 2, glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        };
+        row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
+        let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+        let (standing, role) = match detail.contract_unchanged {
+            Some(true) => ("unchanged", Role::Muted),
+            Some(false) => ("the skill changed since", Role::Warning),
+            None => ("the skill is gone", Role::Warning),
+        };
+        let short = format!(
+            "{}{}{}",
+            part(&digest, 0, 4),
+            glyphs.ellipsis,
+            part(&digest, digest.len().saturating_sub(2), 2)
+        );
+        row(
+            "contract",
+            vec![
+                Seg::new(shown(&detail.contract_version), Role::Text),
+                Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
+                Seg::new(short, Role::Text),
+                Seg::new(format!(" {standing}"), role),
+            ],
+        );
+        for decided in &detail.decisions {
+            let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+            let notes =
+                decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
+            let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
+            row(
+                "decision",
+                vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
+            );
+        }
+    }
+}
+
+/// The column where bars begin, from the text's left edge.
+fn bar_column(width: u16) -> u16 {
+    if width >= 50 { 24 } else { (width / 2).max(18) }
+}
+
+/// What waits for a person, on its band.
+fn waiting_lines(
+    step: &StepView,
+    sheet: Option<&DecisionSheet>,
+    record: &RunRecord,
+    making: &Making<'_>,
+    out: &mut Vec<Line>,
+) {
+    let glyphs = making.cx.glyphs;
+    let name = vec![
+        Seg::new(format!(" {} ", glyphs.waiting), Role::Waiting),
+        Seg::new(shown(&step.step), Role::Strong),
+    ];
+    let mut first = Line::of(name).waiting().at(Stop::Step(step.step.clone()));
+    for (command, action, key, label) in [
+        (CommandName::Approve, Action::Approve, "a", "approve"),
+        (CommandName::Deny, Action::Deny, "d", "deny"),
+    ] {
+        if record.allowed.contains(&command) {
+            first.buttons.push((action, key.to_owned(), label.to_owned()));
+        }
+    }
+    out.push(first);
+    let mut row = |label: &str, segs: Vec<Seg>| {
+        let pad = 8usize.saturating_sub(usize::from(cells(label)));
+        let mut all = vec![Seg::new(format!("   {label}{} ", " ".repeat(pad)), Role::Muted)];
+        all.extend(segs);
+        out.push(Line::of(all).waiting());
+    };
+    let room = making.width.saturating_sub(13);
+    let cut = |text: &str| cut_end(&shown(text), room, glyphs.ellipsis).into_owned();
+    let Some(sheet) = sheet else {
+        row("does", vec![Seg::new(cut(&step.uses), Role::Text)]);
+        return;
+    };
+    let does = if sheet.capability.is_empty() { &sheet.headline } else { &sheet.capability };
+    row("does", vec![Seg::new(cut(does), Role::Text)]);
+    if let Value::Object(inputs) = &sheet.inputs {
+        for (name, value) in inputs.iter().take(4) {
+            let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
+            let mut segs = on_one_line(value, room, glyphs.ellipsis);
+            segs.iter_mut().filter(|seg| seg.role == Role::CodeString).for_each(|seg| seg.role = Role::Text);
+            row(&label, segs);
+        }
+        if inputs.len() > 4 {
+            row("", vec![Seg::new(format!("{} more on the sheet", inputs.len() - 4), Role::Muted)]);
+        }
+    }
+    if let Some(warning) = &sheet.irreversible {
+        row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
+    }
+    if sheet.outcome_unknown {
+        row("end", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
+    }
+    row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
+}
+
+/// What came of it, or why not.
+fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
+        let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
+        let message = text("message")
+            .or_else(|| error.as_str().map(shown))
+            .unwrap_or_else(|| shown(&error.to_string()));
+        out.push(Line::blank());
+        let sign = Seg::new(format!("{} ", making.cx.glyphs.bad), Role::Danger);
+        let segs = [Seg::new(message, Role::Danger)];
+        let lines = wrap_to(&segs, making.width.saturating_sub(2), 4, making.cx.glyphs.ellipsis);
+        for (at, line) in lines.into_iter().enumerate() {
+            let mut all = vec![if at == 0 { sign.clone() } else { Seg::new("  ", Role::Text) }];
+            all.extend(line.segs);
+            out.push(Line::of(all));
+        }
+    }
+    let outputs = record.outputs.as_ref().or(detail.run.outputs.as_ref());
+    if let Some(outputs) = outputs.filter(|value| value.as_object().is_some_and(|map| !map.is_empty())) {
+        out.push(Line::blank());
+        out.push(Line::rule("Outputs", ""));
+        let rows = fields(outputs, making.width);
+        let more = rows.len().saturating_sub(10);
+        out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
+        if more > 0 {
+            out.push(Line::of(vec![Seg::new(format!("{more} more lines: y copies them"), Role::Muted)]));
+        }
+    }
+}
+
+fn checkpoint_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+    let note = if detail.checkpoints.len() > POINTS {
+        format!("{} in all", detail.checkpoints.len())
+    } else {
+        String::new()
+    };
+    out.push(Line::rule("Checkpoints", &note));
+    let glyphs = making.cx.glyphs;
+    for point in detail.checkpoints.iter().rev().take(POINTS) {
+        let is_head = point.number == record.head;
+        let (name, label) = if is_head { (Role::Strong, Role::Text) } else { (Role::Text, Role::Muted) };
+        let mark = if is_head { if glyphs.ascii { "  <" } else { "  ◂" } } else { "" };
+        let number = format!("{:<4}", format!("c{}", point.number));
+        let segs = vec![
+            Seg::new(number, name),
+            Seg::new(label_of(detail, point.number), label),
+            Seg::new(mark, Role::Strong),
+        ];
+        let right = if is_head { "head".to_owned() } else { duration(point.at_ms - record.created_ms) };
+        out.push(Line::of(segs).right(right, Role::Muted).at(Stop::Checkpoint(point.number)));
+    }
+}
+
+/// What a checkpoint stands after.
+pub(super) fn label_of(detail: &RunDetail, number: u64) -> String {
+    let point = detail.checkpoints.iter().find(|point| point.number == number);
+    match point.and_then(|point| point.done.last()) {
+        Some(step) => format!("after {}", shown(step)),
+        None => "before the first step".to_owned(),
+    }
+}
+
+/// A long id by its beginning and its last three.
+pub(super) fn short_id(id: &str, ellipsis: &str) -> String {
+    if id.chars().count() <= 14 {
+        return id.to_owned();
+    }
+    let front: String = id.chars().take(8).collect();
+    format!("{front}{ellipsis}{}", tail(&crate::store::RunId(id.to_owned())).to_lowercase())
+}
+
+fn part(text: &str, from: usize, count: usize) -> String {
+    text.chars().skip(from).take(count).collect()
+}

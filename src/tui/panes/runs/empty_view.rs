@@ -1,0 +1,67 @@
+//! Before there is a run: what would be here, how to begin, and what scripts are shut in by on this machine.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Runs;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap;
+
+impl Runs {
+    pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let note = if self.loaded { "none so far" } else { "reading" };
+        let mut pen = Pen::new(buf, cx);
+        Title::of("Runs", cx.focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        self.drawn.list = area;
+        if let Some(error) = &self.error {
+            pen.put(area.x + 3, area.y + 2, pen.glyphs.bad, Role::Danger, 1);
+            let segs = [Seg::new(shown(&error.message), Role::Text)];
+            for (segs, y) in wrap(&segs, area.width.saturating_sub(8)).into_iter().zip(area.y + 2..) {
+                pen.line(area.x + 5, y, &RichLine::from_segs(segs), area.width.saturating_sub(8));
+            }
+            return;
+        }
+        if !self.loaded {
+            return;
+        }
+        let key = |key: &str, what: &str| {
+            RichLine::from_segs(vec![
+                Seg::new(format!("{key:>3}  "), Role::Key),
+                Seg::new(what.to_owned(), Role::Text),
+            ])
+        };
+        let mut lines = vec![
+            RichLine::of("no runs yet: n launches one", Role::Strong),
+            RichLine::default(),
+            RichLine::of(
+                "A run carries out the contract of a skill, step by step. What waits for",
+                Role::Muted,
+            ),
+            RichLine::of(
+                "you stands here first; nothing with effects goes on without your yes.",
+                Role::Muted,
+            ),
+            RichLine::default(),
+            key("n", "choose a skill with a contract and launch it"),
+            key("1", "read its contract first, in Browse"),
+            key("3", "attach a sidecar to a file or a task"),
+        ];
+        let isolation = self.machine.as_deref().map(shown);
+        if let Some(isolation) = isolation {
+            lines.push(RichLine::default());
+            lines.push(RichLine::from_segs(vec![
+                Seg::new("isolation here  ", Role::Muted),
+                Seg::new(isolation, Role::Text),
+            ]));
+        }
+        let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
+        for (line, y) in lines.iter().zip(top..area.bottom()) {
+            pen.line(area.x + 3, y, line, area.width.saturating_sub(4));
+        }
+    }
+}

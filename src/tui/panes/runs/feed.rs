@@ -1,0 +1,247 @@
+//! What is known of runs, and which pages are asked for: open runs whole, ended ones page by page.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::runs::RunState;
+use crate::store::{RunFilter, RunId, RunPage, RunRecord};
+use crate::tui::pane::Effect;
+use crate::tui::run_traffic::RunAsk;
+
+/// Runs asked for at once.
+const PAGE: usize = 200;
+/// Runs asked for again at once when something happened; what is beyond them is asked one by one.
+const MOST_AGAIN: usize = 1_000;
+/// Runs asked for one by one after one answer.
+const SINGLES: usize = 32;
+
+const OPEN: [RunState; 5] = [
+    RunState::WaitingForHuman,
+    RunState::WaitingForSignal,
+    RunState::Running,
+    RunState::Replaying,
+    RunState::Pending,
+];
+const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::Canceled];
+
+/// Runs known, by id.
+#[derive(Debug, Default)]
+pub struct Known {
+    runs: HashMap<RunId, (RunRecord, bool)>,
+    listed: usize,
+}
+
+impl Known {
+    /// One run as it stands.
+    pub fn get(&self, id: &RunId) -> Option<&RunRecord> {
+        self.runs.get(id).map(|(run, _)| run)
+    }
+
+    /// Takes a run as it stands. *Listed* ones belong to the pages read so far; others were found by a filter.
+    pub fn put(&mut self, run: RunRecord, listed: bool) {
+        let before = self.is_listed(&run.id);
+        self.listed += usize::from(listed && !before);
+        self.runs.insert(run.id.clone(), (run, listed || before));
+    }
+
+    /// Whether a run belongs to the pages read so far.
+    pub fn is_listed(&self, id: &RunId) -> bool {
+        self.runs.get(id).is_some_and(|(_, listed)| *listed)
+    }
+
+    /// How many belong to the pages read so far.
+    pub fn listed(&self) -> usize {
+        self.listed
+    }
+
+    /// All of them, with whether they are listed.
+    pub fn iter(&self) -> impl Iterator<Item = (&RunRecord, bool)> {
+        self.runs.values().map(|(run, listed)| (run, *listed))
+    }
+
+    /// Those that wait for a person.
+    pub fn waiting(&self) -> HashSet<RunId> {
+        let waits = self.iter().filter(|(run, _)| run.state == RunState::WaitingForHuman);
+        waits.map(|(run, _)| run.id.clone()).collect()
+    }
+
+    /// Those that wait for a person now and did not before.
+    pub fn began_to_wait(&self, before: &HashSet<RunId>) -> Vec<RunRecord> {
+        let mut out: Vec<RunRecord> = self
+            .iter()
+            .filter(|(run, _)| run.state == RunState::WaitingForHuman && !before.contains(&run.id))
+            .map(|(run, _)| run.clone())
+            .collect();
+        out.sort_by(|a, b| (a.since_ms, &a.id).cmp(&(b.since_ms, &b.id)));
+        out
+    }
+}
+
+/// What a page was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Why {
+    /// Everything that is not ended.
+    Open,
+    /// The newest of those that ended.
+    Ended,
+    /// The next older ones.
+    Older,
+    /// One that was known and is not where it was.
+    Single,
+    /// What a filter finds beyond the pages read.
+    Found,
+}
+
+/// Questions under way.
+#[derive(Debug, Default)]
+pub struct Feeds {
+    generation: u64,
+    asked: HashMap<u64, Why>,
+    /// Whether something happened since the question under way.
+    again: (bool, bool),
+    /// Where the ended runs go on; none when all are read.
+    older: Option<String>,
+    ended_read: usize,
+}
+
+impl Feeds {
+    fn ask(&mut self, why: Why, filter: RunFilter) -> Effect {
+        self.generation += 1;
+        self.asked.insert(self.generation, why);
+        Effect::Run(RunAsk::Page { filter: Box::new(filter), generation: self.generation })
+    }
+
+    fn under_way(&self, why: &Why) -> bool {
+        self.asked.values().any(|asked| asked == why)
+    }
+
+    /// Asks for everything anew.
+    pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
+        self.refresh(true, known)
+    }
+
+    /// Asks for the open runs again, and for the newest ended ones where some ended. While one question is under
+    /// way the next one waits for its answer.
+    pub fn refresh(&mut self, ended: bool, known: &Known) -> Vec<Effect> {
+        let mut out = Vec::new();
+        if self.under_way(&Why::Open) {
+            self.again.0 = true;
+        } else {
+            let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state)).count();
+            let limit = (open + PAGE / 2).clamp(PAGE, MOST_AGAIN);
+            out.push(self.ask(Why::Open, RunFilter { states: OPEN.to_vec(), limit, ..RunFilter::default() }));
+        }
+        if ended && self.under_way(&Why::Ended) {
+            self.again.1 = true;
+        } else if ended {
+            let filter = RunFilter { states: ENDED.to_vec(), limit: PAGE, ..RunFilter::default() };
+            out.push(self.ask(Why::Ended, filter));
+        }
+        out
+    }
+
+    /// Asks for the next older runs, where there are some and they are not asked for already.
+    pub fn older(&mut self) -> Option<Effect> {
+        if self.under_way(&Why::Older) {
+            return None;
+        }
+        let cursor = Some(self.older.clone()?);
+        let filter = RunFilter { states: ENDED.to_vec(), cursor, limit: PAGE, ..RunFilter::default() };
+        Some(self.ask(Why::Older, filter))
+    }
+
+    /// Asks for what a text finds beyond the pages read, where there is anything beyond them.
+    pub fn find(&mut self, text: &str) -> Option<Effect> {
+        let text = text.trim();
+        if text.is_empty() || self.older.is_none() {
+            return None;
+        }
+        let filter = RunFilter { text: Some(text.to_owned()), limit: PAGE, ..RunFilter::default() };
+        Some(self.ask(Why::Found, filter))
+    }
+
+    /// A question that failed.
+    pub fn failed(&mut self, generation: u64) {
+        self.asked.remove(&generation);
+    }
+
+    /// Takes a page; answers what has to be asked because of it.
+    pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
+        let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
+        let mut gone: Vec<RunId> = Vec::new();
+        match why {
+            Why::Open if page.next.is_none() => {
+                let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
+                let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state));
+                gone = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
+            }
+            // The first page says where the second begins, until older ones have been read.
+            Why::Ended if self.ended_read <= page.runs.len() => {
+                self.older.clone_from(&page.next);
+                self.ended_read = page.runs.len();
+            }
+            Why::Older => {
+                self.older.clone_from(&page.next);
+                self.ended_read += page.runs.len();
+            }
+            _ => {}
+        }
+        for run in &page.runs {
+            known.put(run.clone(), why != Why::Found);
+        }
+        let mut out = Vec::new();
+        for id in gone.into_iter().take(SINGLES) {
+            let filter = RunFilter { text: Some(id.0), limit: 1, ..RunFilter::default() };
+            out.push(self.ask(Why::Single, filter));
+        }
+        let (open, ended) = std::mem::take(&mut self.again);
+        match why {
+            Why::Open if open => out.extend(self.refresh(ended, known)),
+            Why::Ended if ended => out.extend(self.refresh(true, known)),
+            _ => self.again = (open, ended),
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn generation(effect: &Effect) -> u64 {
+        match effect {
+            Effect::Run(RunAsk::Page { generation, .. }) => *generation,
+            other => panic!("{other:?} asks for no page"),
+        }
+    }
+
+    fn page(next: Option<&str>) -> RunPage {
+        RunPage { runs: Vec::new(), next: next.map(str::to_owned), counts: BTreeMap::new() }
+    }
+
+    #[test]
+    fn news_while_a_page_is_under_way_ask_once_more_after_it() {
+        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let first = feeds.refresh(false, &known);
+        assert_eq!(first.len(), 1);
+        for _ in 0..50 {
+            assert!(feeds.refresh(false, &known).is_empty(), "a burst of events asks nothing meanwhile");
+        }
+        let again = feeds.take(generation(&first[0]), &page(None), &mut known);
+        assert_eq!(again.len(), 1);
+        assert!(feeds.take(generation(&again[0]), &page(None), &mut known).is_empty());
+    }
+
+    #[test]
+    fn older_runs_are_asked_for_one_page_at_a_time() {
+        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        assert_eq!(feeds.older(), None, "nothing is known to be older yet");
+        let asked = feeds.refresh_all(&known);
+        feeds.take(generation(&asked[1]), &page(Some("b")), &mut known);
+        let older = feeds.older().unwrap();
+        assert_eq!(feeds.older(), None);
+        feeds.take(generation(&older), &page(None), &mut known);
+        assert_eq!(feeds.older(), None, "that was the last page");
+    }
+}

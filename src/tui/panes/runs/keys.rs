@@ -1,0 +1,226 @@
+//! Runs as a pane: which keys it knows where, and what they do.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::detail::{Showing, Stop};
+use super::{Part, Row, Runs, list};
+use crate::runs::RunState;
+use crate::tui::action::{Action, Command, Context};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId};
+use crate::tui::widgets::ages::until_older;
+
+impl Pane for Runs {
+    fn id(&self) -> PaneId {
+        Self::ID
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        match self.focus {
+            Part::List => vec![Context::Runs, Context::List],
+            Part::Filter => vec![Context::Field],
+            Part::Detail => vec![Context::RunsDetail, Context::List],
+        }
+    }
+
+    fn in_text(&self) -> bool {
+        self.focus == Part::Filter
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        self.offered()
+    }
+
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if let Some(effects) = self.ordered(action) {
+            self.moved = true;
+            return Some(effects);
+        }
+        match action {
+            Action::NextPart | Action::PreviousPart => {
+                self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
+                Some(Vec::new())
+            }
+            Action::Filter => {
+                self.focus = Part::Filter;
+                Some(Vec::new())
+            }
+            _ => match self.focus {
+                Part::List => self.act_in_list(action),
+                Part::Filter => self.act_in_filter(action),
+                Part::Detail => self.act_in_detail(action),
+            },
+        }
+    }
+
+    fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.filter.key(key) { self.filtered() } else { Vec::new() }
+    }
+
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if self.filter.paste(text) { self.filtered() } else { Vec::new() }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        self.pointed(event)
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        self.news(message)
+    }
+
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.view(area, buf, cx);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        let turns = |run: &crate::store::RunRecord| run.state.is_active();
+        let in_sight = self.drawn.rows.iter().filter_map(|(_, row)| match self.rows.get(*row)? {
+            Row::Run(id) => self.known.get(id),
+            _ => None,
+        });
+        in_sight.chain(self.record()).any(turns)
+    }
+
+    fn changes_at(&self, clock_ms: i64) -> Option<i64> {
+        let shown = self.record().map(|run| run.since_ms);
+        let all = self.drawn.since.iter().copied().chain(shown);
+        all.map(|since| clock_ms + until_older(clock_ms - since)).min()
+    }
+
+    fn awaited(&self) -> usize {
+        usize::try_from(self.count(&[RunState::WaitingForHuman])).unwrap_or(usize::MAX)
+    }
+}
+
+/// How far an action moves, in rows.
+pub(super) fn rows_of(action: Action, page: isize) -> Option<isize> {
+    Some(match action {
+        Action::Up => -1,
+        Action::Down => 1,
+        Action::PageUp => -page,
+        Action::PageDown => page,
+        // Far enough for every list, without leaving the numbers.
+        Action::Top => isize::MIN / 2,
+        Action::Bottom => isize::MAX / 2,
+        _ => return None,
+    })
+}
+
+impl Runs {
+    fn act_in_list(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Open => {
+                if self.selected.is_some() {
+                    (self.focus, self.moved) = (Part::Detail, true);
+                    if self.detail.stop.is_none() {
+                        self.detail.step(0);
+                    }
+                }
+                Some(Vec::new())
+            }
+            Action::Back if !self.filter.is_empty() => {
+                self.filter.clear();
+                Some(self.filtered())
+            }
+            other => self.move_cursor(other),
+        }
+    }
+
+    fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Submit | Action::Leave | Action::Back => {
+                self.focus = Part::List;
+                Some(Vec::new())
+            }
+            Action::Clear => Some(if self.filter.kill_to_start() { self.filtered() } else { Vec::new() }),
+            other => self.move_cursor(other),
+        }
+    }
+
+    fn move_cursor(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let by = rows_of(action, self.scroll.page())?;
+        self.scroll.cursor = list::moved(&self.rows, self.scroll.cursor, by);
+        (self.follow, self.moved) = (true, true);
+        let mut effects = self.selection_changed();
+        // The last run read: the next page.
+        let last = list::moved(&self.rows, self.scroll.cursor, 1) == self.scroll.cursor;
+        if last && self.fuzzy.is_empty() {
+            effects.extend(self.feeds.older());
+        }
+        Some(effects)
+    }
+
+    fn filtered(&mut self) -> Vec<Effect> {
+        self.fuzzy.set(self.filter.text());
+        if !self.fuzzy.is_empty() {
+            // While a filter is typed the first match is what is meant.
+            self.moved = false;
+        }
+        self.build();
+        self.moved = true;
+        let mut effects = self.selection_changed();
+        effects.extend(self.feeds.find(self.filter.text()));
+        effects
+    }
+
+    fn act_in_detail(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match (&self.detail.showing, action) {
+            (Showing::Run, Action::Back) => {
+                self.focus = Part::List;
+                Some(Vec::new())
+            }
+            (_, Action::Back) => {
+                self.detail.showing = Showing::Run;
+                Some(Vec::new())
+            }
+            (Showing::Run, Action::Open | Action::Fold) => self.open_stop(action),
+            (Showing::Run, Action::PageUp | Action::PageDown) => {
+                let by = rows_of(action, self.detail.scroll.page())?;
+                self.detail.follow = false;
+                let offset = self.detail.scroll.offset.saturating_add_signed(by);
+                // The drawing keeps the offset inside.
+                self.detail.scroll.offset = offset.min(100_000);
+                Some(Vec::new())
+            }
+            (Showing::Run, other) => {
+                let by = rows_of(other, 1)?;
+                self.detail.step(by);
+                Some(Vec::new())
+            }
+            (Showing::State(_), other) => self.act_in_state(other),
+            (_, other) => {
+                let by = rows_of(other, self.detail.tree.page())?;
+                let offset = self.detail.tree.offset.saturating_add_signed(by);
+                self.detail.tree.offset = offset.min(100_000);
+                Some(Vec::new())
+            }
+        }
+    }
+
+    /// Enter and Space on what the cursor stands on.
+    fn open_stop(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let stop = self.detail.stop.clone()?;
+        match stop {
+            Stop::Step(_) | Stop::Output => {
+                if !self.detail.opened.remove(&stop) {
+                    self.detail.opened.insert(stop);
+                }
+                self.detail.follow = true;
+                Some(Vec::new())
+            }
+            _ if action == Action::Fold => None,
+            Stop::Checkpoint(number) => {
+                self.show_state(number);
+                Some(Vec::new())
+            }
+            Stop::Source(_) => Some(self.go_to_source()),
+            Stop::Descendant(run) => Some(self.go_to(&run)),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The list's rows: waiting for a person, running, waiting for others, done. Made anew when a run changes.
+
+use nucleo_matcher::Utf32String;
+
+use super::feed::Known;
+use crate::runs::{Asked, Gate, RunState};
+use crate::store::{RunId, RunRecord};
+use crate::tui::widgets::fuzzy::Fuzzy;
+use crate::tui::widgets::measure::shown;
+
+/// Where a run stands in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// A person has to decide.
+    You,
+    /// A worker has it, or will.
+    Running,
+    /// A signal, or somebody to resume it.
+    Others,
+    /// Ended.
+    Done,
+}
+
+impl Group {
+    /// As its heading says.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::You => "waiting for you",
+            Self::Running => "running",
+            Self::Others => "waiting for others",
+            Self::Done => "done",
+        }
+    }
+
+    /// The group of a run.
+    pub fn of(run: &RunRecord) -> Self {
+        match run.state {
+            RunState::WaitingForHuman => Self::You,
+            RunState::Running | RunState::Replaying => Self::Running,
+            RunState::Pending if run.held => Self::Others,
+            RunState::Pending => Self::Running,
+            RunState::WaitingForSignal => Self::Others,
+            RunState::Completed | RunState::Failed | RunState::Canceled => Self::Done,
+        }
+    }
+}
+
+/// A row of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Row {
+    /// A group's name.
+    Heading(Group),
+    /// Between groups.
+    Blank,
+    /// A run.
+    Run(RunId),
+    /// So many that are not read yet.
+    Older(u64),
+}
+
+/// All rows: groups in their order, waiting ones oldest first, others newest first; with a filter only those that
+/// match it.
+pub fn rows(known: &Known, fuzzy: &mut Fuzzy, older: u64) -> Vec<Row> {
+    let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
+    for (run, listed) in known.iter() {
+        let fits = if fuzzy.is_empty() { listed } else { fuzzy.score(&hay(run)).is_some() };
+        if fits {
+            let group = Group::of(run);
+            let order = match group {
+                Group::You | Group::Others => run.since_ms,
+                Group::Running => -run.created_ms,
+                Group::Done => -run.since_ms,
+            };
+            found.push((group, order, run));
+        }
+    }
+    found.sort_by(|a, b| (a.0, a.1, &a.2.id).cmp(&(b.0, b.1, &b.2.id)));
+    let mut out = Vec::with_capacity(found.len() + 8);
+    let mut group = None;
+    for (of, _, run) in found {
+        if group != Some(of) {
+            if group.is_some() {
+                out.push(Row::Blank);
+            }
+            out.push(Row::Heading(of));
+            group = Some(of);
+        }
+        out.push(Row::Run(run.id.clone()));
+    }
+    if older > 0 && fuzzy.is_empty() {
+        out.extend([Row::Blank, Row::Older(older)]);
+    }
+    out
+}
+
+/// What a filter looks at: the skill, the end of the id, the step.
+fn hay(run: &RunRecord) -> Utf32String {
+    format!("{} {} {}", run.skill_id, run.id, run.step.as_deref().unwrap_or_default()).into()
+}
+
+/// The row of a run at a place or nearest to it.
+pub fn nearest_run(rows: &[Row], at: usize) -> Option<usize> {
+    let is_run = |row: &usize| matches!(rows.get(*row), Some(Row::Run(_)));
+    let below = (at..rows.len()).find(is_run);
+    below.or_else(|| (0..at.min(rows.len())).rev().find(is_run))
+}
+
+/// The row of a run so many runs further; stops at the ends.
+pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
+    let runs: Vec<usize> = (0..rows.len()).filter(|row| matches!(rows[*row], Row::Run(_))).collect();
+    let here = runs.partition_point(|row| *row < at);
+    let next = here.saturating_add_signed(by).min(runs.len().saturating_sub(1));
+    runs.get(next).copied().unwrap_or(0)
+}
+
+/// The last three characters of an id.
+pub fn tail(id: &RunId) -> String {
+    let all: Vec<char> = shown(&id.0).chars().collect();
+    all[all.len().saturating_sub(3)..].iter().collect::<String>().to_uppercase()
+}
+
+/// What the row says about the state, in two or three words; whether it asks for a person.
+pub fn word(run: &RunRecord) -> (String, bool) {
+    match (run.state, &run.gate) {
+        (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
+            ("unknown end".to_owned(), true)
+        }
+        (RunState::WaitingForHuman, _) => ("needs you".to_owned(), false),
+        (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
+            (format!("signal {}", shown(name)), false)
+        }
+        (RunState::WaitingForSignal, _) => ("signal".to_owned(), false),
+        (RunState::Pending, _) if run.held && run.source.is_some() => ("held fork".to_owned(), false),
+        (RunState::Pending, _) if run.held => ("held".to_owned(), false),
+        (RunState::Pending, _) => ("pending".to_owned(), false),
+        (RunState::Replaying, _) => ("replaying".to_owned(), false),
+        (RunState::Failed, _) => (failure(run), false),
+        (RunState::Canceled, _) => ("canceled".to_owned(), false),
+        (RunState::Running | RunState::Completed, _) => (String::new(), false),
+    }
+}
+
+/// Why a run failed, in a few words.
+fn failure(run: &RunRecord) -> String {
+    let said = |key: &str| run.error.as_ref().and_then(|error| error.get(key)?.as_str()).map(shown);
+    said("code")
+        .map(|code| code.replace('_', " "))
+        .or_else(|| said("message"))
+        .unwrap_or_else(|| "failed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(at: usize) -> Row {
+        Row::Run(RunId(at.to_string()))
+    }
+
+    #[test]
+    fn the_cursor_goes_from_run_to_run_over_headings() {
+        let rows = [Row::Heading(Group::You), run(1), Row::Blank, Row::Heading(Group::Done), run(2), run(3)];
+        assert_eq!(moved(&rows, 1, 1), 4);
+        assert_eq!(moved(&rows, 4, -1), 1);
+        assert_eq!(moved(&rows, 1, -5), 1);
+        assert_eq!(moved(&rows, 4, 100), 5);
+        assert_eq!(nearest_run(&rows, 2), Some(4));
+        assert_eq!(nearest_run(&rows, 9), Some(5));
+    }
+}

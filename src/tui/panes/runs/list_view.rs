@@ -1,0 +1,235 @@
+//! The list drawn: groups, runs in columns, the filter, and how many are older. Only visible rows are built.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::list::{Group, Row, tail, word};
+use super::view::spinner;
+use super::{Part, Runs};
+use crate::runs::RunState;
+use crate::store::RunRecord;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::age;
+use crate::tui::widgets::figures::count;
+use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+
+/// Columns of a row: the first cell and the width of each, 0 where there is no room for it.
+struct Columns {
+    name: (u16, u16),
+    id: u16,
+    progress: u16,
+    step: (u16, u16),
+    word: (u16, u16),
+    age_end: u16,
+}
+
+impl Columns {
+    fn of(area: Rect) -> Self {
+        let age_end = area.right().saturating_sub(1);
+        let end = age_end.saturating_sub(6);
+        let x = area.x + 5;
+        let inner = end.saturating_sub(x);
+        // Name, id, progress, step, word; the step gives way first, then the word shrinks.
+        let fixed = 5 + 6;
+        let word = if inner >= 46 { 13 } else { 12 };
+        let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
+        let gap = u16::from(step > 0);
+        let name = inner.saturating_sub(fixed + word + step + gap);
+        let id = x + name + 1;
+        let progress = id + 5;
+        let step_at = progress + 5;
+        let word_at = step_at + step + gap;
+        Self {
+            name: (x, name),
+            id,
+            progress,
+            step: (step_at, step),
+            word: (word_at, end.saturating_sub(word_at)),
+            age_end,
+        }
+    }
+}
+
+impl Runs {
+    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let focused = cx.focused && self.focus != Part::Detail;
+        self.list_title(focused, area.width, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut y = area.y + 1;
+        if self.focus == Part::Filter || !self.filter.is_empty() {
+            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
+            y += 1;
+        }
+        let list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+        self.drawn.list = list;
+        let height = usize::from(list.height);
+        if self.follow {
+            self.scroll.follow(self.rows.len(), height);
+            // A group's name comes into sight with its first run.
+            let above = self.scroll.cursor.saturating_sub(1);
+            let first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
+            if first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
+                self.scroll.offset = above;
+            }
+        }
+        self.scroll.height = height;
+        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
+        let columns = Columns::of(list);
+        let mut pen = Pen::new(buf, cx);
+        if self.rows.is_empty() {
+            pen.put(list.x + 3, list.y, "no run holds these letters", Role::Muted, list.width - 3);
+        }
+        let turning = spinner(cx);
+        let mut older_in_sight = false;
+        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
+            let index = self.scroll.offset + place;
+            let row = Rect { y: list.y + place as u16, height: 1, ..list };
+            match self.rows[index].clone() {
+                Row::Blank => {}
+                Row::Heading(group) => heading(group, row, &mut pen),
+                Row::Older(older) => {
+                    older_in_sight = true;
+                    let dot = pen.glyphs.dot;
+                    let older = count(usize::try_from(older).unwrap_or(usize::MAX));
+                    let text = format!("{older} older {dot} / filters {dot} n launches");
+                    pen.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
+                }
+                Row::Run(id) => {
+                    let Some(run) = self.known.get(&id).cloned() else { continue };
+                    self.drawn.rows.push((row, index));
+                    self.drawn.since.push(since(&run));
+                    let at_cursor = index == self.scroll.cursor;
+                    if run.state == RunState::WaitingForHuman {
+                        pen.band(row, Role::WaitingBand);
+                    }
+                    if at_cursor {
+                        pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                        let role = if focused { Role::Gutter } else { Role::Muted };
+                        pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
+                    }
+                    self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut pen);
+                }
+            }
+        }
+        // The last rows in sight: the next page is asked for before somebody waits for it.
+        let near_end = self.scroll.offset + 2 * height >= self.rows.len();
+        if older_in_sight || (near_end && self.fuzzy.is_empty()) {
+            self.wanted.extend(self.feeds.older());
+        }
+    }
+
+    fn list_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
+        let number = |count: u64| crate::tui::widgets::figures::count(usize::try_from(count).unwrap_or(0));
+        let waiting = self.count(&[RunState::WaitingForHuman]);
+        let running = self.count(&[RunState::Running, RunState::Replaying]);
+        let dot = cx.glyphs.dot;
+        let mut title = Title::of("Runs", focused);
+        let mut segs = Vec::new();
+        if waiting > 0 {
+            let text = format!("{}{} waiting", cx.glyphs.waiting, number(waiting));
+            segs.push(Seg::new(text, Role::Waiting));
+            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
+        }
+        if width >= 44 || waiting == 0 {
+            segs.push(Seg::new(format!("{} running {dot} ", number(running)), Role::Muted));
+        }
+        segs.push(Seg::new(format!("{} all", number(self.all())), Role::Muted));
+        title.note = RichLine::from_segs(segs);
+        title
+    }
+
+    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        pen.band(row, Role::Field);
+        pen.put(row.x + 3, row.y, "/", Role::Strong, 1);
+        let found = self.rows.iter().filter(|row| matches!(row, Row::Run(_))).count();
+        let all = count(usize::try_from(self.all()).unwrap_or(usize::MAX));
+        let note = format!("{} of {all}", count(found));
+        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
+        self.drawn.filter = row;
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = self.filter.draw(line, buf, style, &[]);
+        if cx.focused && self.focus == Part::Filter {
+            cx.cursor = cursor;
+        }
+    }
+
+    fn draw_run(
+        &mut self,
+        run: &RunRecord,
+        selected: bool,
+        y: u16,
+        columns: &Columns,
+        (turning, now_ms): (&'static str, i64),
+        pen: &mut Pen<'_>,
+    ) {
+        let group = Group::of(run);
+        let (sign, role) = state_sign(run, pen, turning);
+        pen.put(columns.name.0 - 2, y, sign, role, 1);
+        let quiet = group == Group::Done && !selected;
+        let name_role = match (selected || group == Group::You, quiet) {
+            (true, _) => Role::Strong,
+            (_, true) => Role::Muted,
+            _ => Role::Text,
+        };
+        let (x, room) = columns.name;
+        let name = cut_end(&shown(&run.skill_id), room, pen.glyphs.ellipsis).into_owned();
+        pen.put(x, y, &name, name_role, room);
+        for letter in self.fuzzy.letters(&name) {
+            if let Some(cell) = pen.buf.cell_mut((x + letter as u16, y))
+                && letter < u32::from(room)
+            {
+                cell.modifier |= Modifier::UNDERLINED;
+            }
+        }
+        pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
+        let (through, all) = run.progress;
+        pen.put(columns.progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+        let (word, asks) = word(run);
+        let (step_at, step_room) = columns.step;
+        let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
+        let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();
+        let step_role = if quiet { Role::Muted } else { Role::Text };
+        pen.put(step_at, y, &cut_end(&step, step_room, pen.glyphs.ellipsis), step_role, step_room);
+        let (word_at, word_room) = columns.word;
+        let word_role = if asks { Role::Waiting } else { Role::Muted };
+        // Without a column of its own the step stands where there is no word for the state.
+        let text = if word.is_empty() && step_room == 0 { step } else { word };
+        pen.put(word_at, y, &cut_end(&text, word_room, pen.glyphs.ellipsis), word_role, word_room);
+        let age_role = if quiet { Role::Muted } else { Role::Text };
+        pen.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
+    }
+}
+
+/// From when the age in the list counts: a running run's from its launch, others' from their last change.
+fn since(run: &RunRecord) -> i64 {
+    if run.state.is_active() { run.created_ms } else { run.since_ms }
+}
+
+/// Sign and role of a run's state.
+pub fn state_sign(run: &RunRecord, pen: &Pen<'_>, turning: &'static str) -> (&'static str, Role) {
+    let glyphs = pen.glyphs;
+    match run.state {
+        RunState::Pending => (glyphs.pending, Role::Muted),
+        RunState::Running => (turning, Role::Info),
+        RunState::Replaying => (glyphs.replaying, Role::Info),
+        RunState::WaitingForHuman => (glyphs.waiting, Role::Waiting),
+        RunState::WaitingForSignal => (glyphs.signal, Role::Text),
+        RunState::Completed => (glyphs.ok, Role::Success),
+        RunState::Failed => (glyphs.bad, Role::Danger),
+        RunState::Canceled => (glyphs.canceled, Role::Muted),
+    }
+}
+
+fn heading(group: Group, row: Rect, pen: &mut Pen<'_>) {
+    let role = if group == Group::You { Role::Waiting } else { Role::Muted };
+    let end = pen.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
+    if group == Group::You && row.right().saturating_sub(end) > cells("oldest first") + 2 {
+        pen.right(row.right().saturating_sub(1), row.y, "oldest first", Role::Muted);
+    }
+}

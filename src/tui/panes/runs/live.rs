@@ -1,0 +1,94 @@
+//! What a run says while it goes on: its events as lines, logs and results alike, with the time of day.
+
+use serde_json::Value;
+
+use crate::gateway::RunDetail;
+use crate::store::RunEvent;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::{duration, time_of_day};
+use crate::tui::widgets::measure::{cells, shown};
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+/// One line of the output; none for an event that says nothing to a person.
+#[must_use]
+pub fn line(event: &RunEvent, detail: &RunDetail, column: u16) -> Option<RichLine> {
+    let (text, role) = said(event, detail)?;
+    let step = shown(event.event.step.as_deref().unwrap_or_default());
+    let step_role = if role == Role::Waiting { role } else { Role::Strong };
+    let pad = usize::from(column.saturating_sub(cells(&step)));
+    Some(RichLine::from_segs(vec![
+        Seg::new(format!("{} ", time_of_day(event.at_ms)), Role::Muted),
+        Seg::new(step, step_role),
+        Seg::new(format!("{}  ", " ".repeat(pad)), Role::Text),
+        Seg::new(text, role),
+    ]))
+}
+
+/// The column of the steps' names: as wide as the widest, within bounds.
+#[must_use]
+pub fn column(detail: &RunDetail) -> u16 {
+    let widest = detail.steps.iter().map(|step| cells(&shown(&step.step))).max();
+    widest.unwrap_or(0).clamp(4, 18)
+}
+
+fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
+    let data = &event.event.data;
+    let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();
+    let by = || {
+        let approver = text("approver");
+        if approver.is_empty() { String::new() } else { format!(" by {approver}") }
+    };
+    let step = event.event.step.as_deref().unwrap_or_default();
+    let view = detail.steps.iter().find(|view| view.step == step);
+    Some(match event.event.kind.as_str() {
+        "step.log" if text("stream") == "stderr" => (text("text"), Role::Muted),
+        "step.log" => (text("text"), Role::Text),
+        "step.completed" => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
+        "step.skipped" => (reasoned("skipped", &text("reason")), Role::Muted),
+        "step.failed" => {
+            (reasoned("failed", &failure(data, view.and_then(|view| view.gist.as_deref()))), Role::Danger)
+        }
+        "step.retrying" => {
+            let attempt = data.get("attempt").and_then(Value::as_u64);
+            let again = attempt.map(|attempt| format!("again, attempt {attempt}"));
+            (reasoned(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
+        }
+        "gate.waiting" if text("signal").is_empty() => ("waits for a person".to_owned(), Role::Waiting),
+        "gate.waiting" => (format!("waits for the signal {}", text("signal")), Role::Text),
+        "gate.approved" => (format!("approved{}", by()), Role::Success),
+        "gate.denied" => (format!("denied{}", by()), Role::Danger),
+        "gate.warned" => (reasoned("a gate warns", &text("reason")), Role::Warning),
+        "gate.degraded" => (reasoned("left out by a gate", &text("reason")), Role::Warning),
+        "signal.received" => (format!("signal {} received", text("name")), Role::Text),
+        "artifact.kept" => (format!("left {}", text("name")), Role::Info),
+        "control.applied" => (reasoned("control", &text("control")), Role::Warning),
+        "run.created" => ("launched".to_owned(), Role::Muted),
+        "run.resumed" => ("resumed".to_owned(), Role::Text),
+        "run.completed" => ("completed".to_owned(), Role::Success),
+        "run.failed" => (reasoned("failed", &failure(data, None)), Role::Danger),
+        "run.canceled" => (format!("canceled{}", by()), Role::Muted),
+        "run.expired" => ("its time was over".to_owned(), Role::Warning),
+        "run.replayed_from" | "run.forked_from" => ("restored from a checkpoint".to_owned(), Role::Muted),
+        "run.replayed_to" => ("replayed as a new run".to_owned(), Role::Muted),
+        "run.forked_to" => ("forked as a new run".to_owned(), Role::Muted),
+        _ => return None,
+    })
+}
+
+fn reasoned(what: &str, why: &str) -> String {
+    if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
+}
+
+fn failure(data: &Value, gist: Option<&str>) -> String {
+    let error = data.get("error").unwrap_or(data);
+    let said = error.get("message").or_else(|| error.get("reason")).and_then(Value::as_str);
+    said.or_else(|| error.as_str()).or(gist).map(shown).unwrap_or_default()
+}
+
+fn completed(gist: Option<&str>, view: Option<&crate::gateway::StepView>) -> String {
+    if let Some(gist) = gist {
+        return shown(gist);
+    }
+    let took = view.and_then(|view| Some(view.ended_ms? - view.started_ms?));
+    took.map_or_else(|| "done".to_owned(), |took| format!("done in {}", duration(took)))
+}

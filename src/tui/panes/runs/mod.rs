@@ -1,0 +1,343 @@
+//! Pane 5: what runs, what waits for a person, what came of the rest; and one run whole, live from its events.
+
+mod compare;
+mod compare_view;
+mod detail;
+mod detail_view;
+mod empty_view;
+mod feed;
+mod keys;
+mod list;
+mod list_view;
+mod live;
+mod mouse;
+mod orders;
+mod state_view;
+mod steps_view;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ratatui::layout::Rect;
+
+use self::detail::{Detail, Showing, Stop};
+use self::feed::{Feeds, Known};
+use self::list::{Row, rows};
+use crate::gateway::{Error, RunDetail};
+use crate::registry::Catalogue;
+use crate::runs::RunState;
+use crate::skill::{Kind, Skill};
+use crate::store::{RunEvent, RunId, RunRecord};
+use crate::tui::field::Field;
+use crate::tui::pane::{Effect, Message, PaneId, PickerKind, Target};
+use crate::tui::run_traffic::{RunAsk, RunTold};
+use crate::tui::widgets::fuzzy::Fuzzy;
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::scroll::Scroll;
+
+/// The parts that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    List,
+    Filter,
+    Detail,
+}
+
+/// Where things stood in the last frame.
+#[derive(Debug, Default)]
+struct Drawn {
+    list: Rect,
+    filter: Rect,
+    detail: Rect,
+    /// Rows of the list with the place of their row among all rows.
+    rows: Vec<(Rect, usize)>,
+    stops: Vec<(Rect, Stop)>,
+    /// Words that do something when they are clicked.
+    buttons: Vec<(Rect, crate::tui::action::Action)>,
+    /// The oldest moments whose ages are on the screen, milliseconds since 1970-01-01 UTC.
+    since: Vec<i64>,
+}
+
+/// Pane 5.
+#[derive(Default)]
+pub struct Runs {
+    known: Known,
+    feeds: Feeds,
+    counts: BTreeMap<RunState, u64>,
+    /// Whether an answer has come.
+    loaded: bool,
+    error: Option<Error>,
+    rows: Vec<Row>,
+    scroll: Scroll,
+    follow: bool,
+    /// The run the cursor is on, wherever its row goes.
+    selected: Option<RunId>,
+    /// Whether a person put the cursor there; until then it stays on the first.
+    moved: bool,
+    focus: Part,
+    filter: Field,
+    fuzzy: Fuzzy,
+    detail: Detail,
+    catalogue: Arc<Catalogue>,
+    /// The isolation that scripts get on this machine, as a run or contract told it.
+    machine: Option<String>,
+    /// Whether a contract was asked for to learn it.
+    probed: bool,
+    tickets: u64,
+    /// Skills whose contract was asked for a launch.
+    launching: Option<String>,
+    wanted: Vec<Effect>,
+    drawn: Drawn,
+}
+
+impl Runs {
+    /// An empty pane with the focus on the list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { follow: true, ..Self::default() }
+    }
+
+    /// The run under the cursor.
+    fn record(&self) -> Option<&RunRecord> {
+        self.known.get(self.selected.as_ref()?)
+    }
+
+    /// How many runs are in these states, over all there are.
+    fn count(&self, states: &[RunState]) -> u64 {
+        states.iter().filter_map(|state| self.counts.get(state)).sum()
+    }
+
+    fn all(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    fn news(&mut self, message: &Message) -> Vec<Effect> {
+        match message {
+            Message::Run(told) => self.told(told),
+            Message::Catalogue(catalogue) => {
+                self.catalogue = Arc::clone(catalogue);
+                self.probe()
+            }
+            Message::Event(crate::gateway::Event::Catalogue(change)) => {
+                self.catalogue = Arc::clone(&change.catalogue);
+                self.probe()
+            }
+            Message::Visit(Target::Run(run)) => self.go_to(run),
+            Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
+            Message::Picked(PickerKind::Launchable, skill) => {
+                self.launching = Some(skill.clone());
+                vec![Effect::Run(RunAsk::Contract(skill.clone()))]
+            }
+            Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
+            _ => Vec::new(),
+        }
+    }
+
+    fn told(&mut self, told: &RunTold) -> Vec<Effect> {
+        match told {
+            RunTold::Following => {
+                let mut effects = self.feeds.refresh_all(&self.known);
+                effects.extend(self.ask_detail());
+                effects
+            }
+            RunTold::Events(events) => self.happened(events),
+            RunTold::Page(generation, answer) => self.page(*generation, answer),
+            RunTold::Detail(run, answer) => self.take_detail(run, answer),
+            RunTold::Ordered(_, run, answer) => match answer {
+                Ok(ordered) => {
+                    let mut effects = vec![Effect::Toast(shown(&ordered.note))];
+                    let made = ordered.run.id != *run;
+                    self.known.put(ordered.run.clone(), true);
+                    self.build();
+                    if made {
+                        effects.extend(self.go_to(&ordered.run.id));
+                    }
+                    effects
+                }
+                Err(error) => {
+                    let what = format!("{}: not carried out", shown(&run.0));
+                    vec![Effect::Trouble(what, shown(&error.message))]
+                }
+            },
+            RunTold::Launched(_, Ok(launched)) => {
+                let name = shown(&launched.run.skill_id);
+                let note = if launched.worker_alive {
+                    format!("{name} launched")
+                } else {
+                    format!("{name} launched, but no worker is alive to take it")
+                };
+                self.known.put(launched.run.clone(), true);
+                let mut effects = vec![Effect::Toast(note)];
+                effects.extend(self.go_to(&launched.run.id));
+                effects
+            }
+            RunTold::Launched(_, Err(error)) => {
+                vec![Effect::Trouble("nothing was launched".to_owned(), shown(&error.message))]
+            }
+            RunTold::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
+                self.launching = None;
+                match answer {
+                    Ok(view) => self.open_launch(view),
+                    Err(error) => {
+                        vec![Effect::Trouble(
+                            format!("{} cannot be launched", shown(skill)),
+                            shown(&error.message),
+                        )]
+                    }
+                }
+            }
+            RunTold::Contract(_, Ok(view)) => {
+                self.machine = Some(view.isolation.clone());
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn page(&mut self, generation: u64, answer: &Result<Arc<crate::store::RunPage>, Error>) -> Vec<Effect> {
+        let page = match answer {
+            Ok(page) => page,
+            Err(error) => {
+                self.feeds.failed(generation);
+                self.error = Some(error.clone());
+                return Vec::new();
+            }
+        };
+        self.error = None;
+        self.counts.clone_from(&page.counts);
+        let first = !self.loaded;
+        let waited = self.known.waiting();
+        let mut effects = self.feeds.take(generation, page, &mut self.known);
+        self.loaded = true;
+        if !first {
+            for run in self.known.began_to_wait(&waited) {
+                let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
+                let text = format!("{} {} waits for you{step}", shown(&run.skill_id), list::tail(&run.id));
+                effects.push(Effect::Awaited(text));
+            }
+        }
+        self.build();
+        effects.extend(self.selection_changed());
+        effects.extend(self.probe());
+        effects
+    }
+
+    /// Before there is a run, a contract tells what scripts are shut in by here.
+    fn probe(&mut self) -> Vec<Effect> {
+        if self.probed || !self.loaded || self.all() > 0 || self.machine.is_some() {
+            return Vec::new();
+        }
+        let skills: Vec<String> = self.launchable().take(3).map(|skill| skill.id.to_string()).collect();
+        self.probed = !skills.is_empty();
+        skills.into_iter().map(|skill| Effect::Run(RunAsk::Contract(skill))).collect()
+    }
+
+    /// Skills that may have a contract: tools. One without says so when it is asked for.
+    fn launchable(&self) -> impl Iterator<Item = &Arc<Skill>> {
+        let skills = self.catalogue.entries.iter().map(|entry| &entry.skill);
+        skills.filter(|skill| skill.kind.value == Kind::Tool)
+    }
+
+    fn happened(&mut self, events: &[RunEvent]) -> Vec<Effect> {
+        let telling = |event: &&RunEvent| event.event.kind != "step.log";
+        let mut effects = Vec::new();
+        if events.iter().any(|event| telling(&event)) {
+            let ends = ["run.completed", "run.failed", "run.canceled", "run.expired", "gate.denied"];
+            let ended = events.iter().any(|event| ends.contains(&event.event.kind.as_str()));
+            effects.extend(self.feeds.refresh(ended, &self.known));
+        }
+        let Some(selected) = self.selected.clone() else { return effects };
+        let of_it: Vec<&RunEvent> = events.iter().filter(|event| event.run == selected).collect();
+        self.detail.add_events(&selected, &of_it);
+        if of_it.iter().any(telling) {
+            effects.extend(self.ask_detail());
+        }
+        effects
+    }
+
+    fn take_detail(&mut self, run: &RunId, answer: &Result<Arc<RunDetail>, Error>) -> Vec<Effect> {
+        if let Ok(detail) = answer {
+            self.machine = Some(detail.isolation.clone());
+            if self.known.get(run).is_some_and(|known| *known != detail.run)
+                || self.selected.as_ref() == Some(run)
+            {
+                self.known.put(detail.run.clone(), self.known.is_listed(run));
+                self.build();
+            }
+        }
+        let again = self.detail.take(run, answer, self.selected.as_ref());
+        let mut effects = if again { self.ask_detail() } else { Vec::new() };
+        effects.extend(self.open_awaited_sheet(run));
+        effects
+    }
+
+    fn ask_detail(&mut self) -> Vec<Effect> {
+        let Some(run) = self.selected.clone() else { return Vec::new() };
+        let asked = self.detail.ask(&run);
+        asked.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
+    }
+
+    /// Makes the rows anew; the cursor stays on its run.
+    fn build(&mut self) {
+        let older = self.all().saturating_sub(self.known.listed() as u64);
+        self.rows = rows(&self.known, &mut self.fuzzy, older);
+        let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
+        let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
+        let first = || self.rows.iter().position(|row| matches!(row, Row::Run(_)));
+        self.scroll.cursor = match found {
+            Some(row) => row,
+            None if self.moved && self.selected.is_some() && self.fuzzy.is_empty() => {
+                list::nearest_run(&self.rows, self.scroll.cursor).unwrap_or(0)
+            }
+            None => first().unwrap_or(0),
+        };
+        self.follow = true;
+    }
+
+    /// Asks for what the cursor came to, where it is another run than before.
+    fn selection_changed(&mut self) -> Vec<Effect> {
+        let Some(Row::Run(id)) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
+        if self.selected.as_ref() == Some(id) && self.detail.is_of(id) {
+            return Vec::new();
+        }
+        let id = id.clone();
+        self.selected = Some(id.clone());
+        self.detail.show(&id);
+        self.ask_detail()
+    }
+
+    /// Puts the cursor on a run, out of whatever filter hides it.
+    fn go_to(&mut self, run: &RunId) -> Vec<Effect> {
+        if !self.filter.is_empty() {
+            self.filter.clear();
+            self.fuzzy.set("");
+        }
+        (self.moved, self.selected) = (true, Some(run.clone()));
+        if self.focus == Part::Filter {
+            self.focus = Part::List;
+        }
+        self.detail.show(run);
+        self.build();
+        self.ask_detail()
+    }
+
+    fn next_ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+
+    fn go_to_source(&mut self) -> Vec<Effect> {
+        let source = self.record().and_then(|run| run.source.clone());
+        source.map(|(run, _)| self.go_to(&run)).unwrap_or_default()
+    }
+
+    /// Whether what is shown instead of the run is anything.
+    fn elsewhere(&self) -> bool {
+        !matches!(self.detail.showing, Showing::Run)
+    }
+
+    /// This pane's own id, for effects that name it.
+    const ID: PaneId = PaneId::Runs;
+}

@@ -1,0 +1,80 @@
+//! Clicks and the wheel in Runs, by the places of the last frame.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Position;
+
+use super::detail::Showing;
+use super::{Part, Runs};
+use crate::tui::action::Action;
+use crate::tui::pane::{Effect, Pane as _};
+
+impl Runs {
+    pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
+            MouseEventKind::ScrollUp => {
+                self.wheel(at, -3);
+                Vec::new()
+            }
+            MouseEventKind::ScrollDown => {
+                self.wheel(at, 3);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn clicked(&mut self, at: Position) -> Vec<Effect> {
+        if self.drawn.filter.contains(at) {
+            self.focus = Part::Filter;
+            self.filter.click(at);
+            return Vec::new();
+        }
+        if self.drawn.list.contains(at) {
+            self.focus = Part::List;
+            let row = self.drawn.rows.iter().find(|(rect, _)| rect.contains(at)).map(|(_, row)| *row);
+            let Some(row) = row else { return Vec::new() };
+            (self.scroll.cursor, self.moved) = (row, true);
+            return self.selection_changed();
+        }
+        if !self.drawn.detail.contains(at) {
+            return Vec::new();
+        }
+        self.focus = Part::Detail;
+        if let Some(action) =
+            self.drawn.buttons.iter().find(|(rect, _)| rect.contains(at)).map(|(_, act)| *act)
+        {
+            let blocked = self.offered().into_iter().find(|command| command.action == action);
+            return match blocked.and_then(|command| command.blocked) {
+                Some(why) => vec![Effect::Toast(why)],
+                None => self.act(action).unwrap_or_default(),
+            };
+        }
+        let stop = self.drawn.stops.iter().find(|(rect, _)| rect.contains(at)).map(|(_, stop)| stop.clone());
+        if let (Some(stop), Showing::Run) = (stop, &self.detail.showing) {
+            // A second click on what the cursor is on opens it.
+            let again = self.detail.stop.as_ref() == Some(&stop);
+            self.detail.stop = Some(stop);
+            if again {
+                return self.act(Action::Open).unwrap_or_default();
+            }
+        }
+        Vec::new()
+    }
+
+    fn wheel(&mut self, at: Position, rows: isize) {
+        if self.drawn.list.contains(at) {
+            self.follow = false;
+            self.scroll.roll(rows, self.rows.len());
+        } else if self.drawn.detail.contains(at) {
+            let scroll = match self.detail.showing {
+                Showing::Run => &mut self.detail.scroll,
+                _ => &mut self.detail.tree,
+            };
+            // The drawing keeps the offset inside.
+            scroll.offset = scroll.offset.saturating_add_signed(rows).min(100_000);
+            self.detail.follow = false;
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What can be ordered of a run now, and the sheets that ask before it is. The run itself says what it takes.
+
+use std::sync::Arc;
+
+use super::detail::{Showing, Stop};
+use super::detail_view::label_of;
+use super::{Part, Runs};
+use crate::gateway::ContractView;
+use crate::runs::{CommandName, Gate, RunState};
+use crate::store::{RunId, RunRecord};
+use crate::tui::action::{Action, Command};
+use crate::tui::overlay::{OrderKind, Sheet, state_word};
+use crate::tui::pane::{Effect, PaneId, Picker, PickerKind, Target};
+use crate::tui::run_traffic::RunAsk;
+use crate::tui::widgets::measure::shown;
+
+/// Other waiting runs whose sheets are asked for, to be decided together.
+const TOGETHER: usize = 24;
+
+impl Runs {
+    /// Everything that can be done here, with why not where it cannot be done now.
+    pub(super) fn offered(&self) -> Vec<Command> {
+        if self.focus == Part::Filter {
+            let shown_ones = [
+                (Action::Submit, "take"),
+                (Action::Down, "move"),
+                (Action::Clear, "clear"),
+                (Action::Leave, "leave"),
+            ];
+            let mut out: Vec<Command> = shown_ones.map(|(action, label)| offer(action, label)).to_vec();
+            out.extend(
+                [Action::Up, Action::PageUp, Action::PageDown, Action::NextPart, Action::PreviousPart]
+                    .map(|a| hidden(a, "move")),
+            );
+            return out;
+        }
+        let run = self.record();
+        let in_list = self.focus == Part::List;
+        let none = run.is_none().then(|| "there is no run here".to_owned());
+        let with_run = |command: Command| Command { blocked: none.clone(), ..command };
+        let mut out = Vec::new();
+        for (name, action, label) in [
+            (CommandName::Approve, Action::Approve, "approve"),
+            (CommandName::Deny, Action::Deny, "deny"),
+            (CommandName::Resume, Action::Resume, "resume"),
+            (CommandName::Signal, Action::Signal, "signal"),
+            (CommandName::Cancel, Action::CancelRun, "cancel"),
+            (CommandName::Replay, Action::Replay, "replay"),
+            (CommandName::Fork, Action::Fork, "fork"),
+        ] {
+            let blocked = match run {
+                None => none.clone(),
+                Some(run) if run.allowed.contains(&name) => None,
+                Some(run) => Some(why_not(run, name)),
+            };
+            // A signal that nobody waits for is kept: worth a key, not a place in the footer.
+            let footer =
+                name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
+            out.push(Command { blocked, footer, ..offer(action, label) });
+        }
+        if in_list {
+            out.push(with_run(offer(Action::Open, "details")));
+            out.push(offer(Action::Launch, "new run"));
+            out.push(with_run(offer(Action::Filter, "filter")));
+            if !self.filter.is_empty() {
+                out.insert(0, offer(Action::Back, "all"));
+            }
+        } else {
+            let label = match (&self.detail.showing, &self.detail.stop) {
+                (Showing::State(_), _) => "fold",
+                (_, Some(Stop::Checkpoint(_))) => "state",
+                (_, Some(Stop::Source(_) | Stop::Descendant(_))) => "go there",
+                _ => "open",
+            };
+            out.push(with_run(offer(Action::Open, label)));
+            out.push(with_run(offer(Action::ShowCheckpoint, "state")));
+            let back = if self.elsewhere() { "the run" } else { "list" };
+            out.push(offer(Action::Back, back));
+        }
+        let compare = self.comparable().err();
+        out.push(Command { blocked: none.clone().or(compare), ..offer(Action::Compare, "compare") });
+        out.push(with_run(hidden(Action::AttachThis, "attach")));
+        out.push(with_run(hidden(Action::Copy, "copy")));
+        out.push(with_run(hidden(Action::CopyAs, "copy as")));
+        out.extend(
+            [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+                .map(|a| hidden(a, "move")),
+        );
+        out.extend([Action::NextPart, Action::PreviousPart].map(|a| hidden(a, "next part")));
+        out
+    }
+
+    /// What an action orders, asks or shows about the run; none where it is about moving.
+    pub(super) fn ordered(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let known = |pane: &Self| pane.record().cloned();
+        Some(match action {
+            Action::Approve | Action::Deny => self.open_decision(),
+            Action::Resume => {
+                let run = known(self)?;
+                let changed =
+                    self.detail.get().is_some_and(|detail| detail.contract_unchanged == Some(false));
+                self.open_order(run, OrderKind::Resume { changed })
+            }
+            Action::Signal => {
+                let run = known(self)?;
+                let name = match &run.gate {
+                    Some(Gate::Signal { name, .. }) => name.clone(),
+                    _ => String::new(),
+                };
+                self.open_order(run, OrderKind::Signal { name })
+            }
+            Action::CancelRun => {
+                let run = known(self)?;
+                self.open_order(run, OrderKind::Cancel)
+            }
+            Action::Replay => {
+                let run = known(self)?;
+                self.open_order(run, OrderKind::Replay)
+            }
+            Action::Fork => {
+                let run = known(self)?;
+                self.open_order(run, OrderKind::Fork)
+            }
+            Action::Launch => self.choose_skill(),
+            Action::Compare => self.compare(),
+            Action::ShowCheckpoint => {
+                let head = known(self)?.head;
+                let number = self.detail.checkpoint().unwrap_or(head);
+                self.show_state(number);
+                self.focus = Part::Detail;
+                Vec::new()
+            }
+            Action::NextTab | Action::PreviousTab if self.elsewhere() => {
+                self.neighbour_state(if action == Action::NextTab { 1 } else { -1 });
+                Vec::new()
+            }
+            Action::AttachThis => {
+                let run = known(self)?.id.0;
+                let target = match (&self.focus, &self.detail.stop) {
+                    (Part::Detail, Some(Stop::Step(step))) => ("output".to_owned(), format!("{run}/{step}")),
+                    _ => ("run".to_owned(), run),
+                };
+                vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill: None, target: Some(target) }))]
+            }
+            Action::Copy => vec![Effect::Copy(known(self)?.id.0, "id".to_owned())],
+            Action::CopyAs => vec![Effect::Pick(copy_choices(&known(self)?))],
+            _ => return None,
+        })
+    }
+
+    fn open_order(&mut self, run: RunRecord, kind: OrderKind) -> Vec<Effect> {
+        let detail = self.detail.get();
+        let checkpoints = detail.map(|detail| {
+            detail.checkpoints.iter().map(|point| (point.number, label_of(detail, point.number))).collect()
+        });
+        let chosen = self.detail.checkpoint();
+        let ticket = self.next_ticket();
+        let checkpoints = checkpoints.unwrap_or_default();
+        let run = Box::new(run);
+        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, ticket }))]
+    }
+
+    /// Opens the sheet with what is known of the run now, and asks for the others that wait like it. Where nothing is
+    /// known of it yet, the sheet opens with the answer.
+    fn open_decision(&mut self) -> Vec<Effect> {
+        let Some(run) = self.record().cloned() else { return Vec::new() };
+        let Some(sheet) = self.detail.get().and_then(|detail| detail.sheet.clone()) else {
+            self.detail.sheet_wanted = true;
+            return self.ask_detail();
+        };
+        self.detail.sheet_wanted = false;
+        let ticket = self.next_ticket();
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), ticket }))];
+        let step = |run: &RunRecord| match &run.gate {
+            Some(Gate::Human { step, .. }) => Some(step.clone()),
+            _ => None,
+        };
+        let mut alike: Vec<(i64, RunId)> = self
+            .known
+            .iter()
+            .filter(|(other, _)| other.id != run.id && other.state == RunState::WaitingForHuman)
+            .filter(|(other, _)| other.skill_id == run.skill_id && step(other) == step(&run))
+            .map(|(other, _)| (other.since_ms, other.id.clone()))
+            .collect();
+        alike.sort();
+        for (_, id) in alike.into_iter().take(TOGETHER) {
+            if self.detail.ask(&id) {
+                out.push(Effect::Run(RunAsk::Detail(id)));
+            }
+        }
+        out
+    }
+
+    /// The sheet that waited for the run's detail.
+    pub(super) fn open_awaited_sheet(&mut self, run: &RunId) -> Vec<Effect> {
+        if !self.detail.sheet_wanted || self.selected.as_ref() != Some(run) {
+            return Vec::new();
+        }
+        self.detail.sheet_wanted = false;
+        let there = self.detail.get().is_some_and(|detail| detail.sheet.is_some());
+        if there {
+            self.open_decision()
+        } else {
+            vec![Effect::Toast("it waits for nobody any more".to_owned())]
+        }
+    }
+
+    /// Lets a skill be chosen, beginning on that of the run under the cursor.
+    fn choose_skill(&self) -> Vec<Effect> {
+        let mut choices: Vec<(String, String, String)> = Vec::new();
+        for skill in self.launchable() {
+            let description: String = shown(&skill.description).chars().take(60).collect();
+            choices.push((skill.id.to_string(), skill.id.to_string(), description));
+        }
+        if choices.is_empty() {
+            return vec![Effect::Toast(
+                "no skill here brings a contract (skill.yaml beside its SKILL.md)".to_owned(),
+            )];
+        }
+        let here = self.record().map(|run| run.skill_id.as_str());
+        let current = choices.iter().position(|(id, ..)| Some(id.as_str()) == here);
+        let what = PickerKind::Launchable;
+        vec![Effect::Pick(Picker { what, title: "Launch a run of".to_owned(), choices, current })]
+    }
+
+    pub(super) fn open_launch(&mut self, view: &Arc<ContractView>) -> Vec<Effect> {
+        self.machine = Some(view.isolation.clone());
+        let ticket = self.next_ticket();
+        vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), ticket }))]
+    }
+
+    pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
+        let Some(run) = self.record() else { return Vec::new() };
+        let text = match what {
+            "id" => Some(run.id.0.clone()),
+            "cli" => Some(format!("skills runs show {}", run.id)),
+            "trace" => Some(run.trace_id.clone()),
+            "outputs" => run.outputs.as_ref().and_then(|outputs| serde_json::to_string_pretty(outputs).ok()),
+            "json" => match self.detail.get() {
+                Some(detail) => serde_json::to_string_pretty(detail.as_ref()).ok(),
+                None => serde_json::to_string_pretty(run).ok(),
+            },
+            _ => None,
+        };
+        text.into_iter().map(|text| Effect::Copy(text, what.to_owned())).collect()
+    }
+}
+
+fn copy_choices(run: &RunRecord) -> Picker {
+    let mut choices = vec![
+        ("id".to_owned(), "id".to_owned(), shown(&run.id.0)),
+        ("cli".to_owned(), "command line".to_owned(), format!("skills runs show {}", shown(&run.id.0))),
+        ("trace".to_owned(), "trace".to_owned(), shown(&run.trace_id)),
+        ("json".to_owned(), "JSON".to_owned(), "the run whole".to_owned()),
+    ];
+    if run.outputs.is_some() {
+        choices.push(("outputs".to_owned(), "outputs".to_owned(), "what came of it".to_owned()));
+    }
+    Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) }
+}
+
+/// Why a run does not take a command, and what it would take.
+fn why_not(run: &RunRecord, command: CommandName) -> String {
+    let state = state_word(run.state);
+    match (command, run.state) {
+        (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
+            "it waits for a signal: s".to_owned()
+        }
+        (CommandName::Approve | CommandName::Deny, _) => format!("it asks for no decision: it is {state}"),
+        (CommandName::Resume, RunState::WaitingForHuman) => "approval needed: a".to_owned(),
+        (CommandName::Resume, RunState::WaitingForSignal) => "signal needed: s".to_owned(),
+        (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
+            format!("it is {state}; p replays it from a checkpoint")
+        }
+        (CommandName::Resume, _) => format!("it is {state} already"),
+        (CommandName::Signal, _) => format!("it waits for none: it is {state}"),
+        _ => format!("it is {state}"),
+    }
+}
+
+fn offer(action: Action, label: &str) -> Command {
+    Command { action, label: label.to_owned(), blocked: None, footer: true }
+}
+
+fn hidden(action: Action, label: &str) -> Command {
+    Command { footer: false, ..offer(action, label) }
+}

@@ -1,0 +1,173 @@
+//! The steps of a run with bars of time. Time in which nothing ran (a night before an approval) takes no room.
+
+use crate::gateway::{StepState, StepView};
+use crate::tui::glyphs::Glyphs;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::duration;
+use crate::tui::widgets::json_lines::fields;
+use crate::tui::widgets::measure::{cells, cut_end, shown};
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+/// When each step ran, on an axis without idle time.
+pub struct Axis {
+    /// Busy stretches, in milliseconds since 1970-01-01 UTC, in order and apart.
+    busy: Vec<(i64, i64)>,
+    all: i64,
+}
+
+impl Axis {
+    /// The axis of these steps; a running one lasts until now.
+    pub fn of(steps: &[StepView], now_ms: i64) -> Self {
+        let mut spans: Vec<(i64, i64)> = steps.iter().filter_map(|step| span(step, now_ms)).collect();
+        spans.sort_unstable();
+        let mut busy: Vec<(i64, i64)> = Vec::new();
+        for (start, end) in spans {
+            match busy.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => busy.push((start, end)),
+            }
+        }
+        let all = busy.iter().map(|(start, end)| end - start).sum();
+        Self { busy, all }
+    }
+
+    /// Busy milliseconds before a moment.
+    fn place(&self, at: i64) -> i64 {
+        self.busy.iter().map(|(start, end)| at.clamp(*start, *end) - start).sum()
+    }
+
+    /// First cell and number of cells of a step in so many; none for one that has not begun.
+    pub fn bar(&self, step: &StepView, now_ms: i64, width: u16) -> Option<(u16, u16)> {
+        let (start, end) = span(step, now_ms)?;
+        if width == 0 {
+            return None;
+        }
+        let all = self.all.max(1) as f64;
+        let cell = |at: i64| (self.place(at) as f64 / all * f64::from(width)).round() as u16;
+        let first = cell(start).min(width - 1);
+        Some((first, cell(end).saturating_sub(first).clamp(1, width - first)))
+    }
+}
+
+fn span(step: &StepView, now_ms: i64) -> Option<(i64, i64)> {
+    let start = step.started_ms?;
+    let running = step.state == StepState::Running;
+    let end = step.ended_ms.or(running.then_some(now_ms))?;
+    Some((start, end.max(start)))
+}
+
+/// Sign and role of a step's state.
+pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'static str, Role) {
+    match state {
+        StepState::Pending => (glyphs.pending, Role::Muted),
+        StepState::Running => (spinner, Role::Info),
+        StepState::WaitingForHuman => (glyphs.waiting, Role::Waiting),
+        StepState::WaitingForSignal => (glyphs.signal, Role::Text),
+        StepState::Completed => (glyphs.ok, Role::Success),
+        StepState::Skipped => (glyphs.dot, Role::Muted),
+        StepState::Failed => (glyphs.bad, Role::Danger),
+    }
+}
+
+/// Sign, name and how long it took, in `width` cells; the bar stands behind it.
+pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: &'static str) -> RichLine {
+    let (sign, role) = sign(step.state, glyphs, spinner);
+    let took = span(step, now_ms).map(|(start, end)| duration(end - start)).unwrap_or_default();
+    let note = match step.state {
+        StepState::Skipped => "skipped".to_owned(),
+        _ if step.attempts > 1 => format!("{took} {}x", step.attempts),
+        _ => took,
+    };
+    let indent = "  ".repeat(step.depth.min(4) as usize);
+    let room = width.saturating_sub(3 + cells(&note) + cells(&indent));
+    // Nested names carry their parents' before them: the last part tells them apart.
+    let own = if step.depth > 0 { step.step.rsplit('/').next().unwrap_or(&step.step) } else { &step.step };
+    let name = cut_end(&shown(own), room, glyphs.ellipsis).into_owned();
+    let gap = usize::from(width.saturating_sub(2 + cells(&indent) + cells(&name) + cells(&note)));
+    let quiet = matches!(step.state, StepState::Pending | StepState::Skipped);
+    RichLine::from_segs(vec![
+        Seg::new(format!("{indent}{sign} "), role),
+        Seg::new(name, if quiet { Role::Muted } else { Role::Text }),
+        Seg::new(" ".repeat(gap), Role::Text),
+        Seg::new(note, Role::Muted),
+    ])
+}
+
+/// What an opened step shows below itself.
+pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
+    let mut out = Vec::new();
+    let mut row = |label: &str, text: &str| {
+        if !text.is_empty() {
+            out.push(RichLine::from_segs(vec![
+                Seg::new(format!("{label:<10}"), Role::Muted),
+                Seg::new(shown(text), Role::Text),
+            ]));
+        }
+    };
+    row("uses", &step.uses);
+    row("binding", step.binding.as_deref().unwrap_or_default());
+    row("isolation", step.isolation.as_deref().unwrap_or_default());
+    for file in &step.artifacts {
+        let size = crate::tui::widgets::figures::bytes(file.bytes);
+        row("left", &format!("{} {size}, {}", file.name, file.media_type));
+    }
+    for (label, value) in [("inputs", &step.inputs), ("result", &step.result)] {
+        let Some(value) = value else { continue };
+        for (at, line) in fields(value, width.saturating_sub(10)).into_iter().enumerate() {
+            let head = if at == 0 { label } else { "" };
+            let mut segs = vec![Seg::new(format!("{head:<10}"), Role::Muted)];
+            segs.extend(line.segs);
+            out.push(RichLine::from_segs(segs));
+        }
+    }
+    if out.is_empty() {
+        out.push(RichLine::of("nothing of it is recorded yet", Role::Muted));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(started_ms: i64, ended_ms: Option<i64>, state: StepState) -> StepView {
+        StepView {
+            step: "s".to_owned(),
+            depth: 0,
+            uses: String::new(),
+            state,
+            started_ms: Some(started_ms),
+            ended_ms,
+            attempts: 1,
+            inputs: None,
+            result: None,
+            gist: None,
+            binding: None,
+            isolation: None,
+            artifacts: Vec::new(),
+            status: None,
+        }
+    }
+
+    #[test]
+    fn a_night_of_waiting_takes_no_room_and_every_step_shows() {
+        let night = 12 * 3_600_000;
+        let steps = [
+            step(0, Some(900), StepState::Completed),
+            step(900, Some(901), StepState::Completed),
+            step(night, Some(night + 900), StepState::Completed),
+        ];
+        let axis = Axis::of(&steps, 2 * night);
+        let bars: Vec<(u16, u16)> = steps.iter().filter_map(|step| axis.bar(step, 0, 20)).collect();
+        assert_eq!(bars, [(0, 10), (10, 1), (10, 10)]);
+    }
+
+    #[test]
+    fn a_running_step_reaches_to_now_and_one_that_has_no_end_yet_has_no_bar() {
+        let running = step(1_000, None, StepState::Running);
+        let waiting = step(1_000, None, StepState::WaitingForHuman);
+        let axis = Axis::of(&[running.clone(), waiting.clone()], 3_000);
+        assert_eq!(axis.bar(&running, 3_000, 10), Some((0, 10)));
+        assert_eq!(axis.bar(&waiting, 3_000, 10), None);
+    }
+}

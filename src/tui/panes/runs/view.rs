@@ -1,0 +1,47 @@
+//! Where the parts of Runs stand at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Drawn, Part, Runs};
+use crate::tui::app::SPIN;
+use crate::tui::pane::Draw;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rule::{Joint, divider};
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
+
+/// The spinner's sign now: by the wall clock, so that every one on the screen turns alike.
+pub fn spinner(cx: &Draw<'_>) -> &'static str {
+    let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
+    let signs = cx.glyphs.running;
+    signs[usize::try_from(turns).unwrap_or(0) % signs.len()]
+}
+
+impl Runs {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn::default();
+        if self.rows.is_empty() && self.filter.is_empty() {
+            self.draw_empty(area, buf, cx);
+            return;
+        }
+        if area.width < FOLD || cx.full_screen {
+            if self.focus == Part::Detail {
+                self.draw_detail(area, buf, cx);
+            } else {
+                self.draw_list(area, buf, cx);
+            }
+            return;
+        }
+        let share = (u32::from(area.width) * 62 / 120) as u16;
+        let left = share.max(38).saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(34));
+        let list = Rect { width: left, ..area };
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        self.draw_list(list, buf, cx);
+        let rules = self.draw_detail(right, buf, cx);
+        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
+        joints.extend(rules.into_iter().map(|y| (y, Joint::Right { heavy: false })));
+        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+    }
+}
