@@ -26,19 +26,14 @@ pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
     let settings = Settings { log, ..Settings::of(&config) };
-<<<<<<< HEAD
     let local = Arc::new(Local::open(config)?);
     let worker = Arc::clone(&local);
     // Runs that were left behind go on at once; what fails there is told as a notice.
     runtime.spawn(async move { drop(worker.start_workers().await) });
     let client: SharedClient = Arc::clone(&local) as SharedClient;
-    let ended = runtime.block_on(tui::run(client, None, settings));
+    let ended = runtime.block_on(tui::run(client, settings));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
-=======
-    let client: SharedClient = Arc::new(Local::open(config)?);
-    let ended = runtime.block_on(tui::run(client, settings));
->>>>>>> 5fa90c8 (Show runs, decide what waits for a person, and compare what came of them)
     // A scan or a count that still goes on must not hold the exit.
     runtime.shutdown_background();
     match ended {
