@@ -269,6 +269,3 @@ fn told(
     }
     CallError { code: failure.code, message, binding: Some(binding), tried, stderr: failure.stderr }
 }
-
-#[cfg(test)]
-mod tests;
