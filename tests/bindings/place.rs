@@ -208,7 +208,7 @@ pub struct Server {
 impl Server {
     pub fn start() -> Self {
         let mut child = Command::new("python3")
-            .arg(fixture("http.py"))
+            .arg(fixture("web_service.py"))
             .stdout(Stdio::piped())
             .spawn()
             .expect("python3 is installed");
