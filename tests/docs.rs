@@ -78,7 +78,9 @@ fn every_direct_dependency_has_a_row_with_its_reason() {
 
 #[test]
 fn links_between_the_pages_lead_somewhere() {
-    for page in ["README.md", "docs/skills.md", "docs/ranking.md", "docs/newcomer.md"] {
+    for page in
+        ["README.md", "docs/skills.md", "docs/ranking.md", "docs/newcomer.md", "docs/trust-and-policy.md"]
+    {
         let folder = Path::new(page).parent().unwrap();
         for target in
             read(page).split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next().map(str::to_owned))

@@ -159,9 +159,9 @@ pub enum Command {
     Activate(ActivateArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
-    /// Show what a skill or folder would run, and trust it as it is.
+    /// Show what a skill would run, and trust it as it is.
     Trust(TrustArgs),
-    /// Explain and check the policy: what may be found, run and attached.
+    /// Explain and check the policy of what may run.
     Policy(PolicyArgs),
     /// Make a new skill that lint has nothing to say about.
     Scaffold(ScaffoldArgs),

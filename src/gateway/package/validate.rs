@@ -171,6 +171,8 @@ impl Reading<'_> {
             }
             self.keep(&path, &content, executable)?;
         }
+        // To the end, where the sum over all bytes stands: an archive that was cut short shows only there.
+        io::copy(&mut archive.into_inner(), &mut io::sink())?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
+use crate::registry::Trusted;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, counted, tokens};
@@ -81,30 +82,37 @@ impl Browse {
                 }
             }
         }
-        let line = part_played(&skill);
+        let trusted = self.detail.skill.as_ref().filter(|d| d.skill.id == id).map(|d| d.summary.trusted);
+        let line = part_played(&skill, trusted);
         let y = area.y + if area.height >= 7 { 5 } else { 4 };
         let room = area.width.saturating_sub(3);
         pen.line(x, y, &cut_line(&line, room, pen.glyphs.ellipsis), room);
     }
 }
 
-/// `role procedure inferred   effect read only   tools Read, Bash`.
-fn part_played(skill: &crate::skill::Skill) -> RichLine {
+/// `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
+fn part_played(skill: &crate::skill::Skill, trusted: Option<Trusted>) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
-    let mut push = |label: &str, value: String, inferred: bool| {
+    let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {
         if !segs.is_empty() {
             segs.push(Seg::new("   ", Role::Text));
         }
         segs.push(Seg::new(format!("{label} "), Role::Muted));
-        segs.push(Seg::new(value, Role::Text));
+        segs.push(Seg::new(value, role));
         if inferred {
             segs.push(Seg::new(" inferred", Role::Muted));
         }
     };
+    let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
     push("role", class.role.value.to_string(), class.role.inferred);
     let effect = class.effect_mode.value.to_string().replace('_', " ");
     push("effect", effect, class.effect_mode.inferred);
+    if let Some(trusted) = trusted {
+        let role = if trusted == Trusted::Changed { Role::Warning } else { Role::Text };
+        push_in("trusted", trusted.to_string(), role, false);
+    }
+    let mut push = |label: &str, value: String, inferred: bool| push_in(label, value, Role::Text, inferred);
     if !skill.properties.allowed_tools.is_empty() {
         let tools: Vec<String> = skill.properties.allowed_tools.iter().map(|t| shown(t)).collect();
         push("tools", tools.join(", "), false);
