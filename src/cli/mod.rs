@@ -5,6 +5,7 @@ mod bar;
 mod completions;
 mod config;
 mod context;
+mod db;
 mod describe;
 mod discover;
 mod doctor;
@@ -139,6 +140,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Trace(args) => runtime.block_on(runs::trace(cx, &args)),
         Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
         Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
+        Command::Db(args) => runtime.block_on(db::run(cx, &args.action)),
+        Command::AuditPurge(args) => runtime.block_on(db::audit_purge(cx, &args)),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
         Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),

@@ -7,6 +7,7 @@ mod groups;
 mod program;
 mod runs;
 mod skills;
+mod store;
 mod words;
 
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ pub use self::skills::{
 };
 #[cfg(test)]
 pub use self::words::HandedFile;
+pub use self::store::{BackupArgs, BeforeArgs, DbAction, DbArgs};
 pub use self::words::Pair;
 
 use crate::config::MEMORY_STORE;
@@ -157,6 +159,10 @@ pub enum Command {
     ExplainCapability(ExplainCapabilityArgs),
     /// Choose the binding of a capability on this machine.
     Activate(ActivateArgs),
+    /// Check, copy and clear the store of runs.
+    Db(DbArgs),
+    /// Forget inputs and output lines of runs that ended long ago.
+    AuditPurge(BeforeArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
     /// Show what a skill would run, and trust it as it is.
@@ -169,7 +175,7 @@ pub enum Command {
     PackagePrepare(PackagePrepareArgs),
     /// Check such a file: digests, paths, limits, lint.
     PackageValidate(PackageValidateArgs),
-    /// Say what this program finds here: roots, configuration, cache, terminal.
+    /// Say what is found here: roots, configuration, cache, terminal.
     Doctor,
     /// Print completions for a shell.
     Completions(CompletionsArgs),

@@ -1,10 +1,12 @@
 //! One event of a run as a line for people.
 
 use jiff::tz::TimeZone;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{clock, standing, values};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::runs::Gate;
 use crate::skill::safe_text;
 use crate::store::RunEvent;
 
@@ -44,6 +46,13 @@ pub fn told(kind: &str, data: &Value) -> String {
     if kind == "step.log" {
         return data.get("text").map(values::brief).unwrap_or_default();
     }
+    // What a run waits for is told as its page tells it.
+    if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
+        return match gate {
+            Gate::Human { why, .. } => standing::asked(&why),
+            Gate::Signal { name, .. } => format!("for signal {}", safe_text::line(&name)),
+        };
+    }
     let Value::Object(fields) = data else {
         return if data.is_null() { String::new() } else { values::brief(data) };
     };
@@ -76,7 +85,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::runs::samples::event;
+    use crate::cli::runs::samples::{event, record};
+    use crate::runs::RunState;
 
     const LOOK: Look = Look { colour: false, unicode: true, width: 80, terminal: true };
 
@@ -97,6 +107,7 @@ mod tests {
                 Some("extract"),
                 json!({ "error": { "message": "no such file ".repeat(8) } }),
             ),
+            event(5, "gate.waiting", Some("send"), json!({ "gate": record(RunState::WaitingForSignal).gate })),
         ];
         let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, LOOK) + "\n").collect();
         insta::assert_snapshot!(text, @r"

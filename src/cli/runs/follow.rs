@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::failure::Failure;
-use crate::gateway::{Error, RunClient};
+use crate::gateway::{Error, RunClient, StepView};
 use crate::runs::RunState;
 use crate::store::{RunEvent, RunRecord};
 
@@ -20,8 +20,8 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// What is told while a run goes on.
 pub enum News<'a> {
-    /// Something happened.
-    Event(&'a RunEvent),
+    /// Something happened; with the run's steps as they stand, where those were looked up.
+    Event(&'a RunEvent, &'a [StepView]),
     /// Time passes.
     Tick,
 }
@@ -37,18 +37,23 @@ pub struct Settled {
 type Tell<'a> = &'a mut dyn FnMut(News<'_>) -> Result<(), Failure>;
 type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
 
-/// Works a run until it settles and tells its events after a number. Ctrl-C gives it back and leaves; a second one
-/// leaves at once.
+/// Steps of a run up to which their results are looked up as they end: a run with thousands has better to do.
+const LOOKED_UP: usize = 200;
+
+/// Works a run until it settles and tells its events after a number, those of steps that ended with their results
+/// where `with_steps` wants that. Ctrl-C gives the run back and leaves; a second one leaves at once.
 pub async fn settle(
     client: &dyn RunClient,
     run: &RunRecord,
     after: u64,
+    with_steps: bool,
     tell: Tell<'_>,
 ) -> Result<Settled, Failure> {
     let id = run.id.0.as_str();
     let leave = CancellationToken::new();
     let mut settling = pin!(client.settle(id, leave.clone()));
     let mut seen = after;
+    let mut ended = 0;
     let mut left = false;
     let mut turn = tokio::time::interval(TURN);
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -58,9 +63,11 @@ pub async fn settle(
         tokio::select! {
             settled = &mut settling => break settled?,
             events = &mut news => {
-                for event in events? {
+                let events = events?;
+                let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
+                for event in &events {
                     seen = seen.max(event.number);
-                    tell(News::Event(&event))?;
+                    tell(News::Event(event, &steps))?;
                 }
                 news = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
             }
@@ -80,11 +87,28 @@ pub async fn settle(
         let events = client.run_events(Some(id), seen, AT_ONCE, 0).await?;
         let Some(last) = events.last() else { break };
         seen = last.number;
+        let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
         for event in &events {
-            tell(News::Event(event))?;
+            tell(News::Event(event, &steps))?;
         }
     }
     Ok(Settled { left: left && is_active(&settled), run: settled })
+}
+
+/// The steps of a run, where some of them ended and not too many did before.
+async fn steps(
+    client: &dyn RunClient,
+    id: &str,
+    events: &[RunEvent],
+    ended: &mut usize,
+) -> Result<Vec<StepView>, Failure> {
+    let ends = ["step.completed", "step.skipped", "step.failed"];
+    let new = events.iter().filter(|event| ends.contains(&event.event.kind.as_str())).count();
+    *ended += new;
+    if new == 0 || *ended > LOOKED_UP {
+        return Ok(Vec::new());
+    }
+    Ok(client.run(id).await?.steps)
 }
 
 /// Follows a run that others work until it ends, waits or is held, from its first event.
@@ -104,7 +128,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
         }
         for event in &events {
             seen = event.number;
-            tell(News::Event(event))?;
+            tell(News::Event(event, &[]))?;
         }
         if !events.is_empty() {
             run = client.run(&id).await?.run;
@@ -123,7 +147,7 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
         };
         for event in &events {
             seen = event.global;
-            tell(News::Event(event))?;
+            tell(News::Event(event, &[]))?;
         }
     }
 }

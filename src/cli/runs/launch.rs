@@ -68,8 +68,8 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
     voice.say(&opening(&contract, &launched, &voice));
     let zone = TimeZone::system();
     let out = &mut cx.out;
-    let settled = follow::settle(&client, &launched.run, 0, &mut |news| {
-        if let News::Event(event) = news {
+    let settled = follow::settle(&client, &launched.run, 0, false, &mut |news| {
+        if let News::Event(event, _) = news {
             if out.json {
                 out.json_line(event)?;
             } else {

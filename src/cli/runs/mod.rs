@@ -3,7 +3,7 @@
 
 mod attach;
 mod capability;
-mod clock;
+pub mod clock;
 mod compare;
 mod decide;
 mod event_line;
@@ -28,7 +28,7 @@ mod work;
 pub use self::attach::run as attach;
 pub use self::capability::{activate, explain};
 pub use self::launch::{run, trace};
-pub use self::voice::Voice;
+pub use self::voice::{Voice, ask};
 
 use super::Context;
 use super::args::RunsAction;

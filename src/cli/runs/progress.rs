@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::voice::Voice;
 use super::{clock, event_line};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::gateway::StepView;
 use crate::skill::safe_text;
 use crate::store::RunEvent;
 
@@ -27,13 +28,13 @@ impl Progress {
     }
 
     /// Takes an event in and says what a person should see of it.
-    pub fn event(&mut self, event: &RunEvent, voice: &mut Voice) {
-        if let Some(line) = self.line(event, voice.look) {
+    pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Voice) {
+        if let Some(line) = self.line(event, steps, voice.look) {
             voice.say(&line);
         }
     }
 
-    fn line(&mut self, event: &RunEvent, look: Look) -> Option<String> {
+    fn line(&mut self, event: &RunEvent, steps: &[StepView], look: Look) -> Option<String> {
         let step = event.event.step.as_deref()?;
         let kind = event.event.kind.as_str();
         let (sign, ascii, ink) = match kind {
@@ -50,11 +51,14 @@ impl Progress {
         };
         let began =
             if kind == "step.retrying" { self.begun.get(step).copied() } else { self.begun.remove(step) };
-        let took = began.map_or_else(String::new, |began| clock::took(event.at_ms - began));
+        let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
+        let took = measured.or_else(|| Some(event.at_ms - began?)).map_or_else(String::new, clock::took);
         let name = fit(&safe_text::line(step), self.width, look.unicode);
-        let told = match kind {
-            "step.completed" => event.event.data.get("gist").map(super::values::brief).unwrap_or_default(),
-            _ => event_line::told(kind, &event.event.data),
+        let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
+        let told = match (kind, gist) {
+            ("step.retrying" | "gate.warned" | "gate.degraded", _) => event_line::told(kind, &event.event.data),
+            (_, Some(gist)) => safe_text::line(gist).into_owned(),
+            (_, None) => String::new(),
         };
         let told = cut(&told, look.room(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
@@ -85,7 +89,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::runs::samples::event;
+    use crate::cli::runs::samples::{detail, event};
+    use crate::runs::RunState;
 
     #[test]
     fn each_step_that_ends_is_a_line_with_its_time() {
@@ -95,17 +100,14 @@ mod tests {
             event(1, "run.claimed", None, json!({})),
             event(2, "step.started", Some("extract"), json!({})),
             event(3, "step.started", Some("check"), json!({})),
-            event(5, "step.completed", Some("extract"), json!({ "gist": "214 rows, 4 columns" })),
+            event(5, "step.completed", Some("extract"), json!({ "attempts": 1, "took_ms": 1_204 })),
             event(6, "step.retrying", Some("check"), json!({ "message": "the service answered 502" })),
-            event(
-                8,
-                "step.failed",
-                Some("check"),
-                json!({ "error": { "message": "the service answered 502" } }),
-            ),
-            event(9, "step.skipped", Some("send_mail"), json!({ "reason": "its condition does not hold" })),
+            event(8, "step.failed", Some("check"), json!({ "attempts": 2 })),
+            event(9, "step.skipped", Some("send_mail"), json!({ "attempts": 0, "took_ms": 0 })),
         ];
-        let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, look)).collect();
+        let mut steps = detail(RunState::Failed).steps;
+        steps[1].gist = Some("the service answered 502".to_owned());
+        let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, &steps, look)).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
           ✓ extract        1.5 s  214 rows, 4 columns
           ↻ check          1.5 s  the service answered 502

@@ -40,9 +40,9 @@ pub async fn work(
     voice: &mut Voice,
 ) -> Result<Settled, Failure> {
     let mut progress = Progress::new(steps.iter().map(String::as_str));
-    let settled = follow::settle(client, run, after, &mut |news| {
+    let settled = follow::settle(client, run, after, true, &mut |news| {
         match news {
-            News::Event(event) => progress.event(event, voice),
+            News::Event(event, steps) => progress.event(event, steps, voice),
             News::Tick => progress.turn(clock::now_ms(), voice),
         }
         Ok(())

@@ -27,7 +27,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     }
     let out = &mut cx.out;
     let mut tell = |news: News<'_>| {
-        if let News::Event(event) = news {
+        if let News::Event(event, _) = news {
             if out.json {
                 out.json_line(event)?;
             } else {

@@ -1,0 +1,80 @@
+//! Arguments of the commands about the store of runs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::words::{moment, span};
+
+/// `skills db`
+#[derive(Debug, Args)]
+#[command(after_help = "The store is the usual file in the data folder, or that of --store.")]
+pub struct DbArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: DbAction,
+}
+
+/// What to do with the store.
+#[derive(Debug, Subcommand)]
+pub enum DbAction {
+    /// Look over the whole store; exits with 1 when something is damaged or contradicts itself.
+    Check,
+    /// Write a whole copy, also while runs are worked.
+    Backup(BackupArgs),
+    /// Delete runs that ended before a moment, with everything of theirs.
+    Purge(BeforeArgs),
+}
+
+/// `skills db backup`
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// A file that is not there yet; open it with --store sqlite:FILE.
+    pub file: PathBuf,
+}
+
+/// `skills db purge` and `skills audit-purge`: up to when.
+#[derive(Debug, Args)]
+pub struct BeforeArgs {
+    /// Runs that ended before this date or time: 2026-10-01, 2026-10-01T12:00:00Z.
+    #[arg(long, value_name = "DATE", value_parser = moment, required_unless_present = "older_than",
+        conflicts_with = "older_than", allow_hyphen_values = true)]
+    pub before: Option<i64>,
+    /// Runs that ended this long ago or longer: 90s, 12h, 30d.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub older_than: Option<u64>,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+impl BeforeArgs {
+    /// The moment, milliseconds since 1970-01-01 UTC.
+    pub fn before_ms(&self, now_ms: i64) -> i64 {
+        let ago = |seconds: u64| now_ms.saturating_sub(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000));
+        self.before.or_else(|| self.older_than.map(ago)).unwrap_or(now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+
+    fn before(words: &[&str]) -> Result<i64, clap::Error> {
+        let cli = Cli::try_parse_from([&["skills", "audit-purge"], words].concat())?;
+        match cli.command {
+            Some(Command::AuditPurge(args)) => Ok(args.before_ms(1_000_000_000)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_purge_says_up_to_when() {
+        assert_eq!(before(&["--older-than", "2h"]).unwrap(), 1_000_000_000 - 7_200_000);
+        assert_eq!(before(&["--before", "1970-01-02T00:00:00Z"]).unwrap(), 86_400_000);
+        assert!(before(&[]).is_err() && before(&["--before", "1970-01-02", "--older-than", "1d"]).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! `skills db` and `skills audit-purge`: looks over the store of runs, copies it, and forgets what ended long ago.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::Context;
+use super::args::{BackupArgs, BeforeArgs, DbAction};
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, grouped, size};
+use super::runs::{ask, clock};
+use crate::gateway::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
+use crate::runs::RunState;
+use crate::skill::safe_text;
+use crate::store::RunFilter;
+
+/// `skills db backup --json`.
+#[derive(Serialize)]
+struct Copied {
+    file: std::path::PathBuf,
+    bytes: u64,
+}
+
+/// `skills db purge --json` and `skills audit-purge --json`.
+#[derive(Serialize)]
+struct Purged {
+    runs: u64,
+    before_ms: i64,
+}
+
+/// Runs `skills db …`.
+pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
+    match action {
+        DbAction::Check => check(cx).await,
+        DbAction::Backup(args) => backup(cx, args).await,
+        DbAction::Purge(args) => purge(cx, args).await,
+    }
+}
+
+async fn check(cx: &mut Context) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let found = client.store_health().await?;
+    if cx.out.json {
+        cx.out.value(&found)?;
+    } else {
+        let text = render(&found, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if found.health.is_sound() { Done::Fine } else { Done::Findings })
+}
+
+fn render(found: &StoreHealth, look: Look) -> String {
+    let mut out = String::new();
+    let health = &found.health;
+    let _ = writeln!(out, "{}", Ink::Strong.paint(&safe_text::line(&found.place), look.colour));
+    let _ = writeln!(
+        out,
+        "  {}, {}, {} of which {} free",
+        counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
+        format_args!("{} events", grouped(health.events)),
+        size(health.bytes),
+        size(health.free_bytes)
+    );
+    for (what, lines) in [("damaged", &health.damage), ("contradiction", &health.contradictions)] {
+        for line in lines {
+            let _ = writeln!(out, "  {} {}", Ink::Bad.paint(&format!("{what}:"), look.colour), safe_text::line(line));
+        }
+    }
+    if health.is_sound() {
+        let _ = writeln!(out, "  {}", Ink::Good.paint("sound", look.colour));
+    } else {
+        out += "  copy it now (skills db backup FILE), and keep the copies you have\n";
+    }
+    out
+}
+
+async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
+    let file = cx.cwd.join(&args.file);
+    if file.exists() {
+        let message = format!("{} is there already; name a new file", file.display());
+        return Err(Error::new(Code::Forbidden, message).into());
+    }
+    let client = cx.open(Needs::Catalogue).await?;
+    client.store_backup(&file).await?;
+    let bytes = std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?.len();
+    if cx.out.json {
+        cx.out.value(&Copied { file, bytes })?;
+    } else {
+        cx.out.line(format!("{}, {}", file.display(), size(bytes)))?;
+    }
+    Ok(Done::Fine)
+}
+
+async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
+    let before_ms = args.before_ms(clock::now_ms());
+    let client = cx.open(Needs::Catalogue).await?;
+    if !args.yes {
+        let runs = ended_before(&client, before_ms).await?;
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        agreed(&format!("Delete {runs} that ended before {}?", shown(before_ms)))?;
+    }
+    let runs = client.store_purge(before_ms).await?;
+    told(cx, runs, before_ms, "deleted")
+}
+
+/// Runs `skills audit-purge`.
+pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
+    let before_ms = args.before_ms(clock::now_ms());
+    let client = cx.open(Needs::Catalogue).await?;
+    if !args.yes {
+        let runs = ended_before(&client, before_ms).await?;
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        agreed(&format!(
+            "Forget step inputs and output lines of {runs} that ended before {}? States, decisions and results stay.",
+            shown(before_ms)
+        ))?;
+    }
+    let runs = client.store_forget(before_ms).await?;
+    told(cx, runs, before_ms, "forgot what was written down of")
+}
+
+fn shown(before_ms: i64) -> String {
+    clock::moment(before_ms, &TimeZone::system())
+}
+
+fn agreed(question: &str) -> Result<(), Failure> {
+    let answer = ask(&format!("{question} [y/N]"), "give --yes")?;
+    if matches!(answer.as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(Error::new(Code::ConfirmationRequired, "nothing was deleted").into())
+}
+
+fn told(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Done, Failure> {
+    if cx.out.json {
+        cx.out.value(&Purged { runs, before_ms })?;
+    } else {
+        let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
+        cx.out.line(format!("{what} {runs}"))?;
+    }
+    Ok(Done::Fine)
+}
+
+/// How many runs ended before a moment.
+async fn ended_before(client: &Local, before_ms: i64) -> Result<u64, Failure> {
+    let states = vec![RunState::Completed, RunState::Failed, RunState::Canceled];
+    let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };
+    let mut count = 0;
+    loop {
+        let page = client.runs(filter.clone()).await?;
+        count += page.runs.iter().filter(|run| run.since_ms < before_ms).count() as u64;
+        let Some(cursor) = page.next else { return Ok(count) };
+        filter.cursor = Some(cursor);
+    }
+}
