@@ -53,7 +53,8 @@ fn wrong_inputs_are_told_before_anything_starts() {
 #[test]
 fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
     let desk = Desk::new();
-    let launch = |text: &str| desk.run(&["run", "words", "--input", text, "--idempotency-key", "k1", "--json"]);
+    let launch =
+        |text: &str| desk.run(&["run", "words", "--input", text, "--idempotency-key", "k1", "--json"]);
     let (first, again) = (launch("text=a").json(), launch("text=a").json());
     assert_eq!(first["run"]["id"], again["run"]["id"]);
     assert_eq!((&first["idempotency"], &again["idempotency"]), (&json!("created"), &json!("reused")));
@@ -70,7 +71,11 @@ fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
     // The very words, as a shell would split them; only the yes is added.
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let refused = Answer::of(desk.command().args(&words).output().unwrap());
-    assert_eq!(refused.code, 5, "without a terminal and without --yes nothing is decided: {}", refused.stderr);
+    assert_eq!(
+        refused.code, 5,
+        "without a terminal and without --yes nothing is decided: {}",
+        refused.stderr
+    );
     assert!(refused.stderr.contains("ana"), "what would be sent is shown: {}", refused.stderr);
     let approved = Answer::of(desk.command().args(&words).arg("--yes").output().unwrap());
     assert_eq!((approved.code, approved.stdout.as_str()), (0, "sent  to ana\n"), "{}", approved.stderr);
@@ -136,7 +141,8 @@ fn a_failed_run_is_resumed_with_corrected_inputs() {
 #[test]
 fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
     let desk = Desk::new();
-    let source = desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
+    let source =
+        desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
     let fork = desk.json(&["runs", "fork", &source, "--checkpoint", "0"]);
     assert_eq!((&fork["run"]["state"], &fork["run"]["held"]), (&json!("pending"), &json!(true)));
     let fork = fork["run"]["id"].as_str().unwrap();

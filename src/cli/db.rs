@@ -64,7 +64,12 @@ fn render(found: &StoreHealth, look: Look) -> String {
     );
     for (what, lines) in [("damaged", &health.damage), ("contradiction", &health.contradictions)] {
         for line in lines {
-            let _ = writeln!(out, "  {} {}", Ink::Bad.paint(&format!("{what}:"), look.colour), safe_text::line(line));
+            let _ = writeln!(
+                out,
+                "  {} {}",
+                Ink::Bad.paint(&format!("{what}:"), look.colour),
+                safe_text::line(line)
+            );
         }
     }
     if health.is_sound() {

@@ -43,7 +43,7 @@ pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, change
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,
-    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, TargetChoice,
+    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, StoreHealth, TargetChoice,
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};

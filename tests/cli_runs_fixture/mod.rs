@@ -48,7 +48,11 @@ impl Desk {
     fn skills(&self) {
         let home = &self.home;
         let contract = |id: &str, role: &str, body: &str| {
-            home.skill(id, &format!("description: Does {id} for the tests of this program.\n{role}"), "Body.\n");
+            home.skill(
+                id,
+                &format!("description: Does {id} for the tests of this program.\n{role}"),
+                "Body.\n",
+            );
             home.file(&format!("{id}/skill.yaml"), format!("id: test.{id}\nversion: 1.0.0\n{body}"));
         };
         contract(

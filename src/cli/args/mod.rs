@@ -25,9 +25,9 @@ pub use self::runs::{
 pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
 };
+pub use self::store::{BackupArgs, BeforeArgs, DbAction, DbArgs};
 #[cfg(test)]
 pub use self::words::HandedFile;
-pub use self::store::{BackupArgs, BeforeArgs, DbAction, DbArgs};
 pub use self::words::Pair;
 
 use crate::config::MEMORY_STORE;

@@ -51,7 +51,9 @@ pub struct BeforeArgs {
 impl BeforeArgs {
     /// The moment, milliseconds since 1970-01-01 UTC.
     pub fn before_ms(&self, now_ms: i64) -> i64 {
-        let ago = |seconds: u64| now_ms.saturating_sub(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000));
+        let ago = |seconds: u64| {
+            now_ms.saturating_sub(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000))
+        };
         self.before.or_else(|| self.older_than.map(ago)).unwrap_or(now_ms)
     }
 }

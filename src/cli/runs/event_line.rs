@@ -107,14 +107,20 @@ mod tests {
                 Some("extract"),
                 json!({ "error": { "message": "no such file ".repeat(8) } }),
             ),
-            event(5, "gate.waiting", Some("send"), json!({ "gate": record(RunState::WaitingForSignal).gate })),
+            event(
+                5,
+                "gate.waiting",
+                Some("send"),
+                json!({ "gate": record(RunState::WaitingForSignal).gate }),
+            ),
         ];
         let text: String = all.iter().map(|e| render(e, false, &TimeZone::UTC, LOOK) + "\n").collect();
         insta::assert_snapshot!(text, @r"
         09:28:00  run.created      by=ana
         09:28:01  step.started     extract  attempt=1 inputs={file}
-        09:28:01  step.log         extract  page 1 of 3
-        09:28:02  step.failed      extract  no such file no such file no such file…
+        09:28:01  step.log         extract  page ␛[2J1 of 3
+        09:28:02  step.failed      extract  no such file no such file no such file no s…
+        09:28:02  gate.waiting     send  for signal books-closed
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
     }

@@ -56,7 +56,9 @@ impl Progress {
         let name = fit(&safe_text::line(step), self.width, look.unicode);
         let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
         let told = match (kind, gist) {
-            ("step.retrying" | "gate.warned" | "gate.degraded", _) => event_line::told(kind, &event.event.data),
+            ("step.retrying" | "gate.warned" | "gate.degraded", _) => {
+                event_line::told(kind, &event.event.data)
+            }
             (_, Some(gist)) => safe_text::line(gist).into_owned(),
             (_, None) => String::new(),
         };

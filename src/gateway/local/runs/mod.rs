@@ -3,6 +3,7 @@
 
 mod attach;
 mod capabilities;
+mod care;
 mod catalogue;
 mod checks;
 mod choices;
