@@ -61,6 +61,7 @@ pub enum Action {
     ToggleBody,
     // attach
     AttachThis,
+    ShowRun,
     // runs
     Approve,
     Deny,

@@ -113,6 +113,7 @@ pub struct Picker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say what")]
 pub enum PickerKind {
+    Attachable,
     Client,
     CopyAs,
     Domain,

@@ -19,6 +19,7 @@ use super::clipboard::Clipboard;
 use super::editor;
 use super::located::LocatedError;
 use super::pane::Pane;
+use super::panes::attach::Attach;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
 use super::panes::runs::Runs;
@@ -56,7 +57,9 @@ pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunErro
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
 fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
-    vec![Box::new(Browse::new()), Box::new(Discover::new(history)), Box::new(Runs::new())]
+    let mut panes: Vec<Box<dyn Pane>> = vec![Box::new(Browse::new()), Box::new(Discover::new(history))];
+    panes.extend([Box::new(Attach::new()) as Box<dyn Pane>, Box::new(Runs::new())]);
+    panes
 }
 
 /// Runs the workbench over these panes.

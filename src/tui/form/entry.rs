@@ -84,6 +84,27 @@ impl Entry {
         }
     }
 
+    /// Gives it a value, as if it were typed.
+    pub fn set(&mut self, value: &Value) {
+        match &mut self.control {
+            Control::Text(text) => text.set(&typed(self.field.kind, value)),
+            Control::Choice { choices, taken } => {
+                *taken = choices.iter().position(|(choice, _)| choice == value);
+            }
+        }
+    }
+
+    /// Takes the default over, to be changed; answers whether there was one to take.
+    pub fn take_default(&mut self) -> bool {
+        match (&mut self.control, &self.field.default) {
+            (Control::Text(text), Some(default)) if text.is_empty() => {
+                text.set(&typed(self.field.kind, default));
+                !text.is_empty()
+            }
+            _ => false,
+        }
+    }
+
     pub fn meaning(&self) -> Meaning {
         let given = match &self.control {
             Control::Text(text) if text.text().trim().is_empty() => None,
@@ -154,6 +175,9 @@ impl Entry {
 
     /// A key for it; answers whether the value may have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
+        if goes_on(key) && self.take_default() {
+            return true;
+        }
         let changed = match &mut self.control {
             Control::Text(text) => text.key(key),
             Control::Choice { choices, taken } => {
@@ -220,6 +244,13 @@ fn choice_label(value: &Value) -> String {
         Value::String(text) => shown(text),
         other => shown(&other.to_string()),
     }
+}
+
+/// A key that goes to what stands behind the cursor: in an empty field that is the default.
+fn goes_on(key: KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    matches!(key.code, KeyCode::Right | KeyCode::End)
+        || control && matches!(key.code, KeyCode::Char('e' | 'f'))
 }
 
 fn erases(key: KeyEvent) -> bool {

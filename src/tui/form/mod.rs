@@ -66,6 +66,15 @@ impl Form {
         Self { entries, ..Self::default() }
     }
 
+    /// Puts values into the fields, as if they were typed.
+    pub fn fill(&mut self, values: &Map<String, Value>) {
+        for entry in &mut self.entries {
+            if let Some(value) = read::known(values, &entry.name) {
+                entry.set(&value);
+            }
+        }
+    }
+
     /// Whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -8,6 +8,7 @@ pub mod fuzzy;
 pub mod hex;
 pub mod json_diff;
 pub mod json_lines;
+pub mod json_text;
 pub mod ledger;
 pub mod markdown;
 pub mod marked;

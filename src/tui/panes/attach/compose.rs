@@ -1,0 +1,102 @@
+//! What is composed: the request as it stands, whether it may be sent, and sending it once.
+
+use super::{Attach, Part};
+use crate::gateway::{AttachRequest, ExecutionOptions};
+use crate::skill::AttachTarget;
+use crate::tui::pane::Effect;
+use crate::tui::run_traffic::RunAsk;
+use crate::tui::widgets::measure::shown;
+
+impl Attach {
+    /// The request as it stands, with the inputs that can be read.
+    pub(super) fn request(&self) -> Option<AttachRequest> {
+        Some(AttachRequest {
+            skill: self.skill.as_ref()?.to_string(),
+            target_type: self.target.map(|target| target.to_string()).unwrap_or_default(),
+            target_ref: self.reference.text().trim().to_owned(),
+            inputs: self.form().map(crate::tui::form::Form::so_far).unwrap_or_default(),
+            options: ExecutionOptions::default(),
+            started_by: None,
+        })
+    }
+
+    /// Asks what attaching would do now; an answer to an older question is dropped.
+    pub(super) fn ask_preview(&mut self) -> Vec<Effect> {
+        let Some(request) = self.request() else { return Vec::new() };
+        let generation = self.preview.ask();
+        vec![Effect::Run(RunAsk::AttachPreview { request: Box::new(request), generation })]
+    }
+
+    /// Why it cannot be attached now; none when it can.
+    pub(super) fn blocked(&self) -> Option<String> {
+        if self.skill.is_none() {
+            return Some("no skill is chosen".to_owned());
+        }
+        if self.sending.is_some() {
+            return Some("being attached".to_owned());
+        }
+        if let Some(error) = self.preview.error() {
+            return Some(shown(&error.message));
+        }
+        if self.reference.text().trim().is_empty() && self.target.is_some() {
+            return Some("no target yet".to_owned());
+        }
+        if let Some(failed) = self.preview.failed().filter(|_| !self.preview.pending()) {
+            return Some(shown(&failed.note));
+        }
+        if let Some(problem) = self.form().and_then(|form| form.problems().into_iter().next()) {
+            return Some(format!("{} {}", shown(&problem.field), problem.why));
+        }
+        let remarked = self.preview.shown().and_then(|preview| preview.input_problems.first());
+        if let Some((field, why)) = remarked.filter(|_| !self.preview.pending()) {
+            return Some(format!("{}: {}", shown(field), shown(why)));
+        }
+        if self.preview.pending() {
+            return Some("being checked".to_owned());
+        }
+        (!self.preview.holds()).then(|| "not all checks hold".to_owned())
+    }
+
+    /// Sends it, once: while one is under way another key changes nothing.
+    pub(super) fn carry_out(&mut self) -> Vec<Effect> {
+        if self.sending.is_some() {
+            return Vec::new();
+        }
+        if let Some(why) = self.blocked() {
+            if self.form_mut().is_some_and(|form| !form.check()) && self.preview.failed().is_none() {
+                self.focus = Part::Inputs;
+            }
+            return vec![Effect::Toast(why)];
+        }
+        let Some(request) = self.request() else { return Vec::new() };
+        self.ticket += 1;
+        self.sending = Some(self.ticket);
+        vec![Effect::Run(RunAsk::Attach { request: Box::new(request), ticket: self.ticket })]
+    }
+
+    /// Why a kind of target cannot be chosen; none when it can.
+    pub(super) fn refuses(&self, target: AttachTarget) -> Option<&'static str> {
+        let skill = self.chosen()?;
+        (!skill.classification.attach_targets.contains(&target)).then_some("not among its targets")
+    }
+
+    /// What goes on the clipboard, and what that is.
+    pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
+        let Some(preview) = self.preview.shown() else { return Vec::new() };
+        let text = match what {
+            "cli" => Some((preview.cli.clone(), "command line")),
+            "curl" => Some((preview.curl.clone(), "curl line")),
+            "content" => preview
+                .content
+                .as_ref()
+                .and_then(|content| serde_json::to_string_pretty(content).ok())
+                .map(|content| (content, "target's content")),
+            "json" => self
+                .request()
+                .and_then(|request| serde_json::to_string_pretty(&request).ok())
+                .map(|json| (json, "request")),
+            _ => None,
+        };
+        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+    }
+}

@@ -1,0 +1,352 @@
+//! The left part: skill, target, reference with its completions, inputs, and the button.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use strum::IntoEnumIterator as _;
+
+use super::{Attach, Part};
+use crate::skill::{AttachTarget, SkillId};
+use crate::tui::form::{Form, Look};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::age;
+use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::Seg;
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// From this height on there is a blank row between two parts.
+const ROOMY: u16 = 30;
+/// Rows of completions at most.
+const COMPLETIONS: usize = 6;
+
+/// How the left part is laid out in this frame.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    pub area: Rect,
+    /// Where the fields begin.
+    pub field: u16,
+    /// Their width.
+    pub width: u16,
+    /// Whether there is air.
+    pub roomy: bool,
+}
+
+impl Attach {
+    /// Draws the left part; answers the row of the last result's rule, where there is one.
+    pub(super) fn draw_compose(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
+        self.drawn.compose = area;
+        let focused = cx.focused && self.focus != Part::Preview;
+        Title::of("Attach", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let roomy = area.height >= ROOMY;
+        let label = if area.width < 50 { 10 } else { 14 };
+        let plan = Plan { area, field: area.x + label, width: area.width.saturating_sub(label + 2), roomy };
+        let gap = u16::from(roomy);
+        let mut y = area.y + 1 + gap;
+        y = self.draw_skill(y, plan, buf, cx) + gap;
+        y = self.draw_targets(y, plan, buf, cx) + gap;
+        let last = self.last_height(plan);
+        // The button and the last result keep their rows; completions and inputs share what is left.
+        let below = 1 + gap + last + if last > 0 { gap } else { 0 };
+        let end = area.bottom().saturating_sub(below);
+        let inputs = self.inputs_least();
+        y = self.draw_reference(y, end.saturating_sub(inputs), plan, buf, cx) + gap;
+        y = self.draw_inputs(Rect { y, height: end.saturating_sub(y), ..area }, plan, buf, cx);
+        let y = (y + gap).min(area.bottom().saturating_sub(last + 1));
+        self.draw_button(y, plan, buf, cx);
+        if last == 0 {
+            return None;
+        }
+        let rule = (y + 1 + 2 * gap).min(area.bottom().saturating_sub(last));
+        self.draw_last(Rect { y: rule, height: last, ..area }, buf, cx);
+        Some(rule)
+    }
+
+    fn focused(&self, part: Part, cx: &Draw<'_>) -> bool {
+        cx.focused && self.focus == part
+    }
+
+    fn draw_skill(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let focused = self.focused(Part::Skill, cx);
+        let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
+        self.drawn.skill = band;
+        let mut pen = Pen::new(buf, cx);
+        part_label("Skill", y, plan, focused, &mut pen);
+        pen.band(band, Role::Field);
+        let Some(skill) = self.chosen() else {
+            let gone = self.skill.as_ref().map_or("choose one", |_| "gone from the catalogue");
+            pen.put(band.x + 1, y, gone, Role::Muted, band.width.saturating_sub(2));
+            return y + 1;
+        };
+        let end = band.right().saturating_sub(1);
+        let at = pen.right(end, y, pen.glyphs.open, Role::Muted);
+        let role = skill.classification.role.value.to_string();
+        let at = pen.right(at.saturating_sub(1), y, &role, Role::Muted);
+        let room = at.saturating_sub(band.x + 2);
+        let name = cut_end(&shown(&skill.name), room, pen.glyphs.ellipsis).into_owned();
+        let plus = if focused { Modifier::BOLD } else { Modifier::empty() };
+        pen.put_plus(band.x + 1, y, &name, if focused { Role::Strong } else { Role::Text }, plus, room);
+        if !plan.roomy {
+            return y + 1;
+        }
+        let description = [Seg::new(shown(&skill.description), Role::Muted)];
+        let lines = wrap_to(&description, plan.width, 2, pen.glyphs.ellipsis);
+        for (line, y) in lines.iter().zip(y + 1..) {
+            pen.line(plan.field, y, line, plan.width);
+        }
+        y + 1 + lines.len() as u16
+    }
+
+    fn draw_targets(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let focused = self.focused(Part::Target, cx);
+        let mut pen = Pen::new(buf, cx);
+        part_label("Target", y, plan, focused, &mut pen);
+        let kinds: Vec<(AttachTarget, Option<&str>)> =
+            AttachTarget::iter().map(|target| (target, self.refuses(target))).collect();
+        if plan.roomy {
+            for ((target, why), y) in kinds.iter().zip(y..) {
+                let end = self.draw_target(plan.field, y, *target, *why, focused, &mut pen);
+                if let Some(why) = why {
+                    let x = (plan.field + 14).max(end + 2);
+                    pen.put(x, y, why, Role::Muted, plan.area.right().saturating_sub(x + 1));
+                }
+            }
+            return y + kinds.len() as u16;
+        }
+        // In a small window they stand side by side, and what cannot be chosen is told once.
+        let (mut x, mut row) = (plan.field, y);
+        for (target, why) in &kinds {
+            let width = cells(&target.to_string()) + 2;
+            if x > plan.field && x + width > plan.field + plan.width {
+                (x, row) = (plan.field, row + 1);
+            }
+            x = self.draw_target(x, row, *target, *why, focused, &mut pen) + 2;
+        }
+        row + 1
+    }
+
+    fn draw_target(
+        &mut self,
+        x: u16,
+        y: u16,
+        target: AttachTarget,
+        why: Option<&str>,
+        focused: bool,
+        pen: &mut Pen<'_>,
+    ) -> u16 {
+        let on = self.target == Some(target);
+        let role = match (why.is_some(), on) {
+            (true, _) => Role::Muted,
+            (false, true) => Role::Strong,
+            (false, false) => Role::Text,
+        };
+        let sign = match (why.is_some(), on) {
+            // A kind that cannot be chosen has no ring to choose it by where there is no colour to mute it.
+            (true, false) => pen.glyphs.dot,
+            (_, true) => pen.glyphs.set,
+            (false, false) => pen.glyphs.pending,
+        };
+        pen.put(x, y, sign, if on && focused { Role::Accent } else { role }, 1);
+        let name = target.to_string();
+        let end = if on && why.is_none() {
+            pen.put_plus(x + 2, y, &name, role, Modifier::BOLD, 12)
+        } else {
+            pen.put(x + 2, y, &name, role, 12)
+        };
+        self.drawn.targets.push((Rect::new(x, y, end - x, 1), target));
+        end
+    }
+
+    /// The reference and what completes it, down to `end`.
+    fn draw_reference(&mut self, y: u16, end: u16, plan: Plan, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+        let focused = self.focused(Part::Reference, cx);
+        let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
+        self.drawn.reference = band;
+        let mut pen = Pen::new(buf, cx);
+        part_label("Ref", y, plan, focused, &mut pen);
+        pen.band(band, Role::Field);
+        let line = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
+        let cursor = self.reference.draw(line, pen.buf, cx.theme.style(Role::Text), &[]);
+        if focused {
+            cx.cursor = cursor;
+        }
+        let mut pen = Pen::new(buf, cx);
+        if self.reference.is_empty() {
+            let ghost = cut_end(example(self.target), line.width, pen.glyphs.ellipsis).into_owned();
+            pen.put(line.x, y, &ghost, Role::Muted, line.width);
+        } else if focused
+            && let Some(x) = self.reference.column(self.reference.text().len())
+            && let Some(ghost) = self.ghost()
+        {
+            let room = line.right().saturating_sub(x);
+            let ghost = cut_end(&shown(ghost), room, pen.glyphs.ellipsis).into_owned();
+            pen.put(x, y, &ghost, Role::Muted, room);
+        }
+        if !focused {
+            return y + 1;
+        }
+        let room = usize::from(end.saturating_sub(y + 1)).min(COMPLETIONS);
+        let len = self.choices.len();
+        if len == 0 && room > 0 {
+            let said = self.no_choices();
+            pen.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
+            return y + 2;
+        }
+        let height = room.min(len);
+        self.choices.scroll.follow(len, height);
+        for row in 0..height {
+            let place = Rect { x: plan.field, y: y + 1 + row as u16, width: plan.width, height: 1 };
+            self.draw_choice(self.choices.scroll.offset + row, place, buf, cx);
+        }
+        y + 1 + height as u16
+    }
+
+    fn no_choices(&self) -> String {
+        let Some(target) = self.target else { return "choose what kind of target first".to_owned() };
+        if self.choices.none() {
+            match target {
+                AttachTarget::Task => "no open tasks; type task:ID",
+                AttachTarget::Run => "no runs yet; n in Runs launches one",
+                AttachTarget::Output => "no run has an output yet",
+                AttachTarget::Transcript => "no session has a transcript yet",
+                AttachTarget::Artifact => "nothing is stored yet; type the path of a file",
+            }
+            .to_owned()
+        } else {
+            "none of those that exist; taken as typed".to_owned()
+        }
+    }
+
+    fn draw_choice(&mut self, row: usize, place: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let Some(choice) = self.choices.get(row).cloned() else { return };
+        let on = row == self.choices.scroll.cursor;
+        let mut pen = Pen::new(buf, cx);
+        pen.band(place, if on { Role::Selection } else { Role::Field });
+        if on {
+            pen.put(place.x, place.y, pen.glyphs.gutter, Role::Gutter, 1);
+        }
+        self.drawn.choices.push((place, row));
+        let end = place.right().saturating_sub(1);
+        let mut at = end;
+        if let Some(ms) = choice.at_ms {
+            at = pen.right(end, place.y, &format!("{:>4}", age(cx.clock_ms - ms)), Role::Muted);
+        }
+        let text = shown(&choice.target_ref);
+        let least = cells(&text).min(place.width / 2);
+        let room = at.saturating_sub(place.x + 1 + least + 3);
+        let label = cut_end(&shown(&choice.label), room, pen.glyphs.ellipsis).into_owned();
+        if cells(&label) > 3 {
+            at = pen.right(at.saturating_sub(1), place.y, &label, Role::Muted);
+        }
+        let room = at.saturating_sub(place.x + 2);
+        let text = cut_middle(&text, room, pen.glyphs.ellipsis).into_owned();
+        let marked = self.choices.fuzzy.letters(&text);
+        let mut x = place.x + 1;
+        for (index, letter) in text.chars().enumerate() {
+            let plus =
+                if marked.contains(&(index as u32)) { Modifier::UNDERLINED } else { Modifier::empty() };
+            let role = if marked.contains(&(index as u32)) { Role::Strong } else { Role::Text };
+            x = pen.put_plus(x, place.y, letter.encode_utf8(&mut [0; 4]), role, plus, 2);
+        }
+    }
+
+    /// Rows that the inputs need at least to be of use.
+    fn inputs_least(&self) -> u16 {
+        match self.form() {
+            Some(form) if !form.is_empty() => 2 + u16::from(self.focus == Part::Inputs),
+            _ => 1,
+        }
+    }
+
+    fn draw_inputs(&mut self, area: Rect, plan: Plan, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+        if area.height == 0 {
+            return area.y;
+        }
+        let focused = self.focused(Part::Inputs, cx);
+        let mut pen = Pen::new(buf, cx);
+        let said = self.about_inputs();
+        let has_fields = self.form().is_some_and(|form| !form.is_empty());
+        part_label("Inputs", area.y, plan, false, &mut pen);
+        let lines = wrap_to(
+            &[Seg::new(said, Role::Muted)],
+            plan.width,
+            if has_fields { 1 } else { usize::from(area.height).min(4) },
+            pen.glyphs.ellipsis,
+        );
+        for (line, y) in lines.iter().zip(area.y..) {
+            pen.line(plan.field, y, line, plan.width);
+        }
+        let top = area.y + lines.len() as u16;
+        let wide = area.width;
+        let Some(form) = self.form_mut().filter(|form| !form.is_empty()) else { return top };
+        let label = form.label_width(4, (wide / 3).max(14)).max(plan.field - area.x);
+        let mut look = Look { indent: 4, label, roomy: plan.roomy, focused };
+        let room = area.bottom().saturating_sub(top);
+        let width = wide.saturating_sub(2);
+        // Air goes before a field does.
+        look.roomy = look.roomy && form.height(width, look) <= room;
+        let height = form.height(width, look).min(room);
+        form.draw(Rect { x: area.x, y: top, width, height }, look, buf, cx);
+        top + height
+    }
+
+    fn about_inputs(&self) -> String {
+        let of = |skill: &SkillId| self.contracts.get(skill);
+        match self.skill.as_ref().and_then(of) {
+            None => "reading its contract".to_owned(),
+            Some(Err(error)) => shown(&error.message),
+            Some(Ok(_)) if self.form().is_none_or(Form::is_empty) => "it takes none".to_owned(),
+            Some(Ok(_)) => "from the skill's input schema".to_owned(),
+        }
+    }
+
+    fn draw_button(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) {
+        let blocked = self.blocked();
+        let focused = self.focused(Part::Button, cx);
+        let mut pen = Pen::new(buf, cx);
+        let key = " ^S";
+        let text = match (pen.glyphs.ascii, blocked.is_none()) {
+            (true, true) => format!("[ Attach{key} ]"),
+            (true, false) => format!("  Attach{key}  "),
+            (false, _) => format!("   Attach{key}  "),
+        };
+        if focused {
+            pen.put(plan.area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+        }
+        let role = if blocked.is_none() { Role::ButtonFocus } else { Role::Button };
+        let x = if plan.roomy { plan.field } else { plan.area.x + 2 };
+        let end = if blocked.is_some() {
+            let style = cx.theme.style(Role::Button).patch(cx.theme.style(Role::Muted));
+            pen.styled(x, y, &text, style, plan.width)
+        } else {
+            pen.put(x, y, &text, role, plan.width)
+        };
+        self.drawn.button = Rect::new(x, y, end - x, 1);
+        let room = plan.area.right().saturating_sub(end + 3);
+        let said = blocked.unwrap_or_else(|| "all four checks hold".to_owned());
+        let said = cut_end(&said, room, pen.glyphs.ellipsis).into_owned();
+        pen.put(end + 2, y, &said, Role::Muted, room);
+    }
+}
+
+fn part_label(label: &str, y: u16, plan: Plan, focused: bool, pen: &mut Pen<'_>) {
+    if focused {
+        pen.put(plan.area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+    }
+    let role = if focused { Role::Strong } else { Role::Muted };
+    pen.put(plan.area.x + 2, y, label, role, plan.field.saturating_sub(plan.area.x + 2));
+}
+
+/// What an empty reference may be.
+fn example(target: Option<AttachTarget>) -> &'static str {
+    match target {
+        Some(AttachTarget::Task) => "task:ID",
+        Some(AttachTarget::Run) => "a run's id",
+        Some(AttachTarget::Output) => "RUN/STEP",
+        Some(AttachTarget::Transcript) => "session:ID",
+        Some(AttachTarget::Artifact) => "artifact:DIGEST, or a file's path",
+        None => "choose a target first",
+    }
+}

@@ -1,0 +1,274 @@
+//! Pane 3: a skill attached to a task, a run, an output, a transcript or an artifact. The four checks and
+//! what would be sent are asked for while it is composed; nothing starts before the person says so.
+
+mod choices;
+mod compose;
+mod compose_view;
+mod keys;
+mod last;
+mod mouse;
+mod preview;
+mod preview_view;
+mod result_view;
+mod view;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ratatui::layout::Rect;
+
+use self::choices::Choices;
+use self::last::Last;
+use self::preview::Previewing;
+use crate::gateway::{ContractView, Error, Event};
+use crate::registry::Catalogue;
+use crate::skill::{AttachTarget, Invocation, Skill, SkillId};
+use crate::tui::field::Field;
+use crate::tui::form::Form;
+use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::run_traffic::{RunAsk, RunTold};
+
+/// References asked for at once.
+const CHOICES: usize = 200;
+
+/// The parts that can have the focus, in the order of Tab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    Skill,
+    Target,
+    Reference,
+    Inputs,
+    Button,
+    Preview,
+}
+
+/// Which of the two forms of the same request is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Same {
+    #[default]
+    Cli,
+    Curl,
+}
+
+/// Where things stood in the last frame.
+#[derive(Debug, Default)]
+struct Drawn {
+    skill: Rect,
+    targets: Vec<(Rect, AttachTarget)>,
+    reference: Rect,
+    choices: Vec<(Rect, usize)>,
+    button: Rect,
+    compose: Rect,
+    preview: Rect,
+    same: Vec<(Rect, Same)>,
+    run: Rect,
+}
+
+/// Pane 3.
+#[derive(Default)]
+pub struct Attach {
+    catalogue: Arc<Catalogue>,
+    /// Skills that may be attached, by name.
+    offered: Vec<Arc<Skill>>,
+    skill: Option<SkillId>,
+    target: Option<AttachTarget>,
+    reference: Field,
+    choices: Choices,
+    /// Inputs by skill: coming back to one finds what was typed.
+    forms: HashMap<SkillId, Form>,
+    contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
+    focus: Part,
+    preview: Previewing,
+    same: Same,
+    /// Counts attachments; the last one that was sent and has no answer yet.
+    ticket: u64,
+    sending: Option<u64>,
+    last: Option<Last>,
+    wanted: Vec<Effect>,
+    drawn: Drawn,
+}
+
+impl Attach {
+    /// A pane that has chosen nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn chosen(&self) -> Option<&Arc<Skill>> {
+        let id = self.skill.as_ref()?;
+        self.offered.iter().find(|skill| skill.id == *id)
+    }
+
+    fn form(&self) -> Option<&Form> {
+        self.forms.get(self.skill.as_ref()?)
+    }
+
+    fn form_mut(&mut self) -> Option<&mut Form> {
+        self.forms.get_mut(self.skill.as_ref()?)
+    }
+
+    fn news(&mut self, message: &Message) -> Vec<Effect> {
+        match message {
+            Message::Catalogue(catalogue) => self.take_catalogue(catalogue),
+            Message::Event(Event::Catalogue(change)) => {
+                for id in change.changed.iter().chain(&change.removed).chain(&change.added) {
+                    self.contracts.remove(id);
+                }
+                self.take_catalogue(&change.catalogue)
+            }
+            Message::Picked(PickerKind::Attachable, id) => self.choose_skill(&SkillId::new(id)),
+            Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
+            Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
+            Message::Run(told) => self.told(told),
+            _ => Vec::new(),
+        }
+    }
+
+    fn told(&mut self, told: &RunTold) -> Vec<Effect> {
+        match told {
+            RunTold::AttachPreview(generation, preview) => {
+                if self.preview.take(*generation, preview)
+                    && let Ok(preview) = preview
+                    && let Some(form) = self.form_mut()
+                {
+                    form.remark(&preview.input_problems);
+                }
+                Vec::new()
+            }
+            RunTold::Targets(generation, found) => {
+                self.choices.take(*generation, found, self.reference.text());
+                Vec::new()
+            }
+            RunTold::Contract(skill, view) => self.take_contract(skill, view),
+            RunTold::Attached(ticket, attached) if self.sending == Some(*ticket) => {
+                self.sending = None;
+                self.last = Some(Last::of(attached));
+                // A key for the run must not be typed into a field.
+                self.focus = Part::Button;
+                self.ask_preview()
+            }
+            RunTold::Following => self.ask_again(),
+            RunTold::Events(events) => {
+                let text = self.reference.text();
+                let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
+                if events.iter().any(|event| of_target(&event.run.0)) {
+                    // Asked for when the pane is drawn next: events may come faster than anybody looks.
+                    self.preview.grow_old();
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
+        self.catalogue = Arc::clone(catalogue);
+        let attachable = |skill: &&Arc<Skill>| skill.classification.invocation.value != Invocation::Direct;
+        self.offered =
+            catalogue.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
+        self.offered.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.as_str().cmp(b.id.as_str())));
+        if self.chosen().is_some() {
+            return self.ask_again();
+        }
+        match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
+            (None, Some(first)) => self.choose_skill(&first),
+            _ => self.ask_again(),
+        }
+    }
+
+    fn take_contract(&mut self, skill: &str, view: &Result<Arc<ContractView>, Error>) -> Vec<Effect> {
+        let id = SkillId::new(skill);
+        if let Ok(view) = view {
+            let before = self.forms.get(&id).map(Form::so_far).unwrap_or_default();
+            let mut form = Form::new(&view.contract.inputs, &serde_json::Map::new());
+            form.fill(&before);
+            self.forms.insert(id.clone(), form);
+        }
+        self.contracts.insert(id.clone(), view.clone());
+        if self.skill.as_ref() == Some(&id) {
+            if self.focus == Part::Inputs && self.form().is_none_or(Form::is_empty) {
+                self.focus = Part::Button;
+            }
+            return self.ask_preview();
+        }
+        Vec::new()
+    }
+
+    /// Takes another skill; what was typed for it before is there again.
+    fn choose_skill(&mut self, id: &SkillId) -> Vec<Effect> {
+        let Some(skill) = self.offered.iter().find(|skill| skill.id == *id).cloned() else {
+            return Vec::new();
+        };
+        self.skill = Some(skill.id.clone());
+        let targets = &skill.classification.attach_targets;
+        let mut effects = Vec::new();
+        if !self.target.is_some_and(|target| targets.contains(&target)) {
+            self.target = targets.first().copied().or(self.target);
+            effects.extend(self.ask_choices());
+        }
+        if self.contracts.contains_key(&skill.id) {
+            effects.extend(self.ask_preview());
+        } else {
+            effects.push(Effect::Run(RunAsk::Contract(skill.id.to_string())));
+            effects.extend(self.ask_preview());
+        }
+        effects
+    }
+
+    /// Takes another kind of target; the reference stays, it may fit.
+    fn choose_target(&mut self, target: AttachTarget) -> Vec<Effect> {
+        if self.target == Some(target) {
+            return Vec::new();
+        }
+        self.target = Some(target);
+        let mut effects = self.ask_choices();
+        effects.extend(self.ask_preview());
+        effects
+    }
+
+    fn visit(&mut self, skill: Option<&SkillId>, target: Option<&(String, String)>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Some((kind, reference)) = target {
+            let kind: Option<AttachTarget> = kind.parse().ok();
+            self.reference.set(reference);
+            self.target = kind.or(self.target);
+            let takes = |skill: &Arc<Skill>| {
+                kind.is_none_or(|kind| skill.classification.attach_targets.contains(&kind))
+            };
+            // A target brings a skill that takes it, unless one is meant or the present one does.
+            if skill.is_none() && !self.chosen().is_some_and(takes) {
+                let first = self.offered.iter().find(|skill| takes(skill)).map(|skill| skill.id.clone());
+                effects.extend(first.into_iter().flat_map(|id| self.choose_skill(&id)));
+            }
+            effects.extend(self.ask_choices());
+        }
+        if let Some(id) = skill {
+            effects.extend(self.choose_skill(id));
+        }
+        self.focus = match (skill, target) {
+            (Some(_), Some(_)) => Part::Button,
+            (None, Some(_)) => Part::Skill,
+            _ => Part::Reference,
+        };
+        effects.extend(self.ask_preview());
+        effects
+    }
+
+    /// Everything anew, after something may have been missed.
+    fn ask_again(&mut self) -> Vec<Effect> {
+        let Some(id) = self.skill.clone() else { return Vec::new() };
+        let mut effects = vec![Effect::Run(RunAsk::Contract(id.to_string()))];
+        effects.extend(self.ask_choices());
+        effects.extend(self.ask_preview());
+        effects
+    }
+
+    fn ask_choices(&mut self) -> Vec<Effect> {
+        let Some(target_type) = self.target else { return Vec::new() };
+        let generation = self.choices.ask(target_type);
+        let ask = RunAsk::Targets { target_type, text: String::new(), limit: CHOICES, generation };
+        vec![Effect::Run(ask)]
+    }
+}

@@ -1,0 +1,321 @@
+//! The right part: the four checks, what the skill would be given, the same as a command, and what it may do.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use serde_json::Value;
+
+use super::result_view::check_name;
+use super::{Attach, Part, Same};
+use crate::gateway::{AttachCheckResult, AttachPreview};
+use crate::skill::EffectMode;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, counted};
+use crate::tui::widgets::json_text::{self, Layout};
+use crate::tui::widgets::measure::{cells, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::{break_code, wrap, wrap_to};
+
+/// From this height on there is air between the parts.
+const ROOMY: u16 = 28;
+/// Rows of the content at least, however little is left for it.
+const CONTENT_LEAST: usize = 3;
+
+/// A row of the preview.
+enum Row {
+    /// Text.
+    Line(RichLine),
+    /// A part's title on a rule, with a note.
+    Rule(&'static str, RichLine),
+    /// Text on a band with a gutter: a warning.
+    Warning(RichLine),
+    /// A command, on a band.
+    Code(RichLine),
+}
+
+impl Attach {
+    /// Draws the right part; answers the rows of its rules.
+    pub(super) fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Vec<u16> {
+        self.drawn.preview = area;
+        let focused = cx.focused && self.focus == Part::Preview;
+        let rows = self.rows(area, cx);
+        let roomy = area.height >= ROOMY;
+        let body =
+            Rect { y: area.y + 1 + u16::from(roomy), height: area.height - 1 - u16::from(roomy), ..area };
+        let scroll = &mut self.preview.scroll;
+        scroll.height = usize::from(body.height);
+        scroll.offset = scroll.offset.min(rows.len().saturating_sub(scroll.height));
+        let offset = scroll.offset;
+        let note = if rows.len() > usize::from(body.height) {
+            let last = (offset + usize::from(body.height)).min(rows.len());
+            format!("lines {}–{last} of {}", offset + 1, rows.len())
+        } else if self.preview.pending() {
+            "being checked".to_owned()
+        } else {
+            "as it will be sent".to_owned()
+        };
+        let note = if cx.glyphs.ascii { note.replace('–', "-") } else { note };
+        let mut pen = Pen::new(buf, cx);
+        Title::of("Preview", focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        let mut rules = Vec::new();
+        for (row, y) in rows.iter().skip(offset).zip(body.y..body.bottom()) {
+            let width = area.width.saturating_sub(3);
+            match row {
+                Row::Line(line) => {
+                    pen.line(area.x + 2, y, line, width);
+                }
+                Row::Rule(name, note) => {
+                    let mut title = Title::of(*name, false);
+                    title.name.segs[0].role = Role::Muted;
+                    title.note = note.clone();
+                    title.draw(&mut pen, area.x, y, area.width);
+                    rules.push(y);
+                    if *name == SAME {
+                        self.drawn.same = same_places(note, area.right().saturating_sub(2), y);
+                    }
+                }
+                Row::Warning(line) => {
+                    pen.band(Rect { x: area.x, y, width: area.width, height: 1 }, Role::WaitingBand);
+                    pen.put(area.x + 1, y, pen.glyphs.gutter, Role::Waiting, 1);
+                    pen.line(area.x + 3, y, line, width.saturating_sub(1));
+                }
+                Row::Code(line) => {
+                    pen.band(Rect { x: area.x + 1, y, width: area.width - 2, height: 1 }, Role::Surface);
+                    pen.line(area.x + 2, y, line, width);
+                }
+            }
+        }
+        rules
+    }
+
+    fn rows(&mut self, area: Rect, cx: &Draw<'_>) -> Vec<Row> {
+        self.preview.shortened = false;
+        let width = area.width.saturating_sub(4);
+        let roomy = area.height >= ROOMY;
+        let blank = || roomy.then(|| Row::Line(RichLine::default()));
+        if let Some(error) = self.preview.error() {
+            let mut segs = vec![Seg::new(format!("{} ", cx.glyphs.bad), Role::Danger)];
+            segs.push(Seg::new(shown(&error.message), Role::Text));
+            return wrap_to(&segs, width, 6, cx.glyphs.ellipsis).into_iter().map(Row::Line).collect();
+        }
+        let Some(preview) = self.preview.shown().cloned() else {
+            return vec![Row::Line(RichLine::of("choose a skill to see what would happen", Role::Muted))];
+        };
+        let mut head: Vec<Row> = Vec::new();
+        for check in &preview.checks {
+            head.extend(self.check_lines(check, width, cx).into_iter().map(Row::Line));
+        }
+        let mut foot: Vec<Row> = Vec::new();
+        foot.extend(blank());
+        foot.push(Row::Rule(SAME, self.same_note(cx)));
+        let command = match self.same {
+            Same::Cli => &preview.cli,
+            Same::Curl => &preview.curl,
+        };
+        foot.extend(command_lines(command, width).into_iter().map(Row::Code));
+        foot.extend(blank());
+        foot.push(Row::Rule("What it may do", RichLine::default()));
+        foot.extend(self.effect_rows(&preview, width));
+        let mut content: Vec<Row> = Vec::new();
+        if let Some(value) = &preview.content {
+            content.extend(blank());
+            content.push(Row::Rule("Target content", content_note(value, preview.content_bytes, cx)));
+            let used = head.len() + foot.len() + content.len() + 1 + usize::from(roomy);
+            let room = usize::from(area.height).saturating_sub(used).max(CONTENT_LEAST);
+            content.extend(self.content_lines(value, width, room, cx).into_iter().map(Row::Line));
+        }
+        head.into_iter().chain(content).chain(foot).collect()
+    }
+
+    fn check_lines(&self, check: &AttachCheckResult, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+        let (sign, role) = match check.holds {
+            Some(true) => (cx.glyphs.ok, Role::Success),
+            Some(false) => (cx.glyphs.bad, Role::Danger),
+            None => (cx.glyphs.pending, Role::Muted),
+        };
+        let kind = self.target.map_or_else(|| "the target".to_owned(), |target| target.to_string());
+        let name = check_name(check.check, &kind);
+        let held = check.holds.is_some();
+        let column = 19.max(cells(&name) + 2).min(width / 2);
+        let pad = " ".repeat(usize::from(column.saturating_sub(cells(&name))));
+        let note_role = if check.holds == Some(false) { Role::Text } else { Role::Muted };
+        let rows = if check.holds == Some(false) { 3 } else { 1 };
+        let note = shown(&check.note);
+        let note =
+            wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);
+        let mut out = Vec::new();
+        let head = vec![
+            Seg::new(format!("{sign} "), role),
+            Seg::new(format!("{name}{pad}"), if held { Role::Text } else { Role::Muted }),
+        ];
+        for (at, line) in note.into_iter().enumerate() {
+            let indent = vec![Seg::new(" ".repeat(usize::from(column) + 2), Role::Text)];
+            let mut segs = if at == 0 { head.clone() } else { indent };
+            segs.extend(line.segs);
+            out.push(RichLine::from_segs(segs));
+        }
+        if out.is_empty() {
+            out.push(RichLine::from_segs(head));
+        }
+        out
+    }
+
+    /// The content: whole, or as much of its beginning as there is room for.
+    fn content_lines(&mut self, value: &Value, width: u16, room: usize, cx: &Draw<'_>) -> Vec<RichLine> {
+        let whole = self.preview.whole;
+        let ellipsis = cx.glyphs.ellipsis;
+        let (mut lines, left_out) = json_text::lines(value, Layout { width, whole, ellipsis });
+        if !whole && lines.len() > room {
+            let more = lines.len() + 1 - room;
+            lines.truncate(room - 1);
+            let said = format!("{ellipsis} {}, ", counted(more, "more line"));
+            lines.push(RichLine::from_segs(vec![
+                Seg::new(said, Role::Muted),
+                Seg::new(cx.glyphs.enter, Role::Key),
+                Seg::new(" shows all", Role::Muted),
+            ]));
+            self.preview.shortened = true;
+        }
+        self.preview.shortened |= left_out;
+        lines
+    }
+
+    fn same_note(&self, cx: &Draw<'_>) -> RichLine {
+        let of = |same: Same, text: &str| {
+            if self.same == same {
+                Seg::new(text, Role::Text).with(Modifier::UNDERLINED)
+            } else {
+                Seg::new(text, Role::Muted)
+            }
+        };
+        let dot = Seg::new(format!(" {} ", cx.glyphs.dot), Role::Muted);
+        RichLine::from_segs(vec![of(Same::Cli, "CLI"), dot, of(Same::Curl, "curl")])
+    }
+
+    fn effect_rows(&self, preview: &AttachPreview, width: u16) -> Vec<Row> {
+        let warns = preview.effect_mode == Some(EffectMode::ControlSignal);
+        let mode = preview.effect_mode.map(|mode| mode.to_string().replace('_', " "));
+        let mut out = Vec::new();
+        let mut says = preview.may_do.iter();
+        let head_role = if warns { Role::Waiting } else { Role::Text };
+        let said_role = if warns { Role::Strong } else { Role::Text };
+        let mut head: Vec<Seg> =
+            mode.map(|mode| Seg::new(format!("{mode}  "), head_role)).into_iter().collect();
+        if let Some(first) = says.next() {
+            let plus = if warns { Modifier::BOLD } else { Modifier::empty() };
+            head.push(Seg::new(shown(first), said_role).with(plus));
+        }
+        let mut lines: Vec<RichLine> =
+            wrap(&head, width.saturating_sub(1)).into_iter().map(RichLine::from_segs).collect();
+        let role = if warns { Role::Text } else { Role::Muted };
+        for said in says {
+            lines.extend(
+                wrap(&[Seg::new(shown(said), role)], width.saturating_sub(1))
+                    .into_iter()
+                    .map(RichLine::from_segs),
+            );
+        }
+        if let Some(Ok(contract)) = self.skill.as_ref().and_then(|skill| self.contracts.get(skill)) {
+            let said = [Seg::new("scripts  ", Role::Muted), Seg::new(shown(&contract.isolation), role)];
+            lines.extend(wrap(&said, width.saturating_sub(1)).into_iter().map(RichLine::from_segs));
+        }
+        out.extend(lines.into_iter().map(|line| if warns { Row::Warning(line) } else { Row::Line(line) }));
+        out
+    }
+}
+
+const SAME: &str = "The same, as a command";
+
+/// Where the names of the two forms stand in a note that ends before `end`.
+fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
+    let mut x = end.saturating_sub(note.width() as u16);
+    let mut out = Vec::new();
+    for (seg, same) in note.segs.iter().zip([Some(Same::Cli), None, Some(Same::Curl)]) {
+        let width = cells(&seg.text);
+        out.extend(same.map(|same| (Rect::new(x, y, width, 1), same)));
+        x += width;
+    }
+    out
+}
+
+/// `2.1 kB · 214 rows`.
+fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
+    let held = match value {
+        Value::Array(items) => Some(counted(items.len(), "item")),
+        Value::Object(map) => Some(counted(map.len(), "field")),
+        Value::String(text) => Some(counted(text.lines().count(), "line")),
+        _ => None,
+    };
+    let said: Vec<String> = size.map(bytes).into_iter().chain(held).collect();
+    RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
+}
+
+/// A command on several lines: broken before its options, as a shell reads it.
+fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
+    let mut out = Vec::new();
+    let mut row = String::new();
+    let push = |row: &str, goes_on: bool, out: &mut Vec<RichLine>| {
+        let text = if goes_on { format!("{row} \\") } else { row.to_owned() };
+        for segs in break_code(&[Seg::new(text, Role::Text)], width) {
+            out.push(RichLine::from_segs(segs));
+        }
+    };
+    for part in options(command) {
+        let part = shown(&part);
+        let joined = if row.is_empty() { part.clone() } else { format!("{row} {part}") };
+        if cells(&joined) + 2 > width && !row.trim().is_empty() {
+            push(&row, true, &mut out);
+            row = format!("  {part}");
+        } else {
+            row = joined;
+        }
+    }
+    push(&row, false, &mut out);
+    out
+}
+
+/// The pieces of a command line, each beginning with an option; quotes keep together what they enclose.
+fn options(command: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut quote = None;
+    let joined = command.replace("\\\n", " ");
+    let mut rest = joined.as_str();
+    while let Some(letter) = rest.chars().next() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            None if matches!(letter, '\'' | '"') => quote = Some(letter),
+            None if letter == ' ' && rest.trim_start().starts_with('-') => out.push(String::new()),
+            _ => {}
+        }
+        if let Some(last) = out.last_mut() {
+            last.push(letter);
+        }
+        rest = &rest[letter.len_utf8()..];
+    }
+    out.retain(|part| !part.trim().is_empty());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_breaks_before_its_options_and_not_inside_quotes() {
+        let lines =
+            command_lines("skills attach audit --target-ref r/x --input 'note=a --b c' --input n=1", 34);
+        let said: Vec<String> = lines.iter().map(RichLine::plain).collect();
+        assert_eq!(
+            said,
+            [
+                "skills attach audit \\",
+                "  --target-ref r/x \\",
+                "  --input 'note=a --b c' \\",
+                "  --input n=1"
+            ]
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! The last attachment: what it became and the way to the run, or why it failed, in place.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::Attach;
+use super::compose_view::Plan;
+use super::last::Last;
+use crate::gateway::{AttachReason, Attached};
+use crate::runs::RunState;
+use crate::tui::glyphs::Glyphs;
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::{cut_line, wrap_to};
+
+/// Rows a reason may take.
+const REASON_ROWS: usize = 4;
+
+impl Attach {
+    /// Rows that the last result takes, with its rule; none where nothing was attached yet.
+    pub(super) fn last_height(&self, plan: Plan) -> u16 {
+        let Some(last) = &self.last else { return 0 };
+        let rows = lines(last, plan.area.width, "…", self.sending.is_some()).len() as u16;
+        let air = u16::from(plan.roomy);
+        (1 + air + rows).min(plan.area.height / 3)
+    }
+
+    pub(super) fn draw_last(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let Some(last) = &self.last else { return };
+        let mut pen = Pen::new(buf, cx);
+        let mut title = Title::of("Last result", false);
+        title.name.segs[0].role = Role::Muted;
+        title.draw(&mut pen, area.x, area.y, area.width);
+        let rows = lines(last, area.width, pen.glyphs.ellipsis, self.sending.is_some());
+        let air = u16::from(area.height as usize > 1 + rows.len());
+        let (sign, role) = sign(last, pen.glyphs);
+        pen.put(area.x + 2, area.y + 1 + air, sign, role, 1);
+        let width = area.width.saturating_sub(5);
+        for (line, y) in rows.iter().zip(area.y + 1 + air..area.bottom()) {
+            let line = cut_line(line, width, pen.glyphs.ellipsis);
+            pen.line(area.x + 4, y, &line, width);
+        }
+        if last.run().is_some() {
+            self.drawn.run = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        }
+    }
+}
+
+fn sign(last: &Last, glyphs: &Glyphs) -> (&'static str, Role) {
+    match last {
+        Last::Failed { .. } => (glyphs.bad, Role::Danger),
+        Last::Done(attached) => match attached.execution.state {
+            RunState::Completed => (glyphs.ok, Role::Success),
+            RunState::Failed => (glyphs.bad, Role::Danger),
+            RunState::Canceled => (glyphs.canceled, Role::Muted),
+            RunState::WaitingForHuman => (glyphs.waiting, Role::Waiting),
+            RunState::WaitingForSignal => (glyphs.signal, Role::Info),
+            RunState::Pending | RunState::Running | RunState::Replaying => (glyphs.pending, Role::Info),
+        },
+    }
+}
+
+fn lines(last: &Last, width: u16, ellipsis: &str, again: bool) -> Vec<RichLine> {
+    let width = width.saturating_sub(5);
+    let mut out = match last {
+        Last::Done(attached) => done(attached, width, ellipsis),
+        Last::Failed { code, message, reason } => failed(code, message, reason.as_ref(), width, ellipsis),
+    };
+    if again {
+        out.push(RichLine::of("another one is being attached", Role::Muted));
+    }
+    out
+}
+
+fn done(attached: &Attached, width: u16, ellipsis: &str) -> Vec<RichLine> {
+    let run = &attached.execution;
+    let state = match run.state {
+        RunState::Completed => "completed",
+        RunState::Failed => "its run failed",
+        RunState::Canceled => "its run was canceled",
+        RunState::WaitingForHuman => "its run waits for a person",
+        RunState::WaitingForSignal => "its run waits for a signal",
+        RunState::Pending | RunState::Running | RunState::Replaying => "its run goes on",
+    };
+    let mut out = vec![RichLine::from_segs(vec![
+        Seg::new("attached ", Role::Strong).with(Modifier::BOLD),
+        Seg::new(shown(&run.skill_id), Role::Text),
+        Seg::new(format!(" to {} ", attached.target_type), Role::Muted),
+        Seg::new(shown(&attached.target_ref), Role::Text),
+    ])];
+    if let Some(control) = &attached.control {
+        let said = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
+        out.extend(wrap_to(&said, width, 2, ellipsis));
+    }
+    out.push(RichLine::from_segs(vec![
+        Seg::new(format!("{state}  "), Role::Text),
+        Seg::new(shown(&attached.attached_at), Role::Muted),
+        Seg::new("  ", Role::Muted),
+        Seg::new("g", Role::Key),
+        Seg::new(" goes to the run", Role::Muted),
+    ]));
+    out
+}
+
+fn failed(
+    code: &str,
+    message: &str,
+    reason: Option<&AttachReason>,
+    width: u16,
+    ellipsis: &str,
+) -> Vec<RichLine> {
+    let mut out = vec![RichLine::from_segs(vec![
+        Seg::new("not attached ", Role::Strong).with(Modifier::BOLD),
+        Seg::new(code, Role::Danger),
+    ])];
+    out.extend(wrap_to(&[Seg::new(message, Role::Text)], width, REASON_ROWS, ellipsis));
+    if let Some(reason) = reason {
+        let mut segs = vec![
+            Seg::new(format!("{} ", check_name(reason.check, "target")), Role::Muted),
+            Seg::new("given ", Role::Muted),
+            Seg::new(
+                if reason.given.is_empty() { "nothing".to_owned() } else { shown(&reason.given) },
+                Role::Text,
+            ),
+        ];
+        if !reason.allowed.is_empty() {
+            segs.push(Seg::new("  allowed ", Role::Muted));
+            let allowed: Vec<String> = reason.allowed.iter().map(|one| shown(one)).collect();
+            segs.push(Seg::new(allowed.join(", "), Role::Text));
+        }
+        out.extend(wrap_to(&segs, width, 2, ellipsis));
+    }
+    out
+}
+
+/// A check in words; `kind` is the type of the target.
+pub(super) fn check_name(check: crate::gateway::AttachCheck, kind: &str) -> String {
+    use crate::gateway::AttachCheck;
+    match check {
+        AttachCheck::Exists => "exists".to_owned(),
+        AttachCheck::Invocation => "may be attached".to_owned(),
+        AttachCheck::TargetType => format!("takes {kind}"),
+        AttachCheck::Target => "target found".to_owned(),
+    }
+}

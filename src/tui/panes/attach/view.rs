@@ -1,0 +1,89 @@
+//! Where the parts of Attach stand at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Attach, Drawn, Part};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::Seg;
+use crate::tui::widgets::rule::{Joint, Title, divider};
+use crate::tui::widgets::wrap::wrap_to;
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
+
+impl Attach {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn::default();
+        if self.offered.is_empty() {
+            self.draw_empty(area, buf, cx);
+            return;
+        }
+        let on_preview = self.focus == Part::Preview;
+        if area.width < FOLD || cx.full_screen {
+            if on_preview {
+                self.draw_preview(area, buf, cx);
+            } else {
+                self.draw_compose(area, buf, cx);
+            }
+            return;
+        }
+        let share = if area.width < 100 { area.width / 2 } else { area.width * 56 / 120 };
+        let left = share.saturating_add_signed(cx.split).clamp(36, area.width.saturating_sub(34));
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let rule = self.draw_compose(Rect { width: left, ..area }, buf, cx);
+        let rules = self.draw_preview(right, buf, cx);
+        let mut joints =
+            vec![(area.y, Joint::Cross { left: cx.focused && !on_preview, right: cx.focused && on_preview })];
+        for y in area.top() + 1..area.bottom() {
+            match (rule == Some(y), rules.contains(&y)) {
+                (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
+                (true, false) => joints.push((y, Joint::Left { heavy: false })),
+                (false, true) => joints.push((y, Joint::Right { heavy: false })),
+                (false, false) => {}
+            }
+        }
+        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+    }
+
+    /// No skill can be attached: what was looked at, and what makes one attachable.
+    fn draw_empty(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        Title::of("Attach", cx.focused).draw(&mut pen, area.x, area.y, area.width);
+        let (all, roots) = (self.catalogue.entries.len(), self.catalogue.roots.len());
+        let looked = match (all, roots) {
+            (0, 0) => "no skills are read yet".to_owned(),
+            (0, _) => "there is no skill in any root".to_owned(),
+            (all, _) => format!("none of {all} skills can be attached"),
+        };
+        let text = [
+            (looked, Role::Strong),
+            (
+                "A sidecar watches or annotates something that is there: a task, a run, a step's output, a \
+                 session's transcript, an artifact."
+                    .to_owned(),
+                Role::Text,
+            ),
+            (
+                "A skill becomes one by `invocation: attach` (or `both`) and `attach_targets: [run, output]` \
+                 under metadata.classification of its SKILL.md."
+                    .to_owned(),
+                Role::Muted,
+            ),
+        ];
+        let width = area.width.saturating_sub(4).min(76);
+        let mut y = area.y + 2;
+        for (said, role) in text {
+            for line in wrap_to(&[Seg::new(shown(&said), role)], width, 4, pen.glyphs.ellipsis) {
+                if y < area.bottom() {
+                    pen.line(area.x + 2, y, &line, width);
+                }
+                y += 1;
+            }
+            y += 1;
+        }
+    }
+}

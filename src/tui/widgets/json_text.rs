@@ -1,0 +1,288 @@
+//! A value pretty printed as JSON in roles: small lists and objects stay on one line, long ones can be
+//! shown by their beginning with a count of the rest. Always safe to draw.
+
+use serde_json::Value;
+
+use super::figures::{count, counted};
+use super::measure::{cells, cut_end};
+use super::rich::{RichLine, Seg};
+use super::wrap::break_code;
+use crate::skill::safe_text;
+use crate::tui::theme::Role;
+
+/// Cells per level.
+const INDENT: usize = 2;
+/// A list or an object that takes more cells gets lines of its own.
+const ON_ONE_LINE: u16 = 72;
+/// What is shown of a long list, object and text while it is not shown whole.
+const ITEMS: usize = 2;
+const FIELDS: usize = 16;
+const TEXT_LINES: usize = 6;
+/// Nested deeper than this it is only counted, however much is asked for.
+const DEEPEST: usize = 48;
+
+/// How it is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout<'a> {
+    /// Cells there are.
+    pub width: u16,
+    /// Whether everything is shown.
+    pub whole: bool,
+    /// The sign of omission.
+    pub ellipsis: &'a str,
+}
+
+/// The lines of a value, and whether something was left out.
+#[must_use]
+pub fn lines(value: &Value, layout: Layout<'_>) -> (Vec<RichLine>, bool) {
+    let mut printer = Printer { layout, out: Vec::new(), left_out: false };
+    printer.print(value, 0, Vec::new(), "");
+    (printer.out, printer.left_out)
+}
+
+struct Printer<'a> {
+    layout: Layout<'a>,
+    out: Vec<RichLine>,
+    left_out: bool,
+}
+
+impl Printer<'_> {
+    /// Prints a value behind `before` (its key), followed by `after` (a comma).
+    fn print(&mut self, value: &Value, depth: usize, before: Vec<Seg>, after: &str) {
+        let indent = depth * INDENT;
+        let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
+        let room = self.layout.width.saturating_sub(indent as u16 + head + after.len() as u16);
+        if let Some(inline) = inline(value, room.min(ON_ONE_LINE)) {
+            let mut segs = before;
+            segs.extend(inline);
+            segs.push(Seg::new(after, Role::Text));
+            self.line(indent, segs);
+            return;
+        }
+        match value {
+            Value::Array(items) if depth < DEEPEST => {
+                let shown = self.shown_of(items.len(), ITEMS);
+                self.open(indent, before, "[");
+                for (at, item) in items.iter().take(shown).enumerate() {
+                    self.print(item, depth + 1, Vec::new(), comma(at, items.len()));
+                }
+                self.rest(items.len() - shown, depth + 1);
+                self.line(indent, vec![Seg::new(format!("]{after}"), Role::Text)]);
+            }
+            Value::Object(map) if depth < DEEPEST => {
+                let shown = self.shown_of(map.len(), FIELDS);
+                self.open(indent, before, "{");
+                for (at, (key, member)) in map.iter().take(shown).enumerate() {
+                    let key = vec![Seg::new(quoted(key), Role::CodeKey), Seg::new(": ", Role::Text)];
+                    self.print(member, depth + 1, key, comma(at, map.len()));
+                }
+                self.rest(map.len() - shown, depth + 1);
+                self.line(indent, vec![Seg::new(format!("}}{after}"), Role::Text)]);
+            }
+            Value::String(text) => self.text(text, indent, before, after),
+            deep => {
+                self.left_out = true;
+                let mut segs = before;
+                segs.push(Seg::new(format!("{} {}", self.layout.ellipsis, held(deep)), Role::Muted));
+                self.line(indent, segs);
+            }
+        }
+    }
+
+    /// A text that is too long for its line: broken behind its line breaks, then at the width.
+    fn text(&mut self, text: &str, indent: usize, before: Vec<Seg>, after: &str) {
+        let quoted = quoted(text);
+        let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
+        let room = self.layout.width.saturating_sub(indent as u16 + head + 1).max(12);
+        let mut rows: Vec<String> = Vec::new();
+        for part in behind_breaks(&quoted) {
+            if !self.layout.whole && cells(part) > room {
+                self.left_out = true;
+                rows.push(cut_end(part, room, self.layout.ellipsis).into_owned());
+            } else {
+                let broken = break_code(&[Seg::new(part, Role::CodeString)], room);
+                rows.extend(broken.iter().map(|row| row.iter().map(|seg| seg.text.as_str()).collect()));
+            }
+            if !self.layout.whole && rows.len() > TEXT_LINES {
+                break;
+            }
+        }
+        let all = quoted.matches("\\n").count() + 1;
+        let cut = !self.layout.whole && rows.len() > TEXT_LINES;
+        rows.truncate(if cut { TEXT_LINES } else { rows.len() });
+        let last = rows.len().saturating_sub(1);
+        let pad = indent + usize::from(head);
+        for (at, row) in rows.into_iter().enumerate() {
+            let mut segs = if at == 0 { before.clone() } else { Vec::new() };
+            segs.push(Seg::new(row, Role::CodeString));
+            if at == last && !cut {
+                segs.push(Seg::new(after, Role::Text));
+            }
+            self.line(if at == 0 { indent } else { pad }, segs);
+        }
+        if cut {
+            self.left_out = true;
+            let more =
+                format!("{} {}", self.layout.ellipsis, counted(all - TEXT_LINES.min(all), "more line"));
+            self.line(pad, vec![Seg::new(more, Role::Muted)]);
+        }
+    }
+
+    /// How many members are shown: all, or the first few where far more would follow.
+    fn shown_of(&self, len: usize, few: usize) -> usize {
+        if self.layout.whole || len <= few + 2 { len } else { few }
+    }
+
+    fn open(&mut self, indent: usize, mut before: Vec<Seg>, sign: &str) {
+        before.push(Seg::new(sign, Role::Text));
+        self.line(indent, before);
+    }
+
+    fn rest(&mut self, more: usize, depth: usize) {
+        if more > 0 {
+            self.left_out = true;
+            let said = format!("{} {} more", self.layout.ellipsis, count(more));
+            self.line(depth * INDENT, vec![Seg::new(said, Role::Muted)]);
+        }
+    }
+
+    fn line(&mut self, indent: usize, mut segs: Vec<Seg>) {
+        segs.insert(0, Seg::new(" ".repeat(indent), Role::Text));
+        self.out.push(RichLine::from_segs(segs));
+    }
+}
+
+fn comma(at: usize, len: usize) -> &'static str {
+    if at + 1 < len { "," } else { "" }
+}
+
+fn held(value: &Value) -> String {
+    match value {
+        Value::Array(items) => counted(items.len(), "item"),
+        Value::Object(map) => counted(map.len(), "field"),
+        other => other.to_string(),
+    }
+}
+
+/// A text as JSON writes it, safe to draw.
+fn quoted(text: &str) -> String {
+    safe_text::line(&Value::from(text).to_string()).into_owned()
+}
+
+/// The pieces of a quoted text, each ending behind a line break as JSON writes it.
+fn behind_breaks(quoted: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, letter) in quoted.char_indices() {
+        if escaped && letter == 'n' && at + 2 < quoted.len() {
+            out.push(&quoted[start..=at]);
+            start = at + 1;
+        }
+        escaped = letter == '\\' && !escaped;
+    }
+    out.push(&quoted[start..]);
+    out
+}
+
+/// A value on one line, where it is short and not nested twice.
+fn inline(value: &Value, room: u16) -> Option<Vec<Seg>> {
+    let mut segs = Vec::new();
+    push_inline(value, 0, usize::from(room), &mut segs)?;
+    let used: usize = segs.iter().map(|seg| usize::from(cells(&seg.text))).sum();
+    (used <= usize::from(room)).then_some(segs)
+}
+
+fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) -> Option<()> {
+    // Whatever has more parts than cells cannot fit.
+    if segs.len() > room.max(4) {
+        return None;
+    }
+    let mark = |sign: &str| Seg::new(sign, Role::Text);
+    match value {
+        Value::Null => segs.push(Seg::new("null", Role::CodeKeyword)),
+        Value::Bool(flag) => segs.push(Seg::new(flag.to_string(), Role::CodeKeyword)),
+        Value::Number(number) => segs.push(Seg::new(number.to_string(), Role::CodeNumber)),
+        Value::String(text) if text.len() > 4 * room.max(8) => return None,
+        // A text of several lines reads better on several lines.
+        Value::String(text) if text.trim_end().contains('\n') => return None,
+        Value::String(text) => segs.push(Seg::new(quoted(text), Role::CodeString)),
+        Value::Array(items) if items.is_empty() => segs.push(mark("[]")),
+        Value::Object(map) if map.is_empty() => segs.push(mark("{}")),
+        Value::Array(items) if depth == 0 => {
+            let nested = items.iter().any(|item| item.is_array() || item.is_object());
+            if nested && items.len() > 1 {
+                return None;
+            }
+            for (at, item) in items.iter().enumerate() {
+                segs.push(mark(if at == 0 { "[" } else { ", " }));
+                push_inline(item, depth + 1, room, segs)?;
+            }
+            segs.push(mark("]"));
+        }
+        Value::Object(map) if depth == 0 && map.len() <= 4 => {
+            for (at, (key, member)) in map.iter().enumerate() {
+                segs.push(mark(if at == 0 { "{ " } else { ", " }));
+                segs.push(Seg::new(quoted(key), Role::CodeKey));
+                segs.push(mark(": "));
+                push_inline(member, depth + 1, room, segs)?;
+            }
+            segs.push(mark(" }"));
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(value: &Value, width: u16, whole: bool) -> (String, bool) {
+        let (lines, left_out) = lines(value, Layout { width, whole, ellipsis: "…" });
+        (lines.iter().map(|line| line.plain() + "\n").collect(), left_out)
+    }
+
+    #[test]
+    fn short_values_stay_on_a_line_and_long_lists_show_their_beginning() {
+        let sample: Vec<Value> = (0..214).map(|n| json!(["2026-10-03", "paper", n])).collect();
+        let value = json!({ "rows": 214, "columns": ["date", "text", "amount"], "sample": sample });
+        let said = "{\n  \"rows\": 214,\n  \"columns\": [\"date\", \"text\", \"amount\"],\n  \"sample\": [\n    \
+                    [\"2026-10-03\", \"paper\", 0],\n    [\"2026-10-03\", \"paper\", 1],\n    … 212 more\n  ]\n}\n";
+        assert_eq!(text(&value, 60, false), (said.to_owned(), true));
+        let (whole, left_out) = text(&value, 60, true);
+        assert_eq!((whole.lines().count(), left_out), (219, false));
+        assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), value);
+    }
+
+    #[test]
+    fn texts_of_many_lines_break_where_their_lines_do() {
+        let value = json!({ "log": "first line\nsecond\n" });
+        let said = "{\n  \"log\": \"first line\\n\n         second\\n\"\n}\n";
+        assert_eq!(text(&value, 40, true).0, said);
+        let long = "a line\n".repeat(40);
+        let (short, left_out) = text(&json!(long), 40, false);
+        assert!(left_out && short.ends_with("… 35 more lines\n"), "{short}");
+    }
+
+    #[test]
+    fn nothing_is_wider_than_its_place_or_acts_on_the_terminal() {
+        let value = json!({ "k\u{1b}[31m": "x\u{202e}y".repeat(30), "deep": [[[[1, [2]]]]] });
+        for whole in [false, true] {
+            let (said, _) = text(&value, 30, whole);
+            assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
+            assert!(said.lines().all(|line| cells(line) <= 30), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_value_nested_without_end_is_counted_not_followed() {
+        let mut value = json!(["bottom", ["b"]]);
+        for _ in 0..200 {
+            value = json!([value, [1]]);
+        }
+        let (said, left_out) = text(&value, 40, true);
+        assert!(left_out && said.contains("… 2 items"), "{said}");
+    }
+}
