@@ -87,6 +87,8 @@ pub enum Target {
     Intent(String),
     /// Put the cursor on this run.
     Run(RunId),
+    /// Launch a run of this skill.
+    Launch(SkillId),
     /// Attach this skill, or to this: `(type, reference)`.
     Attach {
         /// The skill, where one is meant.

@@ -135,7 +135,7 @@ impl Form {
         let focused = look.focused && at == self.focus;
         let (said, wrong) = match (&problem, &behind) {
             (Some(why), None) => (Some(why.clone()), true),
-            _ => (entry.field.description.clone().filter(|_| focused).map(|text| shown(&text)), false),
+            _ => (about(entry).filter(|_| focused), false),
         };
         let note = said.map_or_else(Vec::new, |said| {
             let role = Role::Muted;
@@ -162,6 +162,16 @@ impl Place {
         let row = (self.at + row).checked_sub(self.offset)?;
         (row < usize::from(self.area.height)).then(|| self.area.y + row as u16)
     }
+}
+
+/// What is said below the field with the focus.
+fn about(entry: &Entry) -> Option<String> {
+    let takes =
+        entry.field.default.is_some() && matches!(&entry.control, Control::Text(text) if text.is_empty());
+    let takes = takes.then(|| "Right takes the default to change it.".to_owned());
+    let described = entry.field.description.as_deref().map(shown);
+    let said: Vec<String> = described.into_iter().chain(takes).collect();
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 fn label_cells(entry: &Entry) -> u16 {

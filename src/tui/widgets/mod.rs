@@ -3,6 +3,7 @@
 pub mod ages;
 pub mod bars;
 pub mod code;
+pub mod dag;
 pub mod figures;
 pub mod fuzzy;
 pub mod hex;

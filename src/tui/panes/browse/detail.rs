@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::gateway::{Error, FileContent, SkillDetail};
+use crate::gateway::{ContractView, Error, FileContent, SkillDetail};
 use crate::skill::{SkillId, safe_text};
 use crate::tui::pane::{Effect, RenderJob};
 use crate::tui::theme::Role;
@@ -28,12 +28,14 @@ pub enum Tab {
     Frontmatter,
     /// Tree and preview.
     Files,
+    /// Steps as a graph.
+    Contract,
     /// What parser and lint say.
     Findings,
 }
 
 /// All sub-tabs in their order.
-pub const TABS: [Tab; 4] = [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Findings];
+pub const TABS: [Tab; 5] = [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Findings];
 
 /// One skill as far as it is known.
 #[derive(Debug, Default)]
@@ -64,6 +66,10 @@ pub struct Detail {
     pub drawn: Option<Arc<[RichLine]>>,
     /// Skills that came lately, and those next to them.
     pub known: HashMap<SkillId, Arc<SkillDetail>>,
+    /// Contracts that came; old ones stay until newer ones are there.
+    pub contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
+    /// Those asked for.
+    pub asked_contracts: HashSet<SkillId>,
     /// Those asked for ahead.
     pub asked_ahead: HashSet<SkillId>,
     order: VecDeque<u64>,
@@ -147,6 +153,7 @@ impl Detail {
     pub fn forget(&mut self) {
         self.known.clear();
         self.asked_ahead.clear();
+        self.asked_contracts.clear();
     }
 
     /// Takes a rendered text.

@@ -54,6 +54,7 @@ impl Browse {
             Tab::Instructions => self.draw_instructions(body, buf, cx),
             Tab::Frontmatter => self.draw_frontmatter(body, buf, cx),
             Tab::Files => self.draw_files(body, buf, cx),
+            Tab::Contract => self.draw_contract(body, buf, cx),
             Tab::Findings => self.draw_findings(body, buf, cx),
         };
         let mut title = Title::of(label, focused).note(note);
@@ -102,6 +103,7 @@ impl Browse {
                 Tab::Frontmatter if short => "YAML".to_owned(),
                 Tab::Frontmatter => "Frontmatter".to_owned(),
                 Tab::Files => counted("Files", files),
+                Tab::Contract => "Contract".to_owned(),
                 Tab::Findings => counted("Findings", findings),
             };
             let room = row.right().saturating_sub(x);
@@ -317,7 +319,7 @@ fn finding_note(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
 }
 
 /// A finding whole: severity, rule, field and place, what is wrong, what to do.
-fn finding_lines(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+pub(super) fn finding_lines(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let (sign, role) = sign(finding.severity, cx);
     let mut head = vec![
         Seg::new(format!("{sign} "), role),

@@ -4,11 +4,13 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::detail::Tab;
+use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
+use crate::skill::Invocation;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::tui::widgets::measure::shown as safe;
 
 impl Pane for Browse {
     fn id(&self) -> PaneId {
@@ -49,7 +51,7 @@ impl Pane for Browse {
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         let effects = match action {
             Action::NextTab => self.turn_tab(1),
-            Action::PreviousTab => self.turn_tab(3),
+            Action::PreviousTab => self.turn_tab(TABS.len() - 1),
             Action::PickClient => vec![Effect::PickClient(self.client.as_ref().map(|c| c.client.clone()))],
             Action::NextPart | Action::PreviousPart => {
                 self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
@@ -66,6 +68,14 @@ impl Pane for Browse {
             Action::CopyAs => vec![Effect::Pick(self.copy_choices()?)],
             Action::Edit => vec![self.edit()?],
             Action::DiscoverThis => vec![self.discover_this()?],
+            Action::AttachThis => {
+                let skill = Some(self.shown_entry()?.id.clone());
+                vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill, target: None }))]
+            }
+            Action::Launch => {
+                let skill = self.shown_entry()?.id.clone();
+                vec![Effect::Go(PaneId::Runs, Some(Target::Launch(skill)))]
+            }
             other => return self.act_in_part(other),
         };
         // What was done, was done with the skill under the cursor.
@@ -169,7 +179,8 @@ impl Browse {
             return self.edit().map(|effect| vec![effect]);
         }
         match self.detail.tab {
-            Tab::Instructions | Tab::Frontmatter => {
+            Tab::Contract if action == Action::Open => self.act(Action::Launch),
+            Tab::Instructions | Tab::Frontmatter | Tab::Contract => {
                 let rows = rows_of(action, self.detail.text.page())?;
                 // The drawing knows the length and keeps the offset inside.
                 let offset = self.detail.text.offset.saturating_add_signed(rows);
@@ -261,6 +272,7 @@ impl Browse {
                 (skill.location.clone(), skill.body_line + self.detail.line_in_sight.saturating_sub(1))
             }
             Tab::Frontmatter => (skill.location.clone(), self.detail.line_in_sight.max(1)),
+            Tab::Contract => (skill.root_dir.join("skill.yaml"), 1),
             Tab::Files => (skill.root_dir.join(self.detail.chosen_file()?), 1),
             Tab::Findings => {
                 let finding = self.findings().get(self.detail.finding)?;
@@ -306,6 +318,30 @@ impl Browse {
         text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
     }
 
+    fn attach_command(&self) -> Command {
+        let skill = self.shown_entry().and_then(|entry| self.catalogue.by_id(entry.id.as_str()));
+        let blocked = match skill {
+            None => Some("there is no skill here".to_owned()),
+            Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
+                Some(format!("{} is invoked directly; only sidecars are attached", safe(&skill.name)))
+            }
+            Some(_) => None,
+        };
+        Command { blocked, ..shown(Action::AttachThis, "attach") }
+    }
+
+    /// Launching, blocked where the contract is known to be none or to be stopped.
+    fn launch_command(&self, footer: bool) -> Command {
+        let known = self.shown_entry().and_then(|entry| self.detail.contracts.get(&entry.id));
+        let blocked = match known {
+            None if self.shown_entry().is_none() => Some("there is no skill here".to_owned()),
+            Some(Err(error)) => Some(safe(&error.message)),
+            Some(Ok(view)) => view.blocked.as_deref().map(safe),
+            None => None,
+        };
+        Command { blocked, footer, ..shown(Action::Launch, "launch") }
+    }
+
     fn list_commands(&self) -> Vec<Command> {
         let none = self.shown_entry().is_none().then(|| "there is no skill here".to_owned());
         let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
@@ -318,6 +354,8 @@ impl Browse {
             on_skill(shown(Action::Sort, "sort")),
             on_skill(shown(Action::GroupBy, "group")),
             on_skill(shown(Action::DiscoverThis, "discover")),
+            self.attach_command(),
+            self.launch_command(false),
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             on_skill(hidden(Action::Fold, "fold")),
@@ -341,11 +379,13 @@ impl Browse {
         if matches!(self.detail.tab, Tab::Files | Tab::Findings) {
             out.push(on_skill(shown(Action::Open, "edit there")));
         }
+        out.push(self.launch_command(self.detail.tab == Tab::Contract));
         out.extend([
             shown(Action::NextTab, "next tab"),
             shown(Action::Back, "list"),
             on_skill(shown(Action::Edit, "edit")),
             on_skill(shown(Action::DiscoverThis, "discover")),
+            self.attach_command(),
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Filter, "filter"),

@@ -1,5 +1,6 @@
 //! Pane 1: every skill that was found, and what is in it.
 
+mod contract_view;
 mod detail;
 mod detail_view;
 mod disclosure_view;
@@ -20,16 +21,19 @@ use ratatui::layout::Rect;
 use self::detail::{Detail, Tab};
 use self::items::{Entry, Standing};
 use self::list::{GroupBy, Row, SortBy, Wishes};
-use crate::gateway::{ClientView, Event, LevelTokens};
+use crate::gateway::{ClientView, ContractView, Error, Event, LevelTokens};
 use crate::registry::{Catalogue, ScanProgress};
 use crate::skill::{Refusal, SkillId};
 use crate::tui::field::Field;
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::run_traffic::{RunAsk, RunTold};
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::scroll::Scroll;
 
 /// How many skills one request for token counts names at most.
 const LEVELS_AT_ONCE: usize = 256;
+/// How many contracts are kept for coming back to.
+const CONTRACTS_KEPT: usize = 64;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -268,6 +272,18 @@ impl Browse {
                 self.build();
                 self.selection_changed()
             }
+            Message::Run(RunTold::Contract(skill, contract)) => {
+                if self.detail.contracts.len() > CONTRACTS_KEPT {
+                    self.detail.contracts.clear();
+                    self.detail.asked_contracts.clear();
+                }
+                self.detail.contracts.insert(SkillId::new(skill), contract.clone());
+                Vec::new()
+            }
+            Message::Run(RunTold::Following) => {
+                self.detail.asked_contracts.clear();
+                Vec::new()
+            }
             Message::Visit(Target::Skill(id)) => self.go_to(id),
             Message::Picked(PickerKind::Client, id) => {
                 vec![Effect::ClientView((!id.is_empty()).then(|| id.clone()))]
@@ -292,6 +308,15 @@ impl Browse {
                 self.wanted.push(Effect::Describe(entry.id.clone()));
             }
         }
+    }
+
+    /// The contract of the skill that is shown; asks for it where it has not come or may be old.
+    fn contract_of_shown(&mut self) -> Option<Result<Arc<ContractView>, Error>> {
+        let id = self.shown_entry()?.id.clone();
+        if self.detail.asked_contracts.insert(id.clone()) {
+            self.wanted.push(Effect::Run(RunAsk::Contract(id.to_string())));
+        }
+        self.detail.contracts.get(&id).cloned()
     }
 
     /// The file under the tree's cursor, where its content is not there yet.

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 
 use super::rows::Item;
 use super::{Discover, Part};
+use crate::skill::Invocation;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::tui::widgets::figures::count;
@@ -193,6 +194,10 @@ impl Discover {
         let id = self.selected()?.clone();
         match action {
             Action::Copy => Some(vec![Effect::Copy(id.to_string(), "id".to_owned())]),
+            Action::AttachThis => {
+                let target = Target::Attach { skill: Some(id), target: None };
+                Some(vec![Effect::Go(PaneId::Attach, Some(target))])
+            }
             Action::Edit => {
                 let skill = self.catalogue.by_id(id.as_str())?;
                 Some(vec![Effect::Edit(skill.location.clone(), 1)])
@@ -286,6 +291,18 @@ impl Discover {
         ]
     }
 
+    fn attach_command(&self) -> Command {
+        let skill = self.selected().and_then(|id| self.catalogue.by_id(id.as_str()));
+        let blocked = match skill {
+            None => Some("nothing is selected".to_owned()),
+            Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
+                Some("it is invoked directly; only sidecars are attached".to_owned())
+            }
+            Some(_) => None,
+        };
+        Command { blocked, ..shown(Action::AttachThis, "attach") }
+    }
+
     fn result_commands(&self) -> Vec<Command> {
         let none = || self.selected().is_none().then(|| "nothing is selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none(), ..command };
@@ -312,6 +329,7 @@ impl Discover {
             shown(Action::PickDomain, "domain"),
             shown(Action::ToggleBody, "body"),
             on_skill(shown(Action::Copy, "copy")),
+            self.attach_command(),
             on_skill(hidden(Action::CopyAs, "copy as")),
             on_skill(shown(Action::Edit, "edit")),
             hidden(Action::NextPart, "next part"),

@@ -1,0 +1,258 @@
+//! A graph of steps drawn downwards with lines: one lane a dependency, parallel branches side by side.
+//! Makes rows of signs; what stands beside them is the caller's.
+
+/// One row of the drawing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DagRow {
+    /// The lines, two cells a lane; as wide as the widest row.
+    pub lines: String,
+    /// The node that begins in this row, with the column of its sign in `lines`.
+    pub node: Option<(usize, usize)>,
+    /// The node that this row belongs to and the row's number in it; none for rows that only join and part.
+    pub of: Option<(usize, usize)>,
+}
+
+/// Signs of lines.
+struct Signs {
+    down: char,
+    across: char,
+    cross: char,
+    right: char,
+    join: char,
+    part: char,
+    end_join: char,
+    end_part: char,
+}
+
+const UNICODE: Signs = Signs {
+    down: '│',
+    across: '─',
+    cross: '┼',
+    right: '├',
+    join: '┴',
+    part: '┬',
+    end_join: '┘',
+    end_part: '┐',
+};
+const ASCII: Signs = Signs {
+    down: '|',
+    across: '-',
+    cross: '+',
+    right: '+',
+    join: '+',
+    part: '+',
+    end_join: '+',
+    end_part: '+',
+};
+
+/// The rows of a graph. `before[n]` are the nodes that have to be through before node `n`; `heights[n]` is how many
+/// rows it takes, one at least. Nodes come in an order in which each stands behind those before it, else as given.
+/// None where the graph has a circle, or needs more than `most` lanes side by side.
+#[must_use]
+pub fn rows(before: &[Vec<usize>], heights: &[usize], most: usize, ascii: bool) -> Option<Vec<DagRow>> {
+    let order = in_order(before)?;
+    let after = children(before, &order);
+    let signs = if ascii { &ASCII } else { &UNICODE };
+    let mut lanes: Vec<Option<usize>> = Vec::new();
+    let mut out = Vec::new();
+    for node in order {
+        let mine: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at] == Some(node)).collect();
+        let lane = match mine.first() {
+            Some(first) => *first,
+            None => free(&mut lanes, 0),
+        };
+        if let Some(last) = mine.last().filter(|last| **last > lane) {
+            let ends = |at: usize| mine.contains(&at);
+            out.push(DagRow {
+                lines: across(&lanes, lane, *last, ends, (signs.join, signs.end_join), signs),
+                node: None,
+                of: None,
+            });
+            for at in mine.iter().skip(1) {
+                lanes[*at] = None;
+            }
+        }
+        let next = &after[node];
+        lanes[lane] = Some(node);
+        out.push(DagRow {
+            lines: downwards(&lanes, Some(lane), signs),
+            node: Some((node, lane * 2)),
+            of: Some((node, 0)),
+        });
+        lanes[lane] = next.first().copied();
+        for row in 1..heights.get(node).copied().unwrap_or(1) {
+            out.push(DagRow { lines: downwards(&lanes, None, signs), node: None, of: Some((node, row)) });
+        }
+        let mut opened = Vec::new();
+        for child in next.iter().skip(1) {
+            let at = free(&mut lanes, lane + 1);
+            lanes[at] = Some(*child);
+            opened.push(at);
+        }
+        if lanes.len() > most {
+            return None;
+        }
+        if let Some(last) = opened.iter().max() {
+            let begins = |at: usize| opened.contains(&at);
+            out.push(DagRow {
+                lines: across(&lanes, lane, *last, begins, (signs.part, signs.end_part), signs),
+                node: None,
+                of: None,
+            });
+        }
+        while lanes.last() == Some(&None) {
+            lanes.pop();
+        }
+    }
+    let widest = out.iter().map(|row| row.lines.chars().count()).max().unwrap_or(0);
+    for row in &mut out {
+        let missing = widest - row.lines.chars().count();
+        row.lines.extend(std::iter::repeat_n(' ', missing));
+    }
+    Some(out)
+}
+
+/// Each node behind those before it, the given order kept where it can be; none for a circle.
+fn in_order(before: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::with_capacity(before.len());
+    let mut placed = vec![false; before.len()];
+    while order.len() < before.len() {
+        let ready =
+            |node: &usize| !placed[*node] && before[*node].iter().all(|one| placed.get(*one) == Some(&true));
+        let next = (0..before.len()).find(ready)?;
+        placed[next] = true;
+        order.push(next);
+    }
+    Some(order)
+}
+
+/// For each node those that directly follow it: without edges that a longer way makes superfluous.
+fn children(before: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize>> {
+    // above[n] holds every node that is before n in any number of steps.
+    let mut above: Vec<Vec<bool>> = vec![vec![false; before.len()]; before.len()];
+    for node in order {
+        for one in &before[*node] {
+            let mut all = above[*one].clone();
+            all[*one] = true;
+            above[*node].iter_mut().zip(all).for_each(|(known, more)| *known |= more);
+        }
+    }
+    let mut out = vec![Vec::new(); before.len()];
+    for node in order {
+        let mut direct = before[*node].clone();
+        direct.sort_unstable();
+        direct.dedup();
+        for one in &direct {
+            let longer = direct.iter().any(|other| other != one && above[*other][*one]);
+            if !longer {
+                out[*one].push(*node);
+            }
+        }
+    }
+    out
+}
+
+fn free(lanes: &mut Vec<Option<usize>>, from: usize) -> usize {
+    while lanes.len() < from {
+        lanes.push(None);
+    }
+    match (from..lanes.len()).find(|at| lanes[*at].is_none()) {
+        Some(at) => at,
+        None => {
+            lanes.push(None);
+            lanes.len() - 1
+        }
+    }
+}
+
+/// Every lane in use goes down; the one with the node leaves its cell free for the node's sign.
+fn downwards(lanes: &[Option<usize>], node: Option<usize>, signs: &Signs) -> String {
+    let mut line = String::new();
+    for (at, lane) in lanes.iter().enumerate() {
+        line.push(if lane.is_some() && node != Some(at) { signs.down } else { ' ' });
+        line.push(' ');
+    }
+    line
+}
+
+/// A line from one lane to another, with those that join or part there and those that it crosses.
+fn across(
+    lanes: &[Option<usize>],
+    from: usize,
+    to: usize,
+    turns: impl Fn(usize) -> bool,
+    (middle, last): (char, char),
+    signs: &Signs,
+) -> String {
+    let mut line = String::new();
+    for (at, lane) in lanes.iter().enumerate() {
+        let inside = (from..=to).contains(&at);
+        line.push(match (inside, lane.is_some()) {
+            (true, _) if at == from => signs.right,
+            (true, _) if at == to => last,
+            (true, _) if turns(at) => middle,
+            (true, true) => signs.cross,
+            (true, false) => signs.across,
+            (false, true) => signs.down,
+            (false, false) => ' ',
+        });
+        line.push(if inside && at != to { signs.across } else { ' ' });
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(before: &[Vec<usize>]) -> Vec<String> {
+        let heights = vec![1; before.len()];
+        let rows = rows(before, &heights, 8, false).unwrap();
+        let sign = |row: &DagRow| {
+            let mut line: Vec<char> = row.lines.chars().collect();
+            if let Some((node, column)) = row.node {
+                line[column] = char::from(b'a' + node as u8);
+            }
+            line.iter().collect::<String>().trim_end().to_owned()
+        };
+        rows.iter().map(sign).collect()
+    }
+
+    #[test]
+    fn a_chain_is_one_lane() {
+        assert_eq!(drawn(&[vec![], vec![0], vec![1]]), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn parallel_branches_stand_side_by_side_and_join_again() {
+        let said = drawn(&[vec![], vec![0], vec![0], vec![0], vec![3], vec![1, 2, 4]]);
+        assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "│ │ e", "├─┴─┘", "f"]);
+    }
+
+    #[test]
+    fn an_edge_that_a_longer_way_makes_superfluous_is_not_drawn() {
+        assert_eq!(drawn(&[vec![], vec![0], vec![0, 1]]), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_lane_that_only_passes_is_crossed() {
+        // a feeds b, c, d; e needs b and d, f needs c and e.
+        let said = drawn(&[vec![], vec![0], vec![0], vec![0], vec![1, 3], vec![2, 4]]);
+        assert_eq!(said, ["a", "├─┬─┐", "b │ │", "│ c │", "│ │ d", "├─┼─┘", "e │", "├─┘", "f"]);
+    }
+
+    #[test]
+    fn a_step_written_before_what_it_needs_is_drawn_behind_it_and_a_circle_is_not_drawn() {
+        assert_eq!(drawn(&[vec![1], vec![]]), ["b", "a"]);
+        assert_eq!(rows(&[vec![1], vec![0]], &[1, 1], 8, false), None);
+        assert_eq!(rows(&[vec![], vec![0], vec![0], vec![0]], &[1; 4], 2, false), None);
+    }
+
+    #[test]
+    fn rows_of_a_tall_node_keep_every_lane_going() {
+        let rows = rows(&[vec![], vec![0], vec![0]], &[1, 3, 1], 8, true).unwrap();
+        let said: Vec<&str> = rows.iter().map(|row| row.lines.trim_end()).collect();
+        assert_eq!(said, ["", "+-+", "  |", "  |", "  |", ""]);
+        assert_eq!(rows[3].of, Some((1, 1)));
+    }
+}
