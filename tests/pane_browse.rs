@@ -7,15 +7,39 @@ mod support;
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use skill_workbench::gateway::{ClientView, ClientViewEntry, ClientViewState, Event, FileContent, FileText};
+use skill_workbench::gateway::{
+    ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
+};
 use skill_workbench::registry::{Catalogue, Change, Entry};
 use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::Action;
-use skill_workbench::tui::pane::{Effect, Message, Pane};
+use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, Target};
 use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
 use skill_workbench::tui::widgets::render::render;
 use support::catalogues::{catalogue, detail, levels, skill};
+use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
+
+/// A contract with three branches, one of them two steps long, and a step that a person confirms.
+const SIDE_BY_SIDE: &str = "\
+id: documents.pdf-tables
+version: 1.2.0
+description: Extracts tables from PDF files.
+inputs:
+  file: {type: string, required: true, description: The PDF.}
+  pages: {type: array, description: 'Which pages; all of them, where absent.'}
+  mode: {type: string, enum: [lattice, stream], default: lattice}
+outputs:
+  rows: {type: array, required: true}
+steps:
+  - {id: errors, uses: document.errors.list, input: {file: inputs.file}, output: {errors: vars.errors}, config: {depends_on: []}}
+  - {id: layout, uses: document.layout.read, input: {file: inputs.file}, output: {layout: vars.layout}, config: {depends_on: [], retry: {max_attempts: 3}}}
+  - {id: text, uses: document.text.read, input: {file: inputs.file}, output: {text: vars.text}, config: {depends_on: []}}
+  - {id: cells, uses: document.cells.split, input: {text: vars.text}, output: {cells: vars.cells}, config: {depends_on: [text]}}
+  - {id: ready, wait_for_signal: pages-checked, config: {depends_on: [errors, layout, cells]}}
+  - {id: book, uses: ledger.rows.book, input: {cells: vars.cells}, output: {rows: outputs.rows}}
+";
 
 /// Answers effects as the core would, from the values made by hand, until nothing more is asked.
 fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
@@ -23,6 +47,15 @@ fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
         let message = match effect {
             Effect::Describe(id) if id.as_str() == "pdf-tables" => {
                 Message::Detail(id.clone(), Ok(Arc::new(detail(id.as_str()))))
+            }
+            Effect::Run(RunAsk::Contract(skill)) => {
+                let view = if skill == "pdf-tables" {
+                    Ok(Arc::new(contract_view(&skill, SIDE_BY_SIDE)))
+                } else {
+                    let said = format!("{skill} has instructions only: load it into a session");
+                    Err(Error::new(Code::InvalidConfiguration, said))
+                };
+                Message::Run(RunTold::Contract(skill, view))
             }
             Effect::Render(job) => Message::Rendered(job.key, render(&job).into()),
             Effect::Levels(ids) => {
@@ -105,7 +138,7 @@ fn every_sub_tab_shows_its_part() {
     let mut pane = opened();
     let mut screen = Screen::new(120, 36);
     act(&mut pane, Action::Open);
-    for name in ["frontmatter", "files", "findings"] {
+    for name in ["frontmatter", "files", "contract", "findings"] {
         act(&mut pane, Action::NextTab);
         if name == "files" {
             act(&mut pane, Action::Bottom);
@@ -281,4 +314,32 @@ fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
     let effects = pane.message(&Message::Visit(visit));
     serve(&mut pane, effects);
     assert!(cursor_line(&mut pane).contains("xlsx"));
+}
+
+#[test]
+fn a_contract_shows_its_steps_at_every_size_and_a_skill_without_one_says_so() {
+    for (width, height) in [(80, 24), (60, 20), (180, 50)] {
+        let mut pane = opened();
+        act(&mut pane, Action::Open);
+        (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+        insta::assert_snapshot!(
+            format!("browse-contract-{width}x{height}"),
+            drawn(&mut pane, &mut Screen::new(width, height))
+        );
+    }
+    let mut pane = opened();
+    act(&mut pane, Action::Open);
+    (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+    let screen = drawn(&mut pane, &mut Screen::ascii(120, 36));
+    assert!(screen.is_ascii() || screen.contains("\u{8868}"), "{screen}");
+    let effects = act(&mut pane, Action::Open);
+    assert!(
+        matches!(&effects[..], [Effect::Go(PaneId::Runs, Some(Target::Launch(id)))] if id.as_str() == "pdf-tables")
+    );
+    act(&mut pane, Action::Back);
+    act(&mut pane, Action::Down);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("instructions only"), "{screen}");
+    let launch = pane.commands().into_iter().find(|command| command.action == Action::Launch).unwrap();
+    assert!(launch.blocked.unwrap().contains("instructions only"));
 }

@@ -36,8 +36,7 @@ impl Attach {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rule = self.draw_compose(Rect { width: left, ..area }, buf, cx);
         let rules = self.draw_preview(right, buf, cx);
-        let mut joints =
-            vec![(area.y, Joint::Cross { left: cx.focused && !on_preview, right: cx.focused && on_preview })];
+        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
         for y in area.top() + 1..area.bottom() {
             match (rule == Some(y), rules.contains(&y)) {
                 (true, true) => joints.push((y, Joint::Cross { left: false, right: false })),
