@@ -125,6 +125,10 @@ impl Runs {
                 self.probe()
             }
             Message::Visit(Target::Run(run)) => self.go_to(run),
+            Message::Visit(Target::Launch(skill)) => {
+                self.launching = Some(skill.to_string());
+                vec![Effect::Run(RunAsk::Contract(skill.to_string()))]
+            }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Picked(PickerKind::Launchable, skill) => {
                 self.launching = Some(skill.clone());
