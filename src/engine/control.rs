@@ -11,13 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::call::CallFailure;
 use super::failure::Failure;
-use super::fields::{check_inputs, check_outputs};
 use super::gates::{Admission, Ask, Gates};
-use super::leaf::{Leaf, Role, gate_digest, sentence};
+use super::leaf::{Leaf, Role, gate_digest};
 use super::mapping::{inputs_of, taken, write_outputs};
 use super::progress::{Active, Kind, Part, Progress, join, owner_of};
 use super::schedule;
-use super::scope::{Space, StepScope};
+use super::scope::StepScope;
 use super::work::Work;
 use crate::runs::Asked;
 use crate::skill::contract::expression::{Expr, ExpressionError};
@@ -230,48 +229,17 @@ impl Progress {
         Ok(())
     }
 
-    fn open_skill(&mut self, turn: Turn<'_>, id: &str, out: &mut Expansion) -> Result<bool, Failure> {
-        let Some(nested) = self.contract(turn.path) else {
-            let message = format!("the skill {id} is not in the plan of this run");
-            return Err(turn.failure(CallFailure::InvalidConfiguration, message));
-        };
-        if !self.frames.contains_key(turn.path) {
-            self.targets_are_free(turn)?;
-        }
-        let inputs = self.inputs(turn, &Map::new())?;
-        let inputs = check_inputs(&nested.inputs, &inputs).map_err(|problems| {
-            turn.failure(
-                CallFailure::InvalidRequest,
-                format!("inputs of skill {id}: {}", sentence(&problems)),
-            )
-        })?;
-        let digest = gate_digest(turn.path, id, &Value::Object(inputs.clone()));
-        match self.frames.get_mut(turn.path) {
-            Some(space) => space.inputs = inputs,
-            None => {
-                self.frames.insert(turn.path.to_owned(), Space { inputs, ..Space::default() });
-            }
-        }
-        self.open(turn, Kind::Skill, digest, out);
-        Ok(true)
-    }
-
-    fn close_skill(&mut self, turn: Turn<'_>, id: &str, out: &mut Expansion) -> Result<bool, Failure> {
-        let Some(nested) = self.contract(turn.path) else { return Ok(false) };
-        if !nested.steps.iter().all(|step| self.is_through(&join(turn.path, &step.id))) {
-            return Ok(false);
-        }
-        let produced = self.frames.get(turn.path).map(|space| space.outputs.clone()).unwrap_or_default();
-        check_outputs(&nested.outputs, &produced).map_err(|problems| {
-            turn.failure(CallFailure::RuntimeError, format!("outputs of skill {id}: {}", sentence(&problems)))
-        })?;
-        self.finish(turn, &produced, true, out)
-    }
-
     /// Notes that a step of several calls begins or goes on after a failure.
-    fn open(&mut self, turn: Turn<'_>, kind: Kind, digest: String, out: &mut Expansion) {
+    pub(super) fn open(
+        &mut self,
+        turn: Turn<'_>,
+        kind: Kind,
+        digest: String,
+        passed: Option<String>,
+        out: &mut Expansion,
+    ) {
         let started_ms = self.active.get(turn.path).map_or(turn.now_ms, |active| active.started_ms);
-        self.active.insert(turn.path.to_owned(), Active { kind, open: true, started_ms });
+        self.active.insert(turn.path.to_owned(), Active { kind, open: true, passed, started_ms });
         self.unfinished.remove(turn.path);
         self.grants.use_up(turn.path);
         out.opened.push((turn.path.to_owned(), digest));
@@ -287,7 +255,7 @@ impl Progress {
             .map_err(|reason| turn.failure(CallFailure::InvalidRequest, reason))
     }
 
-    fn targets_are_free(&self, turn: Turn<'_>) -> Result<(), Failure> {
+    pub(super) fn targets_are_free(&self, turn: Turn<'_>) -> Result<(), Failure> {
         match self.frames.get(turn.frame).and_then(|space| taken(turn.step, space)) {
             Some(reason) => Err(turn.failure(CallFailure::InvalidConfiguration, reason)),
             None => Ok(()),
@@ -302,6 +270,10 @@ impl Progress {
         let work = self.work(turn)?;
         if matches!(&work, Work::Each { calls, .. } if calls.is_empty()) {
             return self.finish(turn, &Map::new(), false, out);
+        }
+        let whole = work.digest(turn.path);
+        if self.takes_up(turn, &work, whole.as_deref()) {
+            return Ok(true);
         }
         let mut warnings = Vec::new();
         for (capability, inputs) in work.gated(|index| self.is_through(&part_path(turn.path, index))) {
@@ -341,19 +313,29 @@ impl Progress {
                     return Ok(false);
                 }
                 out.events.extend(warnings);
-                self.open(turn, Kind::Foreach { capability: capability.id.clone(), calls }, digest, out);
+                self.open(
+                    turn,
+                    Kind::Foreach { capability: capability.id.clone(), calls },
+                    digest,
+                    whole,
+                    out,
+                );
                 Ok(true)
             }
             Work::Rounds { capability, inputs } => {
                 let digest = gate_digest(turn.path, &capability.id, &Value::Object(inputs));
                 out.events.extend(warnings);
-                self.open(turn, Kind::While { capability: capability.id.clone() }, digest, out);
+                self.open(turn, Kind::While { capability: capability.id.clone() }, digest, None, out);
                 Ok(true)
             }
             Work::Fan(branches) => {
+                let digest = whole.clone().unwrap_or_default();
+                let begun =
+                    self.unfinished.get(turn.path).is_some_and(|intent| intent.inputs_digest == digest);
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
                     let path = part_path(turn.path, index);
-                    let human = self.human_for(turn.path, capability).filter(|_| !self.is_through(&path));
+                    let settled = begun || self.is_through(&path);
+                    let human = self.human_for(turn.path, capability).filter(|_| !settled);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
                     if let Some(why) = human.filter(|_| !self.grants.allow(&path, &digest)) {
@@ -364,8 +346,7 @@ impl Progress {
                 }
                 let calls: Vec<_> = branches.into_iter().map(|(c, inputs)| (c.id.clone(), inputs)).collect();
                 out.events.extend(warnings);
-                let digest = gate_digest(turn.path, "scatter", &json!(calls));
-                self.open(turn, Kind::Scatter { calls }, digest, out);
+                self.open(turn, Kind::Scatter { calls }, digest, whole, out);
                 Ok(true)
             }
         }

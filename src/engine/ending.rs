@@ -16,8 +16,6 @@ use crate::store::{NewEvent, StepRecord};
 impl Session<'_> {
     /// Asks, and gives the lease back.
     pub(super) async fn wait(&mut self, gate: Gate) -> Result<Executed, Leave> {
-        // What is under way in the middle is kept, so that it goes on there.
-        self.moved |= !self.opened.is_empty();
         let intents = self.opened_intents();
         let run = self.report(WorkerMove::Wait(gate), Vec::new(), intents).await?;
         Ok(Executed::Waiting(run))

@@ -122,8 +122,11 @@ impl Engine {
             Ok(plan) => Arc::new(plan),
             Err(message) => return Ok(Err(message)),
         };
-        let steps =
-            if Progress::needs_parts(checkpoint) { self.store.steps(&run.id).await? } else { Vec::new() };
+        let steps = if Progress::needs_parts(checkpoint, &unfinished) {
+            self.store.steps(&run.id).await?
+        } else {
+            Vec::new()
+        };
         let mut grants = Grants::default();
         if run.decided.is_some() {
             let mut after = 0;

@@ -19,6 +19,7 @@ mod grants;
 mod leaf;
 mod log;
 mod mapping;
+mod nested;
 mod plan;
 mod progress;
 mod repeat;

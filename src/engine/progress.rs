@@ -19,23 +19,33 @@ use crate::store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 pub(super) struct Active {
     /// What it repeats.
     pub kind: Kind,
-    /// Whether its gates were passed; after a failure they are asked again.
+    /// Whether its gates were passed and its calls are known; after a failure the gates are asked again.
     pub open: bool,
+    /// Digest of all its calls, as its gates let them pass.
+    #[serde(default)]
+    pub passed: Option<String>,
     /// When it began, milliseconds since 1970-01-01 UTC.
     pub started_ms: i64,
 }
 
-/// What a step of several calls repeats. What decides about it is fixed when it begins, so that a crash in the middle
-/// goes on with the same list and the same choice.
+/// What a step of several calls repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     /// Each item of a list: the inputs of each call.
-    Foreach { capability: String, calls: Vec<Map<String, Value>> },
+    Foreach {
+        capability: String,
+        /// Worked out anew when a run goes on, and held against the digest.
+        #[serde(skip)]
+        calls: Vec<Map<String, Value>>,
+    },
     /// While a condition holds.
     While { capability: String },
     /// Several capabilities side by side, with the inputs of each.
-    Scatter { calls: Vec<(String, Map<String, Value>)> },
+    Scatter {
+        #[serde(skip)]
+        calls: Vec<(String, Map<String, Value>)>,
+    },
     /// Another contract.
     Skill,
 }
@@ -99,13 +109,12 @@ pub(super) fn join(frame: &str, id: &str) -> String {
 }
 
 impl Progress {
-    /// Whether going on from a checkpoint needs the records of parts: some step is under way in the middle.
-    pub fn needs_parts(checkpoint: &Checkpoint) -> bool {
+    /// Whether going on from a checkpoint needs the records of parts: some step may be under way in the middle.
+    pub fn needs_parts(checkpoint: &Checkpoint, unfinished: &[StepIntent]) -> bool {
         let through: HashSet<&str> = checkpoint.done.iter().map(String::as_str).collect();
-        checkpoint.done.iter().any(|path| {
-            let owner = owner_of(path);
-            owner != path && !through.contains(owner)
-        })
+        !unfinished.is_empty()
+            || checkpoint.state.get("engine").is_some()
+            || checkpoint.done.iter().any(|path| !through.contains(owner_of(path)))
     }
 
     /// From the head checkpoint of a run, and the records of parts where they are needed.
@@ -130,25 +139,35 @@ impl Progress {
         let mut frames = inner.frames;
         frames.insert(String::new(), space);
         let mut active = inner.active;
-        if !active.is_empty() && inner.inputs != digest_of(&run.inputs) {
-            // With corrected inputs, steps under way look at them anew.
-            active.values_mut().for_each(|active| active.open = false);
+        let corrected = inner.inputs != digest_of(&run.inputs);
+        for active in active.values_mut() {
+            // With corrected inputs, nested skills look at them anew.
+            active.open &= match active.kind {
+                Kind::Foreach { .. } | Kind::Scatter { .. } => false,
+                Kind::Skill => !corrected,
+                Kind::While { .. } => true,
+            };
         }
-        let through: HashSet<String> = checkpoint.done.iter().cloned().collect();
-        let parts = steps
-            .into_iter()
-            .filter(|record| {
-                let owner = owner_of(&record.step);
-                owner != record.step && through.contains(&record.step) && !through.contains(owner)
-            })
-            .map(|record| (record.step, Part { status: record.status, result: record.result }))
-            .collect();
+        let mut done = checkpoint.done.clone();
+        let mut through: HashSet<String> = done.iter().cloned().collect();
+        let mut parts = HashMap::new();
+        for StepRecord { step, status, result, .. } in steps {
+            let owner = owner_of(&step);
+            if owner == step || through.contains(owner) {
+                continue;
+            }
+            // Items and branches are recorded between two checkpoints too: their record is what counts.
+            if through.insert(step.clone()) {
+                done.push(step.clone());
+            }
+            parts.insert(step, Part { status, result });
+        }
         Ok(Self {
             plan,
             run,
             frames,
             active,
-            done: checkpoint.done.clone(),
+            done,
             through,
             parts,
             unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
@@ -218,7 +237,10 @@ impl Progress {
         self.parts.retain(|part, _| !again.contains(part));
         self.done.retain(|part| !again.contains(part));
         self.through.retain(|part| !again.contains(part));
-        let open = self.active.get_mut(path).is_some_and(|active| std::mem::take(&mut active.open));
+        let open = self.active.get_mut(path).is_some_and(|active| {
+            active.passed = None;
+            std::mem::take(&mut active.open)
+        });
         open || self.done.len() != before
     }
 

@@ -5,9 +5,29 @@ use serde_json::{Map, Value};
 use super::control::{Expansion, Turn, part_path, remark};
 use super::failure::Failure;
 use super::leaf::Role;
-use super::progress::{Part, Progress};
+use super::progress::{Kind, Part, Progress};
+use super::work::Work;
 
 impl Progress {
+    /// Takes a step up again whose gates had passed before its worker was lost, where what it will run is the same.
+    pub(super) fn takes_up(&mut self, turn: Turn<'_>, work: &Work, whole: Option<&str>) -> bool {
+        let Some(active) = self.active.get_mut(turn.path) else { return false };
+        if whole.is_none() || active.passed.as_deref() != whole {
+            return false;
+        }
+        active.kind = match work {
+            Work::Each { capability, calls } => {
+                Kind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
+            }
+            Work::Fan(branches) => Kind::Scatter {
+                calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
+            },
+            Work::One { .. } | Work::Rounds { .. } => return false,
+        };
+        active.open = true;
+        true
+    }
+
     /// The next item of a `foreach`, or its end: each field becomes the list of its values, null for items that were
     /// passed over.
     pub(super) fn next_item(

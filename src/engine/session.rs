@@ -190,6 +190,7 @@ impl<'e> Session<'e> {
         if let Err(failure) = self.progress.expand(&running, now, &mut next) {
             self.failure = Some(failure);
         }
+        self.moved |= !next.records.is_empty() || !next.opened.is_empty();
         self.records.append(&mut next.records);
         self.events.append(&mut next.events);
         self.opened.append(&mut next.opened);
@@ -210,6 +211,7 @@ impl<'e> Session<'e> {
             let now = self.now();
             match self.progress.settle_signal(path, payload, now) {
                 Ok(record) => {
+                    self.moved = true;
                     self.records.push(record);
                     self.events.push(NewEvent {
                         kind: "signal.consumed".to_owned(),
@@ -279,7 +281,9 @@ impl<'e> Session<'e> {
         intents: Vec<StepIntent>,
     ) -> Result<RunRecord, Leave> {
         let mut finished = failed;
-        let moved = std::mem::take(&mut self.moved) || !self.records.is_empty();
+        // A begun step of several is part of the next checkpoint; beginning alone makes none, but waiting keeps all.
+        let due = !self.records.is_empty() || report != WorkerMove::Checkpoint;
+        let moved = due && std::mem::take(&mut self.moved);
         finished.append(&mut self.records);
         let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
         let mut events = self.logs.drain();
@@ -375,6 +379,7 @@ impl<'e> Session<'e> {
         let now = self.now();
         match self.progress.settle(&leaf, result, started_ms, now) {
             Ok(settled) => {
+                self.moved = true;
                 self.records.push(settled.record);
                 self.events.extend(settled.events);
             }
@@ -390,6 +395,9 @@ impl<'e> Session<'e> {
                 let error = CallError::new(CallFailure::Canceled, "not tried again: another step has failed");
                 self.stopped.push(self.progress.failed(&tried, error, started_ms));
             }
+        }
+        for (step, _) in std::mem::take(&mut self.opened) {
+            self.moved |= self.progress.shut(&step);
         }
         for call in self.underway.values() {
             call.stops.pause.cancel();

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::call::CallFailure;
 use super::control::{Running, Turn, part_path};
 use super::failure::Failure;
+use super::leaf::gate_digest;
 use super::progress::{Progress, owner_of};
 use crate::skill::contract::{Capability, Foreach, Merge, Scatter, StepAction};
 use crate::store::StepStatus;
@@ -51,6 +52,23 @@ impl Work {
                 }
                 seen
             }
+        }
+    }
+}
+
+impl Work {
+    /// Binds what several calls will run, whichever of them are through.
+    pub fn digest(&self, step: &str) -> Option<String> {
+        let each = |call: &Inputs| Value::Object(call.clone());
+        match self {
+            Self::Each { capability, calls } => {
+                Some(gate_digest(step, &capability.id, &calls.iter().map(each).collect()))
+            }
+            Self::Fan(branches) => {
+                let calls: Vec<_> = branches.iter().map(|(c, inputs)| json!([c.id, inputs])).collect();
+                Some(gate_digest(step, "scatter", &Value::Array(calls)))
+            }
+            Self::One { .. } | Self::Rounds { .. } => None,
         }
     }
 }
@@ -224,8 +242,6 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
