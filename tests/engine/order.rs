@@ -118,6 +118,7 @@ async fn a_missing_value_names_the_step_and_the_path() {
     let bench = Bench::new();
     let text = "
 id: demo.missing
+inputs: { gone: { type: string } }
 steps:
   - { id: a, uses: x.y, input: { gone: inputs.gone }, output: {} }
   - { id: b, uses: x.y, input: { n: vars.nothing } }
@@ -173,7 +174,9 @@ async fn inputs_are_held_against_the_capability() {
         json!({"inputs": {"n": field("integer", true, json!(null)), "mode": field("string", false, json!("fast"))}}),
     );
     let text = |input: &str| {
-        format!("id: demo.typed\nsteps:\n  - {{ id: a, uses: x.typed, input: {{ {input} }} }}\n")
+        format!(
+            "id: demo.typed\ninputs: {{ mode: {{ type: string }} }}\nsteps:\n  - {{ id: a, uses: x.typed, input: {{ {input} }} }}\n"
+        )
     };
     let (_, executed) = bench.run(&text("n: 3, mode: inputs.mode"), json!({})).await;
     completed(&executed);
