@@ -1,7 +1,5 @@
 //! The operations on runs, as one trait: a local form over the engine, a remote one over HTTP.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
@@ -11,9 +9,6 @@ use super::{
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
-
-/// A client of runs that several tasks share.
-pub type SharedRunClient = Arc<dyn RunClient>;
 
 /// What every adapter may ask about runs. A run is named by its id, or by a beginning or an end of it that no
 /// other run has.

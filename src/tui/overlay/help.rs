@@ -83,15 +83,37 @@ impl Help {
         lines
     }
 
+    /// Two signs and what they mean.
+    fn pair(cells: [(&str, Role, &str); 2]) -> RichLine {
+        let mut segs = Vec::new();
+        for (sign, role, means) in cells {
+            segs.push(Seg::new(format!("  {sign} "), role));
+            segs.push(Seg::new(format!("{means:<15}"), Role::Text));
+        }
+        RichLine::from_segs(segs)
+    }
+
+    fn run_signs(glyphs: &Glyphs) -> Vec<RichLine> {
+        vec![
+            RichLine::of("signs", Role::Muted),
+            Self::pair([
+                (glyphs.waiting, Role::Waiting, "waits for you"),
+                (glyphs.signal, Role::Text, "for a signal"),
+            ]),
+            Self::pair([
+                (glyphs.running[0], Role::Info, "running"),
+                (glyphs.pending, Role::Muted, "pending, held"),
+            ]),
+            Self::pair([(glyphs.ok, Role::Success, "completed"), (glyphs.bad, Role::Danger, "failed")]),
+            Self::pair([
+                (glyphs.replaying, Role::Info, "replaying"),
+                (glyphs.canceled, Role::Muted, "canceled"),
+            ]),
+        ]
+    }
+
     fn signs(glyphs: &Glyphs) -> Vec<RichLine> {
-        let row = |cells: [(&str, Role, &str); 2]| {
-            let mut segs = Vec::new();
-            for (sign, role, means) in cells {
-                segs.push(Seg::new(format!("  {sign} "), role));
-                segs.push(Seg::new(format!("{means:<15}"), Role::Text));
-            }
-            RichLine::from_segs(segs)
-        };
+        let row = Self::pair;
         vec![
             RichLine::of("signs", Role::Muted),
             row([
@@ -177,7 +199,11 @@ impl Overlay for Help {
         let mut right = self.found(&self.right, dash);
         if self.find.as_ref().is_none_or(Field::is_empty) {
             right.push(RichLine::default());
-            right.extend(Self::signs(pen.glyphs));
+            right.extend(if self.title.ends_with("Runs") {
+                Self::run_signs(pen.glyphs)
+            } else {
+                Self::signs(pen.glyphs)
+            });
         }
         let two = area.width >= 100;
         if !two {

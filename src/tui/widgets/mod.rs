@@ -7,7 +7,6 @@ pub mod dag;
 pub mod figures;
 pub mod fuzzy;
 pub mod hex;
-pub mod json_diff;
 pub mod json_lines;
 pub mod json_text;
 pub mod ledger;

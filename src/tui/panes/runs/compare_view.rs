@@ -3,14 +3,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::compare::{Pair, pairs};
 use super::detail::{Showing, Stop};
 use super::detail_view::short_id;
 use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
 use super::{Part, Runs};
-use crate::gateway::{RunDetail, StepView};
+use crate::gateway::{RunDetail, StepComparison, compare_runs};
 use crate::store::RunId;
 use crate::tui::overlay::state_word;
 use crate::tui::pane::{Draw, Effect, Picker, PickerKind};
@@ -146,13 +145,13 @@ impl Runs {
         };
         let width = area.width.saturating_sub(4);
         let turning = spinner(cx);
-        let all = pairs(detail, &second);
+        let all = compare_runs(detail, &second).steps;
         let mut lines = vec![heads(detail, &second, width), RichLine::default()];
         for pair in &all {
             pair_lines(pair, width, cx, turning, &mut lines);
         }
         lines.push(RichLine::default());
-        let differing = all.iter().filter(|pair| !pair.same()).count();
+        let differing = all.iter().filter(|pair| !same(pair)).count();
         let verdict = match differing {
             0 => RichLine::of("both did the same with the same", Role::Muted),
             count => RichLine::of(format!("{} of {} differ", count, counted(all.len(), "step")), Role::Text),
@@ -176,31 +175,38 @@ fn heads(one: &RunDetail, other: &RunDetail, width: u16) -> RichLine {
     ])
 }
 
-fn pair_lines(pair: &Pair<'_>, width: u16, cx: &Draw<'_>, turning: &'static str, lines: &mut Vec<RichLine>) {
+fn pair_lines(
+    pair: &StepComparison,
+    width: u16,
+    cx: &Draw<'_>,
+    turning: &'static str,
+    lines: &mut Vec<RichLine>,
+) {
     let first = width.saturating_sub(2 * COLUMN + 2);
-    let name_role = if pair.same() { Role::Muted } else { Role::Strong };
-    let name = cut_end(&shown(pair.step), first.saturating_sub(2), cx.glyphs.ellipsis).into_owned();
+    let name_role = if same(pair) { Role::Muted } else { Role::Strong };
+    let name = cut_end(&shown(&pair.step), first.saturating_sub(2), cx.glyphs.ellipsis).into_owned();
     let mut segs = vec![Seg::new(pad(&name, first), name_role)];
-    for (step, room) in [(pair.one, COLUMN + 2), (pair.other, COLUMN)] {
-        let Some(step) = step else {
+    for (state, took, room) in [(pair.left, pair.left_ms, COLUMN + 2), (pair.right, pair.right_ms, COLUMN)] {
+        let Some(state) = state else {
             segs.push(Seg::new(pad(cx.glyphs.minus, room), Role::Muted));
             continue;
         };
-        let (sign, role) = sign(step.state, cx.glyphs, turning);
+        let (sign, role) = sign(state, cx.glyphs, turning);
         segs.push(Seg::new(format!("{sign} "), role));
-        segs.push(Seg::new(pad(&took(step), room.saturating_sub(2)), Role::Text));
+        let took = took.map(duration).unwrap_or_default();
+        segs.push(Seg::new(pad(&took, room.saturating_sub(2)), Role::Text));
     }
     lines.push(RichLine::from_segs(segs));
-    for (what, found) in &pair.differs {
+    for (what, found) in [("inputs", &pair.inputs), ("result", &pair.result)] {
         for change in found.iter().take(SHOWN) {
             let path = if change.path.is_empty() {
-                (*what).to_owned()
+                what.to_owned()
             } else {
-                format!("{what}/{}", shown(&change.path))
+                format!("{what}{}", shown(&change.path))
             };
             lines.push(RichLine::of(format!("  {path}"), Role::Muted));
             for (value, sign, role) in
-                [(&change.before, cx.glyphs.minus, Role::DiffDel), (&change.after, "+", Role::DiffAdd)]
+                [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
             {
                 let Some(value) = value else { continue };
                 let mut segs = vec![Seg::new(format!("    {sign} "), role)];
@@ -217,11 +223,9 @@ fn pair_lines(pair: &Pair<'_>, width: u16, cx: &Draw<'_>, turning: &'static str,
     }
 }
 
-fn took(step: &StepView) -> String {
-    match (step.started_ms, step.ended_ms) {
-        (Some(start), Some(end)) => duration(end - start),
-        _ => String::new(),
-    }
+/// Whether both did the same with the same.
+fn same(pair: &StepComparison) -> bool {
+    pair.left == pair.right && pair.inputs.is_empty() && pair.result.is_empty()
 }
 
 fn pad(text: &str, width: u16) -> String {

@@ -5,21 +5,21 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use serde_json::Value;
 
+use super::blocks::{Kind, Line, Making, checkpoint_lines, result_lines, waiting_lines};
 use super::detail::{Showing, Stop};
 use super::list::{Group, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
-use crate::gateway::{DecisionSheet, RunDetail, StepState, StepView};
-use crate::runs::{CommandName, Gate, RunState};
+use crate::gateway::{RunDetail, StepState};
+use crate::runs::{Gate, RunState};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
 use crate::tui::overlay::state_word;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{age, duration};
-use crate::tui::widgets::json_lines::{fields, on_one_line};
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
@@ -28,72 +28,6 @@ use crate::tui::widgets::wrap::wrap_to;
 /// Lines of output before it is opened, and at most.
 const OUTPUT: usize = 8;
 const OUTPUT_OPEN: usize = 2_000;
-/// Checkpoints listed.
-const POINTS: usize = 60;
-
-/// What a row is.
-pub(super) enum Kind {
-    Plain,
-    /// A section's rule with a note on the right.
-    Rule(String, String),
-    /// A bar of time: first cell and cells, from the bar's column.
-    Bar(u16, u16),
-    /// In the band of what waits for a person.
-    Waiting,
-}
-
-/// One row of the run.
-pub(super) struct Line {
-    pub(super) text: RichLine,
-    pub(super) right: RichLine,
-    pub(super) kind: Kind,
-    pub(super) stop: Option<Stop>,
-    /// Words on the right that do something when clicked, left to right.
-    pub(super) buttons: Vec<(Action, String, String)>,
-}
-
-impl Line {
-    fn of(segs: Vec<Seg>) -> Self {
-        Self {
-            text: RichLine::from_segs(segs),
-            right: RichLine::default(),
-            kind: Kind::Plain,
-            stop: None,
-            buttons: Vec::new(),
-        }
-    }
-
-    fn blank() -> Self {
-        Self::of(Vec::new())
-    }
-
-    fn rule(title: &str, note: &str) -> Self {
-        Self { kind: Kind::Rule(title.to_owned(), note.to_owned()), ..Self::blank() }
-    }
-
-    fn right(mut self, text: impl Into<String>, role: Role) -> Self {
-        self.right = RichLine::of(text, role);
-        self
-    }
-
-    fn at(mut self, stop: Stop) -> Self {
-        self.stop = Some(stop);
-        self
-    }
-
-    fn waiting(mut self) -> Self {
-        self.kind = Kind::Waiting;
-        self
-    }
-}
-
-/// What the rows are made with.
-struct Making<'a> {
-    width: u16,
-    now_ms: i64,
-    cx: &'a Draw<'a>,
-    turning: &'static str,
-}
 
 impl Runs {
     /// Draws the right part; answers the rows of the rules that meet the divider.
@@ -373,195 +307,11 @@ impl Runs {
             out.push(Line::of(cut.segs));
         }
     }
-
-    fn lineage_lines(
-        &self,
-        detail: &RunDetail,
-        record: &RunRecord,
-        making: &Making<'_>,
-        out: &mut Vec<Line>,
-    ) {
-        let glyphs = making.cx.glyphs;
-        out.push(Line::rule("Lineage", ""));
-        if let Some((source, checkpoint)) = &record.source {
-            let forked = self.detail.events().any(|event| event.event.kind == "run.forked_from");
-            let how = if forked { "forked from " } else { "replayed from " };
-            let room = making.width.saturating_sub(30);
-            let id = cut_middle(&shown(&source.0), room, glyphs.ellipsis).into_owned();
-            let mut line = Line::of(vec![
-                Seg::new(how, Role::Muted),
-                Seg::new(id, Role::Text),
-                Seg::new(" at ", Role::Muted),
-                Seg::new(format!("c{checkpoint}"), Role::Text),
-            ])
-            .at(Stop::Source(source.clone()));
-            line.buttons.push((Action::Compare, "=".to_owned(), "compare".to_owned()));
-            out.push(line);
-        }
-        for run in &detail.descendants {
-            let segs = vec![
-                Seg::new("led to ", Role::Muted),
-                Seg::new(
-                    cut_middle(&shown(&run.0), making.width.saturating_sub(8), glyphs.ellipsis),
-                    Role::Text,
-                ),
-            ];
-            out.push(Line::of(segs).at(Stop::Descendant(run.clone())));
-        }
-        let mut row = |label: &str, segs: Vec<Seg>| {
-            let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
-            all.extend(segs);
-            let lines = wrap_to(&all, making.width, 2, glyphs.ellipsis);
-            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
-        };
-        row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
-        let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
-        let (standing, role) = match detail.contract_unchanged {
-            Some(true) => ("unchanged", Role::Muted),
-            Some(false) => ("the skill changed since", Role::Warning),
-            None => ("the skill is gone", Role::Warning),
-        };
-        let short = format!(
-            "{}{}{}",
-            part(&digest, 0, 4),
-            glyphs.ellipsis,
-            part(&digest, digest.len().saturating_sub(2), 2)
-        );
-        row(
-            "contract",
-            vec![
-                Seg::new(shown(&detail.contract_version), Role::Text),
-                Seg::new(format!(" {} digest ", glyphs.dot), Role::Muted),
-                Seg::new(short, Role::Text),
-                Seg::new(format!(" {standing}"), role),
-            ],
-        );
-        for decided in &detail.decisions {
-            let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
-            let notes =
-                decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-            let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
-            row(
-                "decision",
-                vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
-            );
-        }
-    }
 }
 
 /// The column where bars begin, from the text's left edge.
 fn bar_column(width: u16) -> u16 {
     if width >= 50 { 24 } else { (width / 2).max(18) }
-}
-
-/// What waits for a person, on its band.
-fn waiting_lines(
-    step: &StepView,
-    sheet: Option<&DecisionSheet>,
-    record: &RunRecord,
-    making: &Making<'_>,
-    out: &mut Vec<Line>,
-) {
-    let glyphs = making.cx.glyphs;
-    let name = vec![
-        Seg::new(format!(" {} ", glyphs.waiting), Role::Waiting),
-        Seg::new(shown(&step.step), Role::Strong),
-    ];
-    let mut first = Line::of(name).waiting().at(Stop::Step(step.step.clone()));
-    for (command, action, key, label) in [
-        (CommandName::Approve, Action::Approve, "a", "approve"),
-        (CommandName::Deny, Action::Deny, "d", "deny"),
-    ] {
-        if record.allowed.contains(&command) {
-            first.buttons.push((action, key.to_owned(), label.to_owned()));
-        }
-    }
-    out.push(first);
-    let mut row = |label: &str, segs: Vec<Seg>| {
-        let pad = 8usize.saturating_sub(usize::from(cells(label)));
-        let mut all = vec![Seg::new(format!("   {label}{} ", " ".repeat(pad)), Role::Muted)];
-        all.extend(segs);
-        out.push(Line::of(all).waiting());
-    };
-    let room = making.width.saturating_sub(13);
-    let cut = |text: &str| cut_end(&shown(text), room, glyphs.ellipsis).into_owned();
-    let Some(sheet) = sheet else {
-        row("does", vec![Seg::new(cut(&step.uses), Role::Text)]);
-        return;
-    };
-    let does = if sheet.capability.is_empty() { &sheet.headline } else { &sheet.capability };
-    row("does", vec![Seg::new(cut(does), Role::Text)]);
-    if let Value::Object(inputs) = &sheet.inputs {
-        for (name, value) in inputs.iter().take(4) {
-            let label = cut_end(&shown(name), 8, glyphs.ellipsis).into_owned();
-            let mut segs = on_one_line(value, room, glyphs.ellipsis);
-            segs.iter_mut().filter(|seg| seg.role == Role::CodeString).for_each(|seg| seg.role = Role::Text);
-            row(&label, segs);
-        }
-        if inputs.len() > 4 {
-            row("", vec![Seg::new(format!("{} more on the sheet", inputs.len() - 4), Role::Muted)]);
-        }
-    }
-    if let Some(warning) = &sheet.irreversible {
-        row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
-    }
-    if sheet.outcome_unknown {
-        row("end", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
-    }
-    row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
-}
-
-/// What came of it, or why not.
-fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
-    if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
-        let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
-        let message = text("message")
-            .or_else(|| error.as_str().map(shown))
-            .unwrap_or_else(|| shown(&error.to_string()));
-        out.push(Line::blank());
-        let sign = Seg::new(format!("{} ", making.cx.glyphs.bad), Role::Danger);
-        let segs = [Seg::new(message, Role::Danger)];
-        let lines = wrap_to(&segs, making.width.saturating_sub(2), 4, making.cx.glyphs.ellipsis);
-        for (at, line) in lines.into_iter().enumerate() {
-            let mut all = vec![if at == 0 { sign.clone() } else { Seg::new("  ", Role::Text) }];
-            all.extend(line.segs);
-            out.push(Line::of(all));
-        }
-    }
-    let outputs = record.outputs.as_ref().or(detail.run.outputs.as_ref());
-    if let Some(outputs) = outputs.filter(|value| value.as_object().is_some_and(|map| !map.is_empty())) {
-        out.push(Line::blank());
-        out.push(Line::rule("Outputs", ""));
-        let rows = fields(outputs, making.width);
-        let more = rows.len().saturating_sub(10);
-        out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
-        if more > 0 {
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: y copies them"), Role::Muted)]));
-        }
-    }
-}
-
-fn checkpoint_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
-    let note = if detail.checkpoints.len() > POINTS {
-        format!("{} in all", detail.checkpoints.len())
-    } else {
-        String::new()
-    };
-    out.push(Line::rule("Checkpoints", &note));
-    let glyphs = making.cx.glyphs;
-    for point in detail.checkpoints.iter().rev().take(POINTS) {
-        let is_head = point.number == record.head;
-        let (name, label) = if is_head { (Role::Strong, Role::Text) } else { (Role::Text, Role::Muted) };
-        let mark = if is_head { if glyphs.ascii { "  <" } else { "  ◂" } } else { "" };
-        let number = format!("{:<4}", format!("c{}", point.number));
-        let segs = vec![
-            Seg::new(number, name),
-            Seg::new(label_of(detail, point.number), label),
-            Seg::new(mark, Role::Strong),
-        ];
-        let right = if is_head { "head".to_owned() } else { duration(point.at_ms - record.created_ms) };
-        out.push(Line::of(segs).right(right, Role::Muted).at(Stop::Checkpoint(point.number)));
-    }
 }
 
 /// What a checkpoint stands after.
@@ -580,8 +330,4 @@ pub(super) fn short_id(id: &str, ellipsis: &str) -> String {
     }
     let front: String = id.chars().take(8).collect();
     format!("{front}{ellipsis}{}", tail(&crate::store::RunId(id.to_owned())).to_lowercase())
-}
-
-fn part(text: &str, from: usize, count: usize) -> String {
-    text.chars().skip(from).take(count).collect()
 }

@@ -1,6 +1,6 @@
 //! Pane 5: what runs, what waits for a person, what came of the rest; and one run whole, live from its events.
 
-mod compare;
+mod blocks;
 mod compare_view;
 mod detail;
 mod detail_view;

@@ -9,11 +9,10 @@ use super::detail::Showing;
 use super::detail_view::label_of;
 use super::keys::rows_of;
 use super::{Part, Runs};
-use crate::gateway::RunDetail;
+use crate::gateway::{RunDetail, changes};
 use crate::tui::action::Action;
 use crate::tui::pane::{Draw, Effect};
 use crate::tui::theme::Role;
-use crate::tui::widgets::json_diff::changes;
 use crate::tui::widgets::json_lines::{TreeRow, on_one_line, tree};
 use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
 use crate::tui::widgets::pen::Pen;
@@ -147,10 +146,11 @@ impl Runs {
         let width = area.width.saturating_sub(6);
         let mut lines: Vec<RichLine> = Vec::new();
         for change in changes(before, after) {
-            let path = cut_middle(&shown(&change.path), width, cx.glyphs.ellipsis).into_owned();
+            let path = cut_middle(&shown(change.path.trim_start_matches('/')), width, cx.glyphs.ellipsis)
+                .into_owned();
             lines.push(RichLine::of(path, Role::Strong));
             for (value, sign, role) in
-                [(&change.before, cx.glyphs.minus, Role::DiffDel), (&change.after, "+", Role::DiffAdd)]
+                [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
             {
                 let Some(value) = value else { continue };
                 let mut segs = vec![Seg::new(format!("{sign} "), role)];
