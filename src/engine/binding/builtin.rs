@@ -97,7 +97,7 @@ fn template(given: &Map<String, Value>) -> Result<Value, String> {
         match variables.get(name.trim()) {
             Some(value) => out.push_str(&plain(value)),
             None => {
-                out.push_str(&format!("{{{{{name}}}}}"));
+                out.extend(["{{", name, "}}"]);
                 unresolved.push(name.trim().to_owned());
             }
         }

@@ -11,8 +11,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use rmcp::ServiceError;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ErrorCode, Implementation,
-    MetaObject, ProtocolVersion, RequestMetaObject,
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock, ErrorCode,
+    Implementation, MetaObject, ProtocolVersion, RequestMetaObject,
 };
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -246,8 +246,8 @@ fn last_words(server: Option<&Server>) -> String {
     let Some(server) = server else { return String::new() };
     let words = server.words.lock().unwrap_or_else(PoisonError::into_inner);
     let text = String::from_utf8_lossy(&words);
-    let last: Vec<&str> = text.lines().rev().filter(|line| !line.trim().is_empty()).take(1).collect();
-    last.first().map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()
 }
 
 /// A call that gave no result.
@@ -288,7 +288,7 @@ async fn missing(session: &Session, tool: &str) -> Option<String> {
 /// A tool's result: its structured content, else its text as JSON, else `{"text": …}`.
 fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
     let texts: Vec<&str> =
-        result.content.iter().filter_map(|block| block.as_text()).map(|text| text.text.as_str()).collect();
+        result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect();
     let text = texts.join("\n");
     if result.is_error == Some(true) {
         return Err(Failed::answer(format!("{target} failed: {}", excerpt(text.as_bytes()))));

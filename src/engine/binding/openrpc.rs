@@ -21,11 +21,11 @@ pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
     if error_object.is_none() {
         accepted(&answered, &job.target)?;
     }
-    result(parsed(&answered, &job.target)?, id, &job.target).map(Answer::of)
+    result(&parsed(&answered, &job.target)?, id, &job.target).map(Answer::of)
 }
 
 /// The result of an answer.
-fn result(answer: Value, id: &str, target: &str) -> Result<Value, Failed> {
+fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
     let no_answer = |why: &str| {
         Failed::answer(format!(
             "{target}: the answer is no JSON-RPC 2.0 ({why}): {}",
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_result_or_an_error_of_this_very_request() {
-        let read = |answer: Value| result(answer, "k", "method m");
+        let read = |answer: Value| result(&answer, "k", "method m");
         assert_eq!(read(json!({"jsonrpc": "2.0", "id": "k", "result": {"a": 1}})).unwrap(), json!({"a": 1}));
         for (answer, code, told) in [
             (json!({"id": "k", "result": 1}), CallFailure::RuntimeError, "`jsonrpc`"),
