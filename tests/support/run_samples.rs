@@ -146,7 +146,7 @@ fn view(place: usize, step: &str, uses: &str, run: RunState, through: u32) -> St
     StepView {
         step: step.to_owned(),
         depth: 0,
-        uses: format!("capability {uses}"),
+        uses: uses.to_owned(),
         state,
         started_ms: (state != StepState::Pending).then_some(at),
         ended_ms: (done || failed).then_some(at + 800),

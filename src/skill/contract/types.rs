@@ -341,7 +341,7 @@ pub struct Capability {
 #[strum(serialize_all = "lowercase")]
 pub enum Protocol {
     /// A file of the bundle or a program: JSON on stdin and stdout, in the sandbox.
-    #[strum(serialize = "script", serialize = "pythoncall")]
+    #[strum(to_string = "script", serialize = "pythoncall")]
     #[serde(alias = "pythoncall")]
     Script,
     /// HTTP.

@@ -21,7 +21,11 @@ pub(super) fn of_result(result: &Value) -> Option<String> {
 pub(super) fn of_failure(error: &Value) -> String {
     let text = |key: &str| error.get(key).and_then(Value::as_str);
     match (text("message"), text("code")) {
-        (Some(message), _) => cut(message, 2 * SHOWN),
+        // Which capability went through which binding stands beside it.
+        (Some(message), _) => {
+            let bare = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
+            cut(bare.map_or(message, |(_, why)| why), 2 * SHOWN)
+        }
         (None, Some(code)) => code.replace('_', " "),
         (None, None) => cut(&error.to_string(), 2 * SHOWN),
     }
@@ -101,5 +105,7 @@ mod tests {
     fn a_failure_is_told_by_its_message() {
         assert_eq!(of_failure(&json!({ "code": "upstream_failure", "message": "http 502" })), "http 502");
         assert_eq!(of_failure(&json!({ "code": "step_timeout" })), "step timeout");
+        let through = json!({ "message": "`a.b` through `c`: scripts/x.sh ended with exit code 3" });
+        assert_eq!(of_failure(&through), "scripts/x.sh ended with exit code 3");
     }
 }

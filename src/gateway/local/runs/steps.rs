@@ -8,7 +8,6 @@ use super::gist;
 use crate::engine::{Artifact, Plan};
 use crate::gateway::{StepState, StepView};
 use crate::runs::{Gate, RunState};
-use crate::sandbox;
 use crate::skill::contract::{Contract, Step, StepAction};
 use crate::store::{RunEvent, RunRecord, StepRecord, StepStatus};
 
@@ -204,12 +203,9 @@ pub(super) fn uses(step: &Step) -> String {
 
 /// A recorded isolation in a few words: the level, and by what means.
 pub(super) fn isolation(recorded: &Value) -> String {
-    if let Value::String(words) = recorded {
-        return words.clone();
-    }
-    match serde_json::from_value::<sandbox::Report>(recorded.clone()) {
-        Ok(report) if report.means.is_empty() => report.level.to_string(),
-        Ok(report) => format!("{}: {}", report.level, report.means.join(", ")),
-        Err(_) => recorded["level"].as_str().unwrap_or("recorded").to_owned(),
+    let text = |key: &str| recorded[key].as_str().filter(|text| !text.is_empty());
+    match recorded {
+        Value::String(words) => words.clone(),
+        _ => text("summary").or_else(|| text("level")).unwrap_or("recorded, in no form that is known").to_owned(),
     }
 }

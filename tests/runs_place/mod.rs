@@ -1,0 +1,149 @@
+//! A place with bundles that run, a store of its own, and the core over both.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+use skill_workbench::config::{Config, Env};
+use skill_workbench::gateway::{
+    AttachRequest, Attached, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs, Ordered,
+    RunClient as _, RunOrder,
+};
+use skill_workbench::runs::{RunState, Verdict};
+use skill_workbench::sandbox::{Sandbox, Setup};
+use skill_workbench::store::RunRecord;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// A folder with the bundles of `tests/fixtures/runs`, trusted by the settings.
+pub struct Place {
+    folder: TempDir,
+    pub config: Config,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs");
+        copy(&fixtures, &at("skills"));
+        std::fs::create_dir_all(at("work")).unwrap();
+        let mut config = Config::defaults(&at("work"), &Env::at(at("home")));
+        config.argument_roots = vec![at("skills")];
+        config.trust = vec![at("skills")];
+        config.watch = false;
+        Self { folder, config }
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// The core, as a command opens it.
+    pub async fn open(&self) -> Arc<Local> {
+        let local = Local::open_once(self.config.clone(), Needs::Catalogue).await.unwrap();
+        Arc::new(local.with_sandbox(sandbox()))
+    }
+}
+
+/// This test's program is no helper of the sandbox: the command is.
+fn sandbox() -> Sandbox {
+    static FOUND: OnceLock<Sandbox> = OnceLock::new();
+    let make = || {
+        let helper = env!("CARGO_BIN_EXE_skills").into();
+        Sandbox::with(Setup { helper, bubblewrap: None, ..Setup::of_this_program() })
+    };
+    FOUND.get_or_init(make).clone()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+pub fn object(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap()
+}
+
+pub fn request(skill: &str, inputs: Value) -> LaunchRequest {
+    LaunchRequest {
+        skill: skill.to_owned(),
+        inputs: object(inputs),
+        started_by: Some("ana".to_owned()),
+        ..LaunchRequest::default()
+    }
+}
+
+pub async fn launch(core: &Local, skill: &str, inputs: Value) -> Result<Launched, Error> {
+    core.launch(request(skill, inputs)).await
+}
+
+/// Launches and works a run until it ends or waits.
+pub async fn run(core: &Local, skill: &str, inputs: Value) -> RunRecord {
+    let launched = launch(core, skill, inputs).await.unwrap();
+    assert_eq!(launched.run.state, RunState::Pending);
+    settle(core, &launched.run.id.0).await
+}
+
+pub async fn settle(core: &Local, run: &str) -> RunRecord {
+    core.settle(run, CancellationToken::new()).await.unwrap()
+}
+
+pub fn decide(verdict: Verdict, approver: &str) -> RunOrder {
+    RunOrder::Decide {
+        verdict,
+        step: None,
+        inputs_digest: None,
+        approver: Some(approver.to_owned()),
+        notes: Some("as agreed".to_owned()),
+        choice: None,
+    }
+}
+
+pub async fn order(core: &Local, run: &RunRecord, order: RunOrder) -> Result<Ordered, Error> {
+    core.order(&run.id.0, order).await
+}
+
+pub fn resume() -> RunOrder {
+    RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false }
+}
+
+pub async fn kinds(core: &Local, run: &RunRecord) -> Vec<String> {
+    let events = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
+    events.into_iter().map(|event| event.event.kind).collect()
+}
+
+pub fn attachment(skill: &str, target_type: &str, target_ref: &str, inputs: Value) -> AttachRequest {
+    AttachRequest {
+        skill: skill.to_owned(),
+        target_type: target_type.to_owned(),
+        target_ref: target_ref.to_owned(),
+        inputs: object(inputs),
+        options: ExecutionOptions { wait: true, ..ExecutionOptions::default() },
+        started_by: Some("ana".to_owned()),
+    }
+}
+
+pub async fn attach(
+    core: &Local,
+    target_type: &str,
+    target_ref: &str,
+    inputs: Value,
+) -> Result<Attached, Error> {
+    core.attach(attachment("watch", target_type, target_ref, inputs)).await
+}
