@@ -7,6 +7,7 @@ use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::config::Config;
 use crate::gateway::{Code, Error, Local, SharedClient};
+use crate::skill::safe_text;
 use crate::telemetry::Ring;
 use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Depth, Themes};
@@ -34,6 +35,10 @@ pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
     let ended = runtime.block_on(tui::run(client, settings));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
+    // Said again where it stays: a notice that came before the first frame was drawn nobody has seen.
+    for notice in local.take_notices() {
+        eprintln!("skills: {}", safe_text::line(&notice));
+    }
     // A scan or a count that still goes on must not hold the exit.
     runtime.shutdown_background();
     match ended {

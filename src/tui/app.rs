@@ -24,6 +24,7 @@ use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
 use crate::gateway::{Connection, Error, Event};
+use crate::skill::safe_text;
 use crate::telemetry::Ring;
 pub use remembered::Remembered;
 
@@ -357,8 +358,10 @@ impl App {
             Message::Event(event) => {
                 let was_busy = self.progress.busy();
                 self.progress.news(event);
-                if let Event::Catalogue(change) = event {
-                    self.skills = Some(change.catalogue.entries.len());
+                match event {
+                    Event::Catalogue(change) => self.skills = Some(change.catalogue.entries.len()),
+                    Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
+                    Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {
                     self.wants.push(Want::Refresh);

@@ -206,6 +206,9 @@ pub(super) fn isolation(recorded: &Value) -> String {
     let text = |key: &str| recorded[key].as_str().filter(|text| !text.is_empty());
     match recorded {
         Value::String(words) => words.clone(),
-        _ => text("summary").or_else(|| text("level")).unwrap_or("recorded, in no form that is known").to_owned(),
+        _ => text("summary")
+            .or_else(|| text("level"))
+            .unwrap_or("recorded, in no form that is known")
+            .to_owned(),
     }
 }
