@@ -215,6 +215,7 @@ fn draw_entry(
     let mut pen = Pen::new(buf, cx);
     for (row, line) in rows.note.iter().enumerate() {
         let Some(y) = place.y(rows.body + row) else { continue };
+        let line = &line.replace('…', pen.glyphs.ellipsis);
         if rows.wrong {
             if row == 0 {
                 pen.put(field_x, y, pen.glyphs.bad, Role::Danger, 1);
