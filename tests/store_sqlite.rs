@@ -6,7 +6,7 @@ mod store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
-use skill_workbench::runs::Command;
+use skill_workbench::runs::{Command, Verdict};
 use skill_workbench::store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError};
 use store_kit::Time;
 
@@ -154,4 +154,23 @@ async fn two_processes_share_a_file() {
     a.launch(store_kit::launch(1)).await.unwrap();
     waiter.await.unwrap().unwrap();
     assert_eq!(b.events(None, 0, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workbenches_that_decide_the_same_approval_get_one_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (a, b) = (open(&path).unwrap().store, open(&path).unwrap().store);
+    for n in 0..20 {
+        let run = store_kit::waiting(&a, n).await;
+        let (yes, no) = futures::join!(
+            a.command(&run, store_kit::decision(Verdict::Approve), None, None, None),
+            b.command(&run, store_kit::decision(Verdict::Deny), None, None, None),
+        );
+        assert_eq!(u8::from(yes.is_ok()) + u8::from(no.is_ok()), 1, "{yes:?} {no:?}");
+        let refused = yes.as_ref().err().or(no.as_ref().err()).unwrap().to_string();
+        assert!(refused.contains("already decided") || refused.contains("does not take"), "{refused}");
+        assert_eq!(b.decisions(&run).await.unwrap().len(), 1);
+        a.command(&run, Command::Cancel, None, None, None).await.ok();
+    }
 }

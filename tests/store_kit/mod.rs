@@ -349,7 +349,7 @@ async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
     assert_eq!(store.checkpoints(&claim.run.id).await.unwrap().len(), 2, "its checkpoint went with it");
 }
 
-fn decision(verdict: Verdict) -> Command {
+pub fn decision(verdict: Verdict) -> Command {
     Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into(), choice: None })
 }
 
@@ -357,7 +357,7 @@ fn human() -> Gate {
     Gate::Human { step: "two".into(), inputs_digest: "d1".into(), why: Asked::Confirmation }
 }
 
-async fn waiting(store: &dyn Store, n: u32) -> RunId {
+pub async fn waiting(store: &dyn Store, n: u32) -> RunId {
     store.launch(launch(n)).await.unwrap();
     let claim = claimed(store, "w1").await;
     step_one(store, &claim, WorkerMove::Wait(human())).await;

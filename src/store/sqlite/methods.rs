@@ -40,8 +40,13 @@ impl Store for Sqlite {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError> {
         let (worker, only) = (worker.clone(), only.cloned());
-        self.write(move |connection, now| work::claim(connection, &worker, lease_ms, only.as_ref(), now))
-            .await
+        let claimed = self
+            .write(move |connection, now| work::claim(connection, &worker, lease_ms, only.as_ref(), now))
+            .await;
+        if let Ok(Some(_)) = claimed {
+            fail_point!("claim-after-commit");
+        }
+        claimed
     }
 
     async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
