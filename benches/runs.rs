@@ -161,7 +161,10 @@ fn floor(runs: usize) -> f64 {
         for step in 0..5 {
             run("BEGIN IMMEDIATE", &[]);
             run("INSERT INTO steps VALUES (?1, ?2, ?3)", params![n, step, r#"{"n": 1}"#]);
-            run("UPDATE runs SET head = ?2, state = iif(?2 = 4, 'completed', state) WHERE id = ?1", params![n, step]);
+            run(
+                "UPDATE runs SET head = ?2, state = iif(?2 = 4, 'completed', state) WHERE id = ?1",
+                params![n, step],
+            );
             run("COMMIT", &[]);
         }
     }
@@ -245,7 +248,10 @@ async fn listing() {
     let folder = folder();
     let store = open(folder.path());
     let plan = plan(FIVE);
-    store.launch(Launch { inputs: json!({"text": "x".repeat(500)}), ..launch(&plan, 0) }).await.expect("launched");
+    store
+        .launch(Launch { inputs: json!({"text": "x".repeat(500)}), ..launch(&plan, 0) })
+        .await
+        .expect("launched");
     let connection = Connection::open(folder.path().join("runs.db")).expect("opens");
     connection
         .execute_batch(
@@ -328,17 +334,26 @@ fn told(times: &[Duration]) -> String {
 
 fn main() {
     let runs: usize = std::env::var("RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     println!("making 4 KiB durable (fdatasync): {:.2?} median", durable());
     println!("five trivial steps, each durable before the next ({runs} runs):");
     let bare = floor(runs);
     println!("  bare rusqlite, WAL, synchronous=FULL  {bare:>8.0} runs/s");
     let single = runtime.block_on(one_by_one(runs));
-    println!("  engine and store, one by one          {single:>8.0} runs/s   {:>4.0} % of bare", 100.0 * single / bare);
+    println!(
+        "  engine and store, one by one          {single:>8.0} runs/s   {:>4.0} % of bare",
+        100.0 * single / bare
+    );
     for at_once in [1, 8] {
         let rate = runtime.block_on(side_by_side(runs, at_once));
-        println!("  engine and store, {at_once} at a time         {rate:>8.0} runs/s   {:>4.0} % of bare", 100.0 * rate / bare);
+        println!(
+            "  engine and store, {at_once} at a time         {rate:>8.0} runs/s   {:>4.0} % of bare",
+            100.0 * rate / bare
+        );
     }
     let samples = runs.min(300);
     println!("approval to the call of the approved step ({samples} approvals):");
