@@ -46,7 +46,7 @@ pub struct Offered {
 /// Where two places define the same id, the earlier place counts, and a finding names both.
 #[derive(Debug, Clone, Default)]
 pub struct Capabilities {
-    capabilities: BTreeMap<String, Arc<Capability>>,
+    declared: BTreeMap<String, Arc<Capability>>,
     bindings: BTreeMap<String, Arc<Offered>>,
     services: BTreeMap<String, Arc<Service>>,
     by_capability: BTreeMap<String, Vec<Arc<Offered>>>,
@@ -80,7 +80,7 @@ impl Capabilities {
     /// A capability by its id.
     #[must_use]
     pub fn capability(&self, id: &str) -> Option<&Arc<Capability>> {
-        self.capabilities.get(id)
+        self.declared.get(id)
     }
 
     /// The bindings of a capability, by their ids; also of one that no file declares.
@@ -103,7 +103,7 @@ impl Capabilities {
 
     /// The ids of all capabilities, in order.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.capabilities.keys().map(String::as_str)
+        self.declared.keys().map(String::as_str)
     }
 
     /// All bindings, by their ids.
@@ -119,8 +119,8 @@ impl Capabilities {
     }
 
     fn add_capability(&mut self, found: Capability) {
-        match self.capabilities.get(&found.id) {
-            None => drop(self.capabilities.insert(found.id.clone(), Arc::new(found))),
+        match self.declared.get(&found.id) {
+            None => drop(self.declared.insert(found.id.clone(), Arc::new(found))),
             // The same text in two places, as when a bundle brings what its registry has, is no contradiction.
             Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
             Some(first) => {

@@ -17,7 +17,9 @@ pub enum Channel {
 
 /// Takes lines as they are printed; must not block. Lines are text of a stranger: clean them before showing.
 #[derive(Clone)]
-pub struct Tap(Arc<dyn Fn(Channel, &str) + Send + Sync>);
+pub struct Tap(Arc<Take>);
+
+type Take = dyn Fn(Channel, &str) + Send + Sync;
 
 impl Tap {
     /// A tap that calls this for each line, without its end, from any thread.

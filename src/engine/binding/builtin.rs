@@ -94,12 +94,11 @@ fn template(given: &Map<String, Value>) -> Result<Value, String> {
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, behind)) = after.split_once("}}") else { break };
         out.push_str(before);
-        match variables.get(name.trim()) {
-            Some(value) => out.push_str(&plain(value)),
-            None => {
-                out.extend(["{{", name, "}}"]);
-                unresolved.push(name.trim().to_owned());
-            }
+        if let Some(value) = variables.get(name.trim()) {
+            out.push_str(&plain(value));
+        } else {
+            out.extend(["{{", name, "}}"]);
+            unresolved.push(name.trim().to_owned());
         }
         rest = behind;
     }

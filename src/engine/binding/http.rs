@@ -63,7 +63,7 @@ impl Http {
             loop {
                 match response.chunk().await {
                     Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ANSWER => {
-                        body.extend_from_slice(&chunk)
+                        body.extend_from_slice(&chunk);
                     }
                     Ok(Some(_)) => {
                         let message =

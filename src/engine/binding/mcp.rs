@@ -120,8 +120,11 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
             }
         }
     };
+    // The library's futures are large, so this one lives on the heap.
     let timed = async {
-        tokio::time::timeout(patience.wait, work).await.unwrap_or_else(|_| Err(job.too_late(patience)))
+        tokio::time::timeout(patience.wait, Box::pin(work))
+            .await
+            .unwrap_or_else(|_| Err(job.too_late(patience)))
     };
     stopped_by(cancel, timed).await
 }

@@ -298,13 +298,17 @@ impl Log {
         let ready = if held.block { Vec::new() } else { std::mem::take(&mut held.lines) };
         held.lines.push(line.to_owned());
         drop(held);
-        ready.into_iter().for_each(|line| self.say("stdout", line));
+        for line in ready {
+            self.say("stdout", line);
+        }
     }
 
     /// Hands over what was held back: it was no answer.
     fn release(&self) {
         let lines = std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner).lines);
-        lines.into_iter().for_each(|line| self.say("stdout", line));
+        for line in lines {
+            self.say("stdout", line);
+        }
     }
 }
 

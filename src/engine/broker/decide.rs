@@ -81,27 +81,21 @@ pub fn decide(
         );
         return Decision { chain: Vec::new(), others: all, refused: Some(Obstacle::unconfigured(message)) };
     }
-    let (head, place) = match overrides.get(capability) {
-        Some(wanted) => {
-            let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
-                let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
-                let message = format!(
-                    "`{capability}` is set to the binding `{wanted}`, which does not exist or carries out something \
-                     else; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
-                    known.join(", ")
-                );
-                return Decision {
-                    chain: Vec::new(),
-                    others: all,
-                    refused: Some(Obstacle::unconfigured(message)),
-                };
-            };
-            (at, "override")
-        }
-        None => {
-            let best = all.iter().enumerate().min_by_key(|(_, choice)| rank(choice)).map_or(0, |(at, _)| at);
-            (best, "default")
-        }
+    let (head, place) = if let Some(wanted) = overrides.get(capability) {
+        let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
+            let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
+            let message = format!(
+                "`{capability}` is set to the binding `{wanted}`, which does not exist or carries out something \
+                 else; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
+                known.join(", ")
+            );
+            let refused = Some(Obstacle::unconfigured(message));
+            return Decision { chain: Vec::new(), others: all, refused };
+        };
+        (at, "override")
+    } else {
+        let best = all.iter().enumerate().min_by_key(|(_, choice)| rank(choice)).map_or(0, |(at, _)| at);
+        (best, "default")
     };
     let mut chain = vec![Choice { place: place.to_owned(), ..all.remove(head) }];
     while let Some(last) = chain.last()

@@ -52,8 +52,8 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
                 "Split the registry into several roots",
             )));
         }
-        let read: Vec<Vec<Part>> = files.par_iter().map(|file| one(kind, file)).collect();
-        parts.extend(read.into_iter().flatten());
+        let found: Vec<Vec<Part>> = files.par_iter().map(|file| one(kind, file)).collect();
+        parts.extend(found.into_iter().flatten());
     }
     parts
 }

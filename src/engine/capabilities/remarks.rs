@@ -47,7 +47,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
         let mut note = |code: &str, severity, message: String, help: String| {
             found.push(remark(code, severity, &binding.location, message, help));
         };
-        let capability = catalogue.capabilities.get(&binding.capability);
+        let capability = catalogue.declared.get(&binding.capability);
         if capability.is_none() {
             note(
                 "binding-capability",
@@ -125,7 +125,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
             }
         }
     }
-    for capability in catalogue.capabilities.values() {
+    for capability in catalogue.declared.values() {
         if !catalogue.by_capability.contains_key(&capability.id) {
             found.push(remark(
                 "capability-unbound",
@@ -136,7 +136,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
             ));
         }
         for gate in &capability.safety.mandatory_pre_gates {
-            if !catalogue.capabilities.contains_key(&gate.capability) {
+            if !catalogue.declared.contains_key(&gate.capability) {
                 found.push(remark(
                     "capability-gate",
                     Severity::Error,
