@@ -27,7 +27,7 @@ fn a_new_skill_is_clean_wins_its_queries_and_packs() {
     let lint = home.run(&["lint", "--deny", "warnings", home.skills().join("log-digest").to_str().unwrap()]);
     assert_eq!(lint.code, 0, "{}", lint.stdout);
     let eval = home.json(&["eval"]);
-    assert_eq!(eval["report"]["p_at_1"], 1.0, "{eval}");
+    assert_eq!(eval["p_at_1"], 1.0, "{eval}");
 
     let packed = home.json(&["package-prepare", "log-digest"]);
     let file = packed["file"].as_str().unwrap();

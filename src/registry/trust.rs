@@ -31,6 +31,7 @@ pub enum TrustState {
     /// The person's settings name it or a folder above it: trusted as it is, whatever changes.
     Config {
         /// The folder that they name.
+        #[serde(rename = "named")]
         path: PathBuf,
     },
     /// The person trusted exactly these files.
@@ -41,6 +42,7 @@ pub enum TrustState {
     /// It was trusted, and is not what it was.
     Changed {
         /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be told.
+        #[serde(rename = "changed")]
         files: Vec<String>,
     },
     /// Nobody said so.
