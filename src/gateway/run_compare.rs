@@ -79,6 +79,7 @@ pub fn changes(left: &Value, right: &Value) -> Vec<Change> {
 
 fn differ(path: String, left: Option<&Value>, right: Option<&Value>, out: &mut Vec<Change>) {
     match (left, right) {
+        (None, None) => {}
         (Some(left), Some(right)) if left == right => {}
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
             let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
