@@ -314,7 +314,7 @@ fn payload(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("no JSON at column {}", error.column()))
 }
 
 /// An input as typed: text stays text where it was text, everything else is JSON.
@@ -322,5 +322,5 @@ fn corrected(text: &str, before: Option<&Value>) -> Result<Value, String> {
     if matches!(before, Some(Value::String(_))) {
         return Ok(Value::String(text.to_owned()));
     }
-    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("no JSON at column {}", error.column()))
 }

@@ -1,0 +1,454 @@
+//! What an operator sees and does in Runs, by keys, over a core that holds runs in memory.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test says where it failed")]
+
+mod support;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use skill_workbench::config::GlyphSet;
+use skill_workbench::gateway::{Code, Error, RunDetail, RunOrder};
+use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
+use skill_workbench::store::RunId;
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::app::Want;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::panes::runs::Runs;
+use skill_workbench::tui::theme::Depth;
+use support::fake_client::FakeClient;
+use support::note_pane::NotePane;
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, sheet};
+
+/// A run of one of the samples by its number.
+fn id(number: u32) -> String {
+    format!("0198a1b{number}-{number}000-7000-8000-00000000000{number}")
+}
+
+fn core(runs: Vec<RunDetail>) -> Arc<FakeClient> {
+    let client = FakeClient::answering(|_| panic!("nothing is ranked here"));
+    for run in runs {
+        client.runs.add(run);
+    }
+    Arc::new(client)
+}
+
+fn settings() -> Settings {
+    Settings {
+        clock_ms: Some(NOW_MS),
+        depth: Some(Depth::True),
+        glyphs: GlyphSet::Unicode,
+        ..Settings::default()
+    }
+}
+
+fn opened_as(client: &Arc<FakeClient>, settings: &Settings, size: (u16, u16)) -> Harness {
+    let panes: Vec<Box<dyn Pane>> = vec![Box::new(Runs::new())];
+    Harness::new(Arc::clone(client) as _, panes, settings, size.0, size.1).unwrap()
+}
+
+/// The pane over these runs, once they are listed.
+fn opened(client: &Arc<FakeClient>, width: u16, height: u16) -> Harness {
+    let mut harness = opened_as(client, &settings(), (width, height));
+    harness.wait_for(" all ");
+    harness.wait_for("Checkpoints");
+    harness
+}
+
+fn orders(client: &FakeClient) -> Vec<RunOrder> {
+    client.runs.orders.lock().unwrap().iter().map(|(_, order)| order.clone()).collect()
+}
+
+/// The sheet's fields and buttons alone, where a whole screen says too much.
+fn has(harness: &Harness, texts: &[&str]) {
+    let screen = harness.screen();
+    for text in texts {
+        assert!(screen.contains(text), "{text} is missing in\n{screen}");
+    }
+}
+
+#[test]
+fn what_waits_for_a_person_stands_first_at_every_size() {
+    let client = core(every_state());
+    for (width, height) in [(120, 36), (80, 24)] {
+        let harness = opened(&client, width, height);
+        insta::assert_snapshot!(format!("runs-{width}x{height}"), harness.screen());
+    }
+    let mut harness = opened_as(&client, &settings(), (60, 20));
+    harness.wait_for(" all ");
+    insta::assert_snapshot!("runs-60x20", harness.screen());
+    harness.press("enter").wait_for("Output");
+    insta::assert_snapshot!("runs-detail-60x20", harness.screen());
+}
+
+#[test]
+fn without_colour_and_in_ascii_every_state_has_a_sign() {
+    let client = core(every_state());
+    let plain = Settings {
+        depth: Some(Depth::None),
+        theme: Some("mono".to_owned()),
+        glyphs: GlyphSet::Ascii,
+        ..settings()
+    };
+    let mut harness = opened_as(&client, &plain, (100, 30));
+    harness.wait_for("Checkpoints");
+    let screen = harness.screen();
+    assert!(screen.is_ascii() || !screen.contains(['◆', '◇', '✓', '✗', '▆', '│', '─']), "{screen}");
+    insta::assert_snapshot!("runs-ascii-100x30", screen);
+}
+
+#[test]
+fn before_there_is_a_run_it_says_how_to_begin() {
+    let client = core(Vec::new());
+    let mut harness = opened_as(&client, &settings(), (80, 24));
+    harness.wait_for("no runs yet: n launches one");
+    insta::assert_snapshot!("runs-empty-80x24", harness.screen());
+}
+
+#[test]
+fn a_decision_shows_what_would_happen_and_is_sent_once() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    insta::assert_snapshot!("runs-approve-120x36", harness.screen());
+    harness.press("a a a");
+    assert_eq!(orders(&client), [], "a held key approves nothing");
+    harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice }] = &orders(&client)[..]
+    else {
+        panic!("one order: {:?}", orders(&client))
+    };
+    let digest = "9f".repeat(32);
+    assert_eq!(
+        (*verdict, step.as_deref(), inputs_digest.as_deref()),
+        (Verdict::Approve, Some("book"), Some(&digest[..]))
+    );
+    assert_eq!((approver.as_deref(), notes, choice), (Some("ana"), &None, &None));
+    has(&harness, &["approved"]);
+}
+
+#[test]
+fn enter_on_a_new_sheet_decides_nothing() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision").press("enter");
+    assert!(!harness.screen().contains("Your decision"));
+    harness.press("d").wait_for("Your decision").press("esc");
+    assert_eq!(orders(&client), []);
+}
+
+#[test]
+fn a_denial_carries_who_and_why() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("d").wait_for("Your decision").press("tab tab tab ctrl-u").type_text("Kim A D");
+    harness.press("enter").type_text("not this month").press("esc");
+    has(&harness, &["Kim A D", "not this month"]);
+    assert_eq!(orders(&client), [], "capital letters in a field are text");
+    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let [RunOrder::Decide { verdict, approver, notes, .. }] = &orders(&client)[..] else {
+        panic!("one order")
+    };
+    assert_eq!(*verdict, Verdict::Deny);
+    assert_eq!((approver.as_deref(), notes.as_deref()), (Some("Kim A D"), Some("not this month")));
+}
+
+#[test]
+fn somebody_elses_decision_is_told_while_the_sheet_is_open() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    client.runs.work(&id(1), "gate.approved", json!({ "approver": "ben" }), |run| {
+        (run.run.state, run.run.gate, run.sheet) = (RunState::Pending, None, None);
+    });
+    harness.wait_for("meanwhile");
+    has(&harness, &["it is pending now", "Close"]);
+    harness.press("A");
+    assert_eq!(orders(&client), [], "there is nothing left to decide");
+}
+
+#[test]
+fn a_step_of_unknown_outcome_asks_other_things() {
+    let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
+    let digest = "ab".repeat(32);
+    run.run.gate =
+        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    run.sheet = Some(sheet(&run.run));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["unknown end"]);
+    harness.press("a").wait_for("Nobody knows how this step ended");
+    insta::assert_snapshot!("runs-unknown-120x36", harness.screen());
+    harness.press("A");
+    assert_eq!(orders(&client), [], "there is no plain yes to it");
+    harness.press("S").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    assert!(matches!(orders(&client)[..], [RunOrder::Decide { choice: Some(Choice::Skip), .. }]));
+}
+
+#[test]
+fn runs_that_wait_for_the_same_can_be_decided_together() {
+    let runs =
+        (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    insta::assert_snapshot!("runs-together-120x36", harness.screen());
+    // Not now, Deny, Approve, then the list.
+    harness.press("tab tab tab down space").wait_for("Approve 2");
+    harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let mut ordered: Vec<String> =
+        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+    ordered.dedup();
+    assert_eq!(ordered.len(), 2, "{ordered:?}");
+}
+
+#[test]
+fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let footer = |harness: &Harness| harness.screen().lines().last().unwrap().to_owned();
+    assert!(footer(&harness).contains("a approve") && !footer(&harness).contains("r resume"));
+    harness.press("r");
+    has(&harness, &["approval needed"]);
+    harness.press("/").type_text("flaky").press("enter").wait_for("the service answered 502");
+    assert!(
+        footer(&harness).contains("r resume") && !footer(&harness).contains("a approve"),
+        "{}",
+        footer(&harness)
+    );
+    harness.press("a");
+    has(&harness, &["it asks for no decision: it is failed"]);
+}
+
+#[test]
+fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("r").wait_for("Resume this run");
+    insta::assert_snapshot!("runs-resume-120x36", harness.screen());
+    // The checkpoint below the head, then the first input.
+    harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    let [RunOrder::Resume { checkpoint, inputs, despite_change }] = &orders(&client)[..] else {
+        panic!("one order")
+    };
+    assert_eq!((*checkpoint, *despite_change), (Some(1), false));
+    assert_eq!(serde_json::to_value(inputs).unwrap(), json!({ "file": "invoices/new.pdf" }));
+}
+
+#[test]
+fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("s").wait_for("Send a signal");
+    has(&harness, &["books-closed"]);
+    harness.press("ctrl-u").type_text("{\"period\": ").wait_for("no JSON");
+    harness.press("ctrl-s");
+    assert_eq!(orders(&client), [], "what is no JSON is not sent");
+    harness
+        .type_text("7}")
+        .press("ctrl-s")
+        .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
+    let sent = RunOrder::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }) };
+    assert_eq!(orders(&client), [sent]);
+}
+
+#[test]
+fn canceling_asks_first_and_begins_on_no() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("x").wait_for("Cancel this run?").press("enter");
+    assert_eq!(orders(&client), []);
+    harness.press("x").wait_for("Cancel this run?").press("tab enter");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
+    assert_eq!(orders(&client), [RunOrder::Cancel]);
+}
+
+#[test]
+fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 120, 36);
+    // Steps, output, then the checkpoints: head, c3.
+    harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
+    has(&harness, &["c3  after sum"]);
+    harness.press("ctrl-s").wait_for("forked; held until it is resumed");
+    assert_eq!(orders(&client), [RunOrder::Fork { checkpoint: Some(3) }]);
+}
+
+#[test]
+fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("s").wait_for("Send a signal").press("ctrl-u").type_text("[1]");
+    client.runs.work(&id(2), "step.log", json!({}), |run| run.run.state = RunState::Completed);
+    harness.press("ctrl-s");
+    harness.wait_for("does not take");
+    has(&harness, &["Send a signal", "[1]"]);
+}
+
+#[test]
+fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("enter c").wait_for("vars");
+    insta::assert_snapshot!("runs-state-120x36", harness.screen());
+    harness.press("[ [ [ =").wait_for("Compare c1 with").press("enter");
+    harness.wait_for("c0 → c1");
+    has(&harness, &["vars/rows"]);
+    harness.press("esc").wait_for("Checkpoints");
+}
+
+#[test]
+fn a_run_is_compared_with_where_it_comes_from_step_by_step() {
+    let one = detail(&id(6), "invoice-intake", RunState::Completed);
+    let mut other = detail(&id(7), "invoice-intake", RunState::Failed);
+    other.run.source = Some((RunId(id(6)), 2));
+    other.steps[1].result = Some(json!({ "rows": [{ "item": "ink", "price": 12.5 }], "ok": true }));
+    let client = core(vec![one, other]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("invoice sum").press("esc").wait_for("the service answered 502");
+    harness.press("=").wait_for("compared").wait_for("differ");
+    insta::assert_snapshot!("runs-compare-120x36", harness.screen());
+}
+
+#[test]
+fn a_run_is_launched_with_a_form_of_its_contract() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    client.runs.add_contract(contract_view("invoice-intake", INVOICE));
+    let mut harness = opened(&client, 120, 36);
+    harness.tell(skill_workbench::tui::app::News::All(skill_workbench::tui::pane::Message::Picked(
+        skill_workbench::tui::pane::PickerKind::Launchable,
+        "invoice-intake".to_owned(),
+    )));
+    harness.wait_for("Launch a run");
+    insta::assert_snapshot!("runs-launch-120x36", harness.screen());
+    harness.press("ctrl-s");
+    assert!(client.runs.launches.lock().unwrap().is_empty(), "a required input is missing");
+    harness.type_text("invoices/a.pdf").press("ctrl-s").wait_for("launched");
+    let launches = client.runs.launches.lock().unwrap();
+    assert_eq!(launches[0].inputs["file"], json!("invoices/a.pdf"));
+    assert_eq!(launches.len(), 1);
+}
+
+#[test]
+fn what_a_step_prints_shows_while_it_runs() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(
+        &id(3),
+        "step.log",
+        json!({ "stream": "stdout", "text": "page 7 of 12\u{1b}[2J" }),
+        |_| {},
+    );
+    harness.wait_for("page 7 of 12");
+    assert!(!harness.screen().contains('\u{1b}'));
+}
+
+#[test]
+fn the_cursor_stays_on_its_run_while_the_list_changes() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("down down").wait_for("site-report ─");
+    for number in 10..13 {
+        let mut run = detail(
+            &format!("0198a1b0-0000-7000-8000-0000000000{number}"),
+            "deploy-check",
+            RunState::WaitingForHuman,
+        );
+        run.run.since_ms = NOW_MS - 1_000;
+        client.runs.add(run);
+    }
+    harness.wait_for("◆4 waiting");
+    has(&harness, &["site-report ─"]);
+    harness.press("y");
+    assert!(matches!(&harness.take_outside()[..], [Want::Copy(copied, _)] if *copied == id(3)));
+}
+
+#[test]
+fn a_run_that_begins_to_wait_is_told_on_every_pane() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
+    let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
+    harness.wait_for("5 Runs");
+    harness.wait_until("no count", |screen| !screen.contains('◆'));
+    client.runs.work(&id(3), "gate.waiting", json!({}), |run| {
+        *run = RunDetail {
+            events: run.events.clone(),
+            ..detail(&id(3), "site-report", RunState::WaitingForHuman)
+        };
+    });
+    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for you at book");
+    harness.press("5").wait_for("waiting for you");
+}
+
+#[test]
+fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
+    let runs = (0..10_000).map(|number| {
+        let mut run =
+            detail(&format!("0198a1b0-0000-7000-8000-{number:012}"), "bulk-job", RunState::Completed);
+        run.run.created_ms = NOW_MS - 1_000_000 - number * 1_000;
+        run.run.since_ms = run.run.created_ms + 500;
+        (run.events, run.checkpoints) = (Vec::new(), run.checkpoints.split_off(3));
+        run
+    });
+    let client = core(runs.collect());
+    let mut harness = opened_as(&client, &settings(), (120, 36));
+    harness.wait_for("10 000 all");
+    harness.press("G G G").wait_for("bulk-job");
+    has(&harness, &["10 000 all"]);
+    let begin = std::time::Instant::now();
+    let drawn = 20;
+    for _ in 0..drawn {
+        harness.app().redraw();
+        harness.pass(std::time::Duration::from_millis(1));
+    }
+    let each = begin.elapsed() / drawn;
+    // A debug build on a busy machine: a frame of a release build is far below.
+    assert!(each < std::time::Duration::from_millis(200), "{each:?} for a frame");
+}
+
+#[test]
+fn ages_move_with_the_clock_and_nothing_turns_at_rest() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 100, 30);
+    has(&harness, &["1 m"]);
+    let now = std::time::Instant::now();
+    let next = harness.app().next_change(now);
+    assert!(next.is_some_and(|next| next > now + std::time::Duration::from_secs(30)), "{next:?}");
+    harness.pass(std::time::Duration::from_secs(61));
+    has(&harness, &["2 m"]);
+}
+
+#[test]
+fn clicks_select_press_buttons_and_the_wheel_scrolls() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let row = harness.screen().lines().position(|line| line.contains("flaky-upload")).unwrap();
+    harness.click(10, row as u16).wait_for("flaky-upload ─");
+    harness.press("g").wait_for("a approve");
+    let screen = harness.screen();
+    let (row, line) =
+        screen.lines().enumerate().find(|(_, line)| line.contains("a approve  d deny")).unwrap();
+    let column = line.chars().position(|c| c == '│').unwrap()
+        + line
+            .chars()
+            .skip_while(|c| *c != '│')
+            .collect::<String>()
+            .chars()
+            .collect::<Vec<_>>()
+            .windows(9)
+            .position(|part| part.iter().collect::<String>() == "a approve")
+            .unwrap();
+    harness.click(column as u16, row as u16).wait_for("Your decision");
+    harness.press("esc").wheel(90, 10, 2);
+}
+
+#[test]
+fn a_core_that_fails_is_told_and_the_list_stays() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::InternalError, "the disk is full"));
+    harness.press("n");
+    has(&harness, &["no skill here brings a contract", "invoice-intake"]);
+}
