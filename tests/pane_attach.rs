@@ -117,8 +117,7 @@ fn desk_with(width: u16, height: u16, settings: &Settings) -> Desk {
     core.runs.book().choices = choices();
     core.runs.book().preview = Some(preview(EffectMode::ControlSignal, &STOPS));
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(Attach::new()), Box::new(Browse::new())];
-    let mut harness =
-        Harness::with_runs(core.clone(), Some(core.clone()), panes, settings, (width, height)).unwrap();
+    let mut harness = Harness::new(core.clone(), panes, settings, width, height).unwrap();
     harness.tell(News::All(Message::Catalogue(Arc::new(skills()))));
     Desk { core, harness }
 }
