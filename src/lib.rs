@@ -15,6 +15,7 @@ pub mod policy;
 pub mod registry;
 pub mod runs;
 pub mod sandbox;
+pub mod session;
 pub mod skill;
 pub mod store;
 pub mod telemetry;

@@ -131,18 +131,44 @@ pub enum Handling {
     Dropped,
 }
 
+/// In which unit a share of the context is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareUnit {
+    /// Characters, four for each token of the share.
+    Characters,
+    /// Tokens.
+    Tokens,
+}
+
+/// What a client does with a catalogue that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shortening {
+    /// Names stay; descriptions of the skills that are used least are cut first.
+    LeastUsedFirst,
+    /// Every description is cut to the same length; then skills are left out.
+    EvenlyThenOmit,
+    /// Skills beyond the bound are left out.
+    Omit,
+}
+
 /// How a client keeps its catalogue within bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Share of the model's context window, 0 to 1.
     pub share_of_context: Fact<f64>,
+    /// The unit in which that share is counted.
+    pub share_unit: Fact<ShareUnit>,
     /// Characters of the whole catalogue (where the share does not hold, or instead of it).
     pub characters: Fact<u32>,
     /// Entries at most.
     pub entries: Fact<u32>,
     /// Characters of one entry's description.
     pub entry_characters: Fact<u32>,
+    /// What it does with a catalogue that is too long.
+    pub shortening: Fact<Shortening>,
     /// What gives way first, in words.
     pub gives_way: Fact<String>,
 }

@@ -1,0 +1,216 @@
+//! The skills that are loaded: their order, the cap, and the receipts of loading and unloading.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::failure::{ToolError, ToolFailure};
+
+/// A loaded skill as it was when it was loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Active {
+    /// What a load call takes.
+    pub name: String,
+    /// Absolute path of its `SKILL.md`.
+    pub location: PathBuf,
+    /// Absolute path of its bundle.
+    pub root_dir: PathBuf,
+    /// `sha256:` and the digest of the file.
+    pub digest: String,
+    /// License, compatibility, allowed tools, metadata, as the file has them.
+    pub properties: Map<String, Value>,
+    /// Skills it names as worth reading with it; nothing loads by itself.
+    pub requires: Vec<String>,
+    /// The body: what loading gives.
+    pub body: String,
+    /// Tokens of the body, counted or estimated.
+    pub tokens: u32,
+}
+
+/// What happens to the skills that are loaded already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum LoadMode {
+    /// They go.
+    #[default]
+    Replace,
+    /// They stay, in their order.
+    Add,
+}
+
+/// One skill of a receipt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// What a load call takes.
+    pub name: String,
+    /// Absolute path of its `SKILL.md`; left out for hosts without a file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<PathBuf>,
+    /// Absolute path of its bundle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_dir: Option<PathBuf>,
+    /// `sha256:` and the digest of the file.
+    pub digest: String,
+    /// As the file has them.
+    pub properties: Map<String, Value>,
+    /// About how many tokens the body has.
+    pub tokens: u32,
+    /// Skills worth reading with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
+    /// The body, where the host owns its instructions and takes it from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// What a load answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// All active skills, most recent last.
+    pub active: Vec<Loaded>,
+    /// Names that were not active before.
+    pub loaded: Vec<String>,
+    /// Names that went.
+    pub unloaded: Vec<String>,
+    /// When the instructions change, in words.
+    pub note: String,
+}
+
+/// What an unload answers.
+pub type Unloaded = Receipt;
+
+/// The active skills after a load, or why not; the given ones are not touched.
+///
+/// `names` are resolved before; a name given twice counts once, at its last place in `replace` and at its first in
+/// `add`, so that an order can be asked for by naming it.
+///
+/// # Errors
+/// [`ToolFailure::TooManySkills`] over the cap, [`ToolFailure::InvalidRequest`] for no names.
+pub fn loaded(
+    active: &[Active],
+    wanted: Vec<Active>,
+    mode: LoadMode,
+    cap: usize,
+) -> Result<Vec<Active>, ToolError> {
+    if wanted.is_empty() {
+        return Err(ToolError::new(ToolFailure::InvalidRequest, "`names` is empty: name the skills to load"));
+    }
+    let mut next: Vec<Active> = match mode {
+        LoadMode::Replace => Vec::new(),
+        LoadMode::Add => active.to_vec(),
+    };
+    for skill in wanted {
+        // Loaded again means read again: the newer text takes the old one's place.
+        match next.iter_mut().find(|there| there.name == skill.name) {
+            Some(there) => *there = skill,
+            None => next.push(skill),
+        }
+    }
+    if next.len() > cap {
+        return Err(ToolError::new(
+            ToolFailure::TooManySkills,
+            format!(
+                "{} skills would be active, at most {cap} may be; nothing was changed: load fewer, or unload some first",
+                next.len()
+            ),
+        ));
+    }
+    Ok(next)
+}
+
+/// The active skills without these; names that are not active are ignored.
+#[must_use]
+pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
+    active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
+}
+
+/// The receipt of a change.
+#[must_use]
+pub fn receipt(before: &[Active], after: &[Active], bodies: bool, locations: bool) -> Receipt {
+    let names = |list: &[Active]| list.iter().map(|skill| skill.name.clone()).collect::<Vec<_>>();
+    let (old, new) = (names(before), names(after));
+    let entry = |skill: &Active| Loaded {
+        name: skill.name.clone(),
+        location: locations.then(|| skill.location.clone()),
+        root_dir: locations.then(|| skill.root_dir.clone()),
+        digest: skill.digest.clone(),
+        properties: skill.properties.clone(),
+        tokens: skill.tokens,
+        requires: skill.requires.clone(),
+        body: bodies.then(|| skill.body.clone()),
+    };
+    let note = match (after.is_empty(), bodies) {
+        (true, _) => "No skill is active.",
+        (false, true) => {
+            "The bodies in this answer are instructions from now on; where two disagree, the later wins."
+        }
+        (false, false) => {
+            "Their bodies are part of the instructions from the next call on; where two disagree, the later wins."
+        }
+    };
+    Receipt {
+        active: after.iter().map(entry).collect(),
+        loaded: new.iter().filter(|name| !old.contains(name)).cloned().collect(),
+        unloaded: old.into_iter().filter(|name| !new.contains(name)).collect(),
+        note: note.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(name: &str) -> Active {
+        Active {
+            name: name.into(),
+            location: format!("/s/{name}/SKILL.md").into(),
+            root_dir: format!("/s/{name}").into(),
+            digest: "sha256:00".into(),
+            properties: Map::new(),
+            requires: Vec::new(),
+            body: format!("# {name}\n"),
+            tokens: 3,
+        }
+    }
+
+    fn names(list: &[Active]) -> Vec<&str> {
+        list.iter().map(|skill| skill.name.as_str()).collect()
+    }
+
+    #[test]
+    fn replace_drops_what_was_there_and_add_keeps_its_order() {
+        let active = vec![skill("a"), skill("b")];
+        let next = loaded(&active, vec![skill("c"), skill("a")], LoadMode::Replace, 8).unwrap();
+        assert_eq!(names(&next), ["c", "a"]);
+        let next = loaded(&active, vec![skill("c"), skill("a")], LoadMode::Add, 8).unwrap();
+        assert_eq!(names(&next), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn over_the_cap_nothing_changes_and_the_error_says_to_load_fewer() {
+        let active = vec![skill("a")];
+        let error = loaded(&active, vec![skill("b"), skill("c")], LoadMode::Add, 2).unwrap_err();
+        assert_eq!(error.code, ToolFailure::TooManySkills);
+        assert!(error.message.contains("load fewer") && error.message.contains("3 skills"), "{error}");
+    }
+
+    #[test]
+    fn loading_again_takes_the_new_text_at_the_old_place() {
+        let newer = Active { body: "new".into(), ..skill("a") };
+        let next = loaded(&[skill("a"), skill("b")], vec![newer], LoadMode::Add, 8).unwrap();
+        assert_eq!((names(&next), next[0].body.as_str()), (vec!["a", "b"], "new"));
+    }
+
+    #[test]
+    fn a_receipt_names_what_came_and_what_went() {
+        let before = vec![skill("a"), skill("b")];
+        let after = unloaded(&before, &["a".into(), "never".into()]);
+        let told = receipt(&before, &after, false, true);
+        assert_eq!((names(&after), told.unloaded, told.loaded.len()), (vec!["b"], vec!["a".to_owned()], 0));
+        assert!(told.active[0].body.is_none() && told.active[0].location.is_some());
+        assert_eq!(receipt(&before, &before, true, false).active[0].body.as_deref(), Some("# a\n"));
+    }
+}

@@ -1,0 +1,30 @@
+//! What a model is given: the catalogue of skills, the bodies of those it loaded, the tools it may call, and the
+//! history of what it did, composed to exact bytes.
+//!
+//! Three levels are disclosed one after the other (<https://agentskills.io/specification>, "Progressive
+//! disclosure"): each skill's name and description in every call (L1), the body of a skill once it is loaded (L2),
+//! its files when they are read (L3). Everything here is pure but [`read`], which opens a file beneath a bundle.
+
+mod active;
+mod agent;
+mod budget;
+mod compose;
+mod failure;
+mod marked;
+mod payload;
+pub mod read;
+mod state;
+mod tools;
+mod transcript;
+
+pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
+pub use agent::{Agent, AgentLimits, parse_agent};
+pub use budget::{Allowance, Listed, Shown, shorten};
+pub use compose::{Composed, Form, Instructions, Part, PartKind, Wire, compose};
+pub use failure::{ToolError, ToolFailure};
+pub use payload::{Api, Payload, payload};
+pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
+pub use tools::{
+    Compat, ListArguments, LoadArguments, ReadArguments, RunScriptArguments, Tool, ToolSpec, UnloadArguments,
+};
+pub use transcript::{Entry, Speaker, Turn};

@@ -1,0 +1,265 @@
+//! A whole call as the common model APIs take it: instructions, tools and history.
+//!
+//! Shapes by the services' own references: Anthropic Messages (<https://docs.claude.com/en/api/messages>), OpenAI
+//! Responses (<https://platform.openai.com/docs/api-reference/responses>) and Chat Completions
+//! (<https://platform.openai.com/docs/api-reference/chat>).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strum::{Display, EnumIter, EnumString};
+
+use super::compose::Wire;
+use super::tools::ToolSpec;
+use super::transcript::{Entry, Speaker, Turn};
+
+/// A model service's request form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Api {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// OpenAI Chat Completions.
+    OpenaiChat,
+}
+
+/// A request, and what has to be known about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// The body.
+    pub body: Value,
+    /// What the service would object to, and what to do.
+    pub notes: Vec<String>,
+}
+
+/// The request of the next call.
+#[must_use]
+pub fn payload(
+    api: Api,
+    model: &str,
+    instructions: &str,
+    transcript: &[Entry],
+    tools: &[ToolSpec],
+    max_tokens: u32,
+) -> Payload {
+    let mut notes = Vec::new();
+    let begins_with_user = transcript
+        .first()
+        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
+    if !begins_with_user {
+        notes.push(
+            "the conversation does not begin with a user message, which some services demand: add one first"
+                .to_owned(),
+        );
+    }
+    let body = match api {
+        Api::Anthropic => anthropic(model, instructions, transcript, tools, max_tokens),
+        Api::OpenaiResponses => responses(model, instructions, transcript, tools, max_tokens),
+        Api::OpenaiChat => chat(model, instructions, transcript, tools, max_tokens),
+    };
+    Payload { body, notes }
+}
+
+fn wire(tool: &str) -> String {
+    Wire::Underscored.name(tool)
+}
+
+fn anthropic(
+    model: &str,
+    instructions: &str,
+    transcript: &[Entry],
+    tools: &[ToolSpec],
+    max_tokens: u32,
+) -> Value {
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    // Turns alternate there: neighbours of one role become one message.
+    let mut push = |role: &'static str, block: Value| match messages.last_mut() {
+        Some((last, blocks)) if *last == role => blocks.push(block),
+        _ => messages.push((role, vec![block])),
+    };
+    for entry in transcript {
+        match &entry.turn {
+            Turn::Message { speaker, text } => {
+                let role = if *speaker == Speaker::User { "user" } else { "assistant" };
+                push(role, json!({"type": "text", "text": text}));
+            }
+            Turn::Call { tool, arguments, result } => {
+                let id = entry.call_id();
+                push(
+                    "assistant",
+                    json!({"type": "tool_use", "id": id, "name": wire(tool), "input": object(arguments)}),
+                );
+                let mut block =
+                    json!({"type": "tool_result", "tool_use_id": id, "content": Entry::result_text(result)});
+                if result.is_err() {
+                    block["is_error"] = Value::Bool(true);
+                }
+                push("user", block);
+            }
+        }
+    }
+    let messages: Vec<Value> =
+        messages.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect();
+    let tools: Vec<Value> = tools
+        .iter()
+        .map(|t| json!({"name": t.name, "description": t.description, "input_schema": t.input_schema}))
+        .collect();
+    let mut body = json!({"model": model, "max_tokens": max_tokens, "messages": messages, "tools": tools});
+    if !instructions.is_empty() {
+        body["system"] = json!([{"type": "text", "text": instructions}]);
+    }
+    body
+}
+
+fn responses(
+    model: &str,
+    instructions: &str,
+    transcript: &[Entry],
+    tools: &[ToolSpec],
+    max_tokens: u32,
+) -> Value {
+    let mut input = Vec::new();
+    for entry in transcript {
+        match &entry.turn {
+            Turn::Message { speaker, text } => {
+                input.push(json!({"type": "message", "role": speaker.to_string(), "content": text}));
+            }
+            Turn::Call { tool, arguments, result } => {
+                let id = entry.call_id();
+                input.push(json!({
+                    "type": "function_call", "call_id": id, "name": wire(tool),
+                    "arguments": object(arguments).to_string(),
+                }));
+                input.push(json!({
+                    "type": "function_call_output", "call_id": id, "output": Entry::result_text(result),
+                }));
+            }
+        }
+    }
+    let tools: Vec<Value> = tools
+        .iter()
+        .map(|t| {
+            json!({
+                "type": "function", "name": t.name, "description": t.description, "parameters": t.input_schema,
+                "strict": false,
+            })
+        })
+        .collect();
+    let mut body = json!({"model": model, "input": input, "tools": tools, "max_output_tokens": max_tokens});
+    if !instructions.is_empty() {
+        body["instructions"] = Value::String(instructions.to_owned());
+    }
+    body
+}
+
+fn chat(model: &str, instructions: &str, transcript: &[Entry], tools: &[ToolSpec], max_tokens: u32) -> Value {
+    let mut messages = Vec::new();
+    if !instructions.is_empty() {
+        messages.push(json!({"role": "system", "content": instructions}));
+    }
+    for entry in transcript {
+        match &entry.turn {
+            Turn::Message { speaker, text } => {
+                messages.push(json!({"role": speaker.to_string(), "content": text}));
+            }
+            Turn::Call { tool, arguments, result } => {
+                let id = entry.call_id();
+                messages.push(json!({
+                    "role": "assistant", "content": null,
+                    "tool_calls": [{
+                        "id": id, "type": "function",
+                        "function": {"name": wire(tool), "arguments": object(arguments).to_string()},
+                    }],
+                }));
+                messages
+                    .push(json!({"role": "tool", "tool_call_id": id, "content": Entry::result_text(result)}));
+            }
+        }
+    }
+    let tools: Vec<Value> = tools
+        .iter()
+        .map(|t| {
+            json!({
+                "type": "function",
+                "function": {"name": t.name, "description": t.description, "parameters": t.input_schema},
+            })
+        })
+        .collect();
+    json!({"model": model, "messages": messages, "tools": tools, "max_completion_tokens": max_tokens})
+}
+
+/// Arguments are an object on every wire.
+fn object(arguments: &Value) -> Value {
+    if arguments.is_object() { arguments.clone() } else { json!({}) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::failure::{ToolError, ToolFailure};
+    use crate::session::tools::Tool;
+
+    fn transcript() -> Vec<Entry> {
+        let turns = [
+            Turn::Message { speaker: Speaker::User, text: "profile orders.csv".into() },
+            Turn::Call {
+                tool: "skills.load".into(),
+                arguments: json!({"names": ["csv-profile"]}),
+                result: Ok(json!({"active": []})),
+            },
+            Turn::Call {
+                tool: "skills.read".into(),
+                arguments: json!({"path": "../x"}),
+                result: Err(ToolError::new(ToolFailure::PathEscape, "no")),
+            },
+            Turn::Message { speaker: Speaker::Assistant, text: "done".into() },
+        ];
+        (1..).zip(turns).map(|(number, turn)| Entry { number, at_ms: 0, turn }).collect()
+    }
+
+    fn of(api: Api) -> Value {
+        payload(api, "a-model", "RULES", &transcript(), &Tool::specs(Wire::Underscored, false), 1024).body
+    }
+
+    #[test]
+    fn anthropic_turns_alternate_and_every_use_has_its_result() {
+        let body = of(Api::Anthropic);
+        assert_eq!(body["system"][0]["text"], "RULES");
+        let messages = body["messages"].as_array().unwrap();
+        let roles: Vec<&str> = messages.iter().map(|m| m["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["user", "assistant", "user", "assistant", "user", "assistant"]);
+        assert_eq!(messages[1]["content"][0]["id"], messages[2]["content"][0]["tool_use_id"]);
+        assert_eq!(messages[4]["content"][0]["is_error"], true);
+        assert_eq!(body["tools"][1]["name"], "skills_load");
+        assert!(body["tools"][1]["input_schema"]["properties"]["names"].is_object());
+    }
+
+    #[test]
+    fn responses_pair_calls_with_outputs_and_arguments_are_text() {
+        let body = of(Api::OpenaiResponses);
+        let input = body["input"].as_array().unwrap();
+        assert_eq!(body["instructions"], "RULES");
+        assert_eq!(input[1]["call_id"], input[2]["call_id"]);
+        assert_eq!(input[1]["arguments"], r#"{"names":["csv-profile"]}"#);
+        assert!(input[4]["output"].as_str().unwrap().contains("path_escape"));
+    }
+
+    #[test]
+    fn chat_answers_each_call_before_the_next_message() {
+        let body = of(Api::OpenaiChat);
+        let messages = body["messages"].as_array().unwrap();
+        let roles: Vec<&str> = messages.iter().map(|m| m["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]);
+        assert_eq!(messages[2]["tool_calls"][0]["id"], messages[3]["tool_call_id"]);
+    }
+
+    #[test]
+    fn a_conversation_nobody_began_is_remarked() {
+        let calls = &transcript()[1..];
+        let made = payload(Api::Anthropic, "m", "", calls, &[], 1);
+        assert!(made.notes[0].contains("user message"));
+        assert!(made.body.get("system").is_none());
+    }
+}

@@ -1,0 +1,166 @@
+//! A session: its settings, active skills and transcript. Changing it gives a new state; the store keeps it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::active::{self, Active, LoadMode, Receipt};
+use super::compose::{Composed, Form, Instructions};
+use super::failure::ToolError;
+use super::transcript::{Entry, Speaker, Turn};
+
+/// Skills that may be active at once, where nothing else is set.
+pub const DEFAULT_CAP: usize = 8;
+
+/// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(pub String);
+
+impl std::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a session is composed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Skills that may be active at once.
+    pub cap: usize,
+    /// How the catalogue is written.
+    pub form: Form,
+    /// Where bodies go.
+    pub instructions: Instructions,
+    /// Whether locations are told: a host without a file system has no use for them.
+    pub locations: bool,
+    /// The client whose budget shortens the catalogue; none for the whole catalogue.
+    pub client: Option<String>,
+    /// The model's context window in tokens.
+    pub window: u32,
+    /// The agent that speaks; none for the orchestrator, who sees every skill.
+    pub agent: Option<String>,
+    /// Offer the three older tool names too.
+    pub compat: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cap: DEFAULT_CAP,
+            form: Form::default(),
+            instructions: Instructions::default(),
+            locations: true,
+            client: None,
+            window: 200_000,
+            agent: None,
+            compat: false,
+        }
+    }
+}
+
+/// A session as it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// Counts up with every change; a writer that read an older one has to read again.
+    pub version: u64,
+    /// How it is composed.
+    pub settings: Settings,
+    /// Loaded skills, most recent last.
+    pub active: Vec<Active>,
+    /// What happened, oldest first.
+    pub transcript: Vec<Entry>,
+    /// The instructions of the last call that was composed for a model, to compare the next one with.
+    pub last_call: Option<Composed>,
+}
+
+impl Session {
+    /// An empty session.
+    #[must_use]
+    pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
+        Self {
+            id,
+            created_ms,
+            version: 0,
+            settings,
+            active: Vec::new(),
+            transcript: Vec::new(),
+            last_call: None,
+        }
+    }
+
+    /// Loads skills that were resolved; all of them or none.
+    ///
+    /// # Errors
+    /// As [`active::loaded`]; the session is unchanged then.
+    pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+        let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
+        Ok(self.replace(next))
+    }
+
+    /// Unloads skills; names that are not loaded are ignored.
+    pub fn unload(&mut self, names: &[String]) -> Receipt {
+        self.replace(active::unloaded(&self.active, names))
+    }
+
+    /// Unloads every skill.
+    pub fn unload_all(&mut self) -> Receipt {
+        self.replace(Vec::new())
+    }
+
+    fn replace(&mut self, next: Vec<Active>) -> Receipt {
+        let bodies = self.settings.instructions == Instructions::ToolResult;
+        let receipt = active::receipt(&self.active, &next, bodies, self.settings.locations);
+        self.active = next;
+        receipt
+    }
+
+    /// The loaded skill of this name; the most recent one where none is named.
+    ///
+    /// # Errors
+    /// [`super::ToolFailure::NotLoaded`], with what is loaded.
+    pub fn loaded(&self, name: Option<&str>) -> Result<&Active, ToolError> {
+        let found = match name {
+            Some(name) => self.active.iter().find(|skill| skill.name == name),
+            None => self.active.last(),
+        };
+        found.ok_or_else(|| {
+            let there: Vec<&str> = self.active.iter().map(|skill| skill.name.as_str()).collect();
+            let there = if there.is_empty() {
+                "none is loaded".to_owned()
+            } else {
+                format!("loaded: {}", there.join(", "))
+            };
+            let what =
+                name.map_or_else(|| "no skill is loaded".to_owned(), |name| format!("{name} is not loaded"));
+            ToolError::new(super::ToolFailure::NotLoaded, format!("{what} ({there}); call skills.load first"))
+        })
+    }
+
+    /// Appends what happened.
+    pub fn append(&mut self, at_ms: i64, turn: Turn) -> u64 {
+        let number = self.transcript.last().map_or(1, |entry| entry.number + 1);
+        self.transcript.push(Entry { number, at_ms, turn });
+        number
+    }
+
+    /// Appends a message.
+    pub fn say(&mut self, at_ms: i64, speaker: Speaker, text: impl Into<String>) -> u64 {
+        self.append(at_ms, Turn::Message { speaker, text: text.into() })
+    }
+
+    /// Appends a call and its result.
+    pub fn called(
+        &mut self,
+        at_ms: i64,
+        tool: &str,
+        arguments: Value,
+        result: Result<Value, ToolError>,
+    ) -> u64 {
+        self.append(at_ms, Turn::Call { tool: tool.to_owned(), arguments, result })
+    }
+}

@@ -1,0 +1,70 @@
+//! What was said and done, in order. Entries are appended and never changed: a host can cache every prefix.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::failure::ToolError;
+
+/// Who wrote a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Speaker {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Turn {
+    /// Somebody said something.
+    Message {
+        /// Who.
+        speaker: Speaker,
+        /// What.
+        text: String,
+    },
+    /// A runtime tool was called.
+    Call {
+        /// Its name, with a dot.
+        tool: String,
+        /// As given.
+        arguments: Value,
+        /// What it answered.
+        result: Result<Value, ToolError>,
+    },
+}
+
+/// An entry of the transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counts up from 1.
+    pub number: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// What happened.
+    #[serde(flatten)]
+    pub turn: Turn,
+}
+
+impl Entry {
+    /// The id by which a call and its result find each other in a model's API.
+    #[must_use]
+    pub fn call_id(&self) -> String {
+        format!("call_{:06}", self.number)
+    }
+
+    /// A result as the model reads it.
+    #[must_use]
+    pub fn result_text(result: &Result<Value, ToolError>) -> String {
+        match result {
+            Ok(value) => value.to_string(),
+            Err(error) => {
+                serde_json::json!({"error": {"code": error.code, "message": error.message}}).to_string()
+            }
+        }
+    }
+}
