@@ -107,6 +107,11 @@ fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
 
 /// Media type by extension, checked against what the content is.
 fn media_type(path: &str, content: &FileText) -> &'static str {
+    media_type_of(path, matches!(content, FileText::Text(_)))
+}
+
+/// Media type by extension, checked against whether the content is text.
+pub fn media_type_of(path: &str, text: bool) -> &'static str {
     let extension =
         Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
     let by_name = match extension.as_str() {
@@ -143,9 +148,9 @@ fn media_type(path: &str, content: &FileText) -> &'static str {
             "application/json" | "application/yaml" | "application/toml" | "application/xml"
         )
         || by_name == "image/svg+xml";
-    match content {
-        FileText::Text(_) if by_name.is_empty() || !textual => "text/plain",
-        FileText::Binary(_) if by_name.is_empty() || textual => "application/octet-stream",
+    match text {
+        true if by_name.is_empty() || !textual => "text/plain",
+        false if by_name.is_empty() || textual => "application/octet-stream",
         _ => by_name,
     }
 }

@@ -19,6 +19,8 @@ mod run_failure;
 mod run_types;
 mod scaffold;
 mod schema;
+mod session_client;
+mod session_types;
 #[cfg(test)]
 mod testing;
 mod trace;
@@ -47,6 +49,11 @@ pub use run_types::{
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
+pub use session_client::SessionClient;
+pub use session_types::{
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary, SessionView,
+    SettingsChange, ToolAnswer,
+};
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{

@@ -410,6 +410,12 @@ pub enum StoreError {
         /// The run that has it.
         run: RunId,
     },
+    /// Somebody else changed the session since it was read.
+    #[error("session {id} was changed meanwhile, or is gone; read it again and repeat")]
+    SessionConflict {
+        /// The session.
+        id: String,
+    },
     /// A database of a later version of this program.
     #[error(
         "{place} was written by a later version (schema {found}, this program knows {known}); use that version, or another --store"

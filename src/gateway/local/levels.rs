@@ -85,14 +85,19 @@ impl Levels {
             skill_id: skill.id.clone(),
             l1,
             l2,
-            l3: files.iter().map(|file| self.resource(skill, file)).fold(0, u32::saturating_add),
+            l3: files.iter().map(|file| self.file(skill, file)).fold(0, u32::saturating_add),
             l3_files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             l3_bytes: files.iter().map(|file| file.bytes).sum(),
         }
     }
 
+    /// Any text's count, by its content.
+    pub fn text(&self, text: &str) -> u32 {
+        self.count(key("text", text), || exact(text))
+    }
+
     /// A resource file's count, by its place, size and time.
-    fn resource(&self, skill: &Skill, file: &BundleFile) -> u32 {
+    pub fn file(&self, skill: &Skill, file: &BundleFile) -> u32 {
         let Ok(place) = skill::resolve(&skill.root_dir, &file.path) else { return 0 };
         let modified = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok();
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();

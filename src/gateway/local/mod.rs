@@ -7,6 +7,7 @@ mod levels;
 mod once;
 mod operations;
 mod runs;
+mod sessions;
 mod trusting;
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ mod read;
 mod reason;
 mod rows;
 mod schema;
+mod sessions;
 mod work;
 mod writer;
 

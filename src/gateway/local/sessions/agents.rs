@@ -1,0 +1,74 @@
+//! The agents of this place: `agents/*.yaml` beside the skills of each root, and in the project.
+
+use std::path::{Path, PathBuf};
+
+use super::Local;
+use crate::gateway::{AgentView, Code, Error, names};
+use crate::session::{Agent, parse_agent};
+use crate::skill::read_regular_text;
+
+/// Largest definition that is read, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+impl Local {
+    /// Every agent, by id; the first of a name wins, as with skills.
+    pub(super) fn agent_views(&self) -> Result<Vec<AgentView>, Error> {
+        let catalogue = self.registry.snapshot();
+        let mut found: Vec<AgentView> = Vec::new();
+        for folder in self.agent_folders() {
+            for location in definitions(&folder) {
+                let source = read_regular_text(&location, LARGEST).map_err(|error| wrong(&location, &error.to_string()))?;
+                let agent = parse_agent(&source).map_err(|error| wrong(&location, &error))?;
+                if found.iter().any(|known| known.agent.id == agent.id) {
+                    continue;
+                }
+                let problems = agent
+                    .uses_skills
+                    .iter()
+                    .filter(|name| catalogue.by_id(name).is_none())
+                    .map(|name| format!("it uses the skill {name}, which is not here"))
+                    .collect();
+                found.push(AgentView { agent, location, problems });
+            }
+        }
+        found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
+        Ok(found)
+    }
+
+    /// One agent.
+    ///
+    /// # Errors
+    /// `not_found` with near ids.
+    pub(super) fn agent(&self, id: &str) -> Result<Agent, Error> {
+        let all = self.agent_views()?;
+        if let Some(found) = all.iter().find(|view| view.agent.id == id) {
+            return Ok(found.agent.clone());
+        }
+        let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
+        let folders: Vec<String> = self.agent_folders().iter().map(|f| f.display().to_string()).collect();
+        let message = format!("no agent is called {id}; agents are looked for in {}", folders.join(", "));
+        Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+    }
+
+    fn agent_folders(&self) -> Vec<PathBuf> {
+        let catalogue = self.registry.snapshot();
+        let mut folders = vec![self.config.cwd.join("agents")];
+        folders.extend(catalogue.roots.iter().map(|root| root.path.join("agents")));
+        folders.dedup();
+        folders
+    }
+}
+
+fn definitions(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml" || e == "yml"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn wrong(location: &Path, why: &str) -> Error {
+    Error::new(Code::InvalidConfiguration, format!("the agent {}: {why}", location.display()))
+}

@@ -1,0 +1,311 @@
+//! The runtime tools, carried out: list, load, unload, read, run a script. Each call and its result, a failed one
+//! too, is appended to the transcript.
+
+use std::path::PathBuf;
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Local, now_ms};
+use crate::gateway::{Code, Error, ToolAnswer, detail, names};
+use crate::sandbox::{Sandbox, Spec};
+use crate::session::{
+    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments, RunScriptArguments,
+    Session, Tool, ToolError, ToolFailure, UnloadArguments, arguments, read,
+};
+use crate::skill::{self, tokens};
+
+/// How many skills a listing names where nothing else is asked for.
+const LISTED: usize = 50;
+
+/// A tool by either of its names.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Own(Tool),
+    Older(Compat),
+}
+
+/// Whether what the tool answers is the third level of disclosure.
+pub(super) fn hands_out_files(tool: &str) -> bool {
+    matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
+}
+
+fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
+    // Where a name may not hold a dot it comes with an underscore.
+    let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
+    if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
+        return Ok(Wanted::Own(tool));
+    }
+    if compat && let Ok(tool) = Compat::from_str(tool) {
+        return Ok(Wanted::Older(tool));
+    }
+    let known: Vec<String> =
+        Tool::specs(crate::session::Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
+    let near = names::near(tool, known.iter().map(String::as_str));
+    let message = format!("no runtime tool is called {tool}; there are {}", known.join(", "));
+    Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+}
+
+fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
+    serde_json::to_value(value).map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))
+}
+
+/// The core's failure as a tool's.
+fn told(error: Error) -> ToolError {
+    let code = match error.code {
+        Code::NotFound => ToolFailure::NotFound,
+        Code::InvalidRequest => ToolFailure::InvalidRequest,
+        Code::PathEscape => ToolFailure::PathEscape,
+        Code::SafetyDenied => ToolFailure::SafetyDenied,
+        _ => ToolFailure::RuntimeError,
+    };
+    let near = if error.suggestions.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", error.suggestions.join(", "))
+    };
+    ToolError::new(code, format!("{}{near}", error.message))
+}
+
+impl Local {
+    /// A skill as it would be loaded now.
+    pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
+        let skill = self.resolve(wanted)?;
+        let source = detail::source(&skill)?;
+        let body = skill::body(&source).to_owned();
+        let mut properties = Map::new();
+        let given = &skill.properties;
+        for (key, value) in [("license", &given.license), ("compatibility", &given.compatibility)] {
+            if let Some(value) = value {
+                properties.insert(key.to_owned(), json!(value));
+            }
+        }
+        if !given.allowed_tools.is_empty() {
+            properties.insert("allowed-tools".to_owned(), json!(given.allowed_tools));
+        }
+        if !given.metadata.is_empty() {
+            properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
+        }
+        Ok(Active {
+            name: skill.id.to_string(),
+            location: skill.location.clone(),
+            root_dir: skill.root_dir.clone(),
+            // Of what was read just now: a file that changes meanwhile must not be told under its old digest.
+            digest: skill::Digest::of(source.as_bytes()).to_string(),
+            properties,
+            requires: skill.requires.clone(),
+            tokens: u32::try_from(tokens::estimate(&body)).unwrap_or(u32::MAX),
+            body,
+        })
+    }
+
+    pub(super) async fn use_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        given: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        let found = self.find_session(session).await?;
+        let wanted = wanted(tool, found.settings.compat)?;
+        let id = found.id.0.clone();
+        let name = match wanted {
+            Wanted::Own(tool) => tool.to_string(),
+            Wanted::Older(tool) => tool.to_string(),
+        };
+        // What takes time is done first; the session is changed in one step at the end.
+        let done = match wanted {
+            Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
+                Done::Told(self.listing(&name, &given, &found).await)
+            }
+            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &given) {
+                Ok(load) => self.loading(&load.names, load.mode),
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Older(Compat::ReadSkill) => match arguments::<ReadSkillArguments>(&name, &given) {
+                Ok(read) => self.loading(&[read.id], LoadMode::Add),
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &given) {
+                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Told(Err(ToolError::new(
+                    ToolFailure::InvalidRequest,
+                    "name the skills to unload in `names`, or say `all`: true",
+                ))),
+                Ok(unload) => Done::Unload(unload),
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
+                Done::Told(reading(&name, &given, &found).await)
+            }
+            Wanted::Own(Tool::RunScript) => Done::Told(running(&name, &given, &found, approved).await),
+        };
+        let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
+        let change = |session: &mut Session| {
+            let result = done.apply(session, bodies);
+            let entry = session.called(now_ms(), &name, given.clone(), result.clone());
+            Ok((entry, result))
+        };
+        let ((entry, result), session) = self.change_session(&id, change).await?;
+        Ok(ToolAnswer { entry, result, version: session.version })
+    }
+
+    fn loading(&self, names: &[String], mode: LoadMode) -> Done {
+        let mut skills: Vec<Active> = Vec::new();
+        for name in names {
+            match self.active(name) {
+                Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
+                Ok(skill) => skills.push(skill),
+                Err(error) => return Done::Told(Err(told(error))),
+            }
+        }
+        Done::Load(skills, mode)
+    }
+
+    async fn listing(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
+        let asked: ListArguments = arguments(tool, given)?;
+        let limit = asked.limit.unwrap_or(LISTED);
+        let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(told)?;
+        let seen =
+            self.seen(&session.settings, agent.as_ref(), &std::collections::BTreeMap::new()).map_err(told)?;
+        let entry = |listed: &crate::session::Listed, score: Option<f64>| {
+            let mut entry = json!({"name": listed.name, "description": listed.description});
+            if let Some(location) = &listed.location {
+                entry["location"] = json!(location);
+            }
+            if let Some(score) = score {
+                entry["score"] = json!(score);
+            }
+            entry
+        };
+        let skills: Vec<Value> = match asked.query.filter(|query| !query.trim().is_empty()) {
+            Some(query) => {
+                let request = crate::discovery::Request { intent: query, limit, ..self.usual_request() };
+                let answer = crate::gateway::Client::discover(self, request).await.map_err(told)?;
+                answer
+                    .hits
+                    .iter()
+                    .filter_map(|hit| {
+                        let listed = seen.listed.iter().find(|l| l.name == hit.skill_id.as_str())?;
+                        Some(entry(listed, Some(hit.score)))
+                    })
+                    .collect()
+            }
+            None => seen.listed.iter().take(limit).map(|listed| entry(listed, None)).collect(),
+        };
+        Ok(json!({"skills": skills, "total": seen.listed.len(), "hint": "load one with skills.load before using it"}))
+    }
+}
+
+/// What is left to do to the session.
+enum Done {
+    Told(Result<Value, ToolError>),
+    Load(Vec<Active>, LoadMode),
+    Unload(UnloadArguments),
+}
+
+impl Done {
+    fn apply(&self, session: &mut Session, bodies: bool) -> Result<Value, ToolError> {
+        match self {
+            Self::Told(result) => result.clone(),
+            Self::Load(skills, mode) => {
+                let mut receipt = session.load(skills.clone(), *mode)?;
+                if bodies {
+                    for (told, skill) in receipt.active.iter_mut().zip(&session.active) {
+                        told.body = Some(skill.body.clone());
+                    }
+                }
+                answered(&receipt)
+            }
+            Self::Unload(unload) if unload.all => answered(&session.unload_all()),
+            Self::Unload(unload) => answered(&session.unload(&unload.names)),
+        }
+    }
+}
+
+async fn reading(tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
+    let asked: ReadArguments = arguments(tool, given)?;
+    let skill = session.loaded(asked.skill.as_deref())?;
+    let (root, name) = (skill.root_dir.clone(), skill.name.clone());
+    let path = asked.path.clone();
+    let range = tokio::task::spawn_blocking(move || read::range(&root, &path, asked.offset, asked.length))
+        .await
+        .map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))??;
+    let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
+    if range.offset > 0 || range.next_offset.is_some() {
+        answer["offset"] = json!(range.offset);
+    }
+    // A range may begin or end inside a character: such bytes are handed out as they are.
+    match std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
+        Some(text) => answer["content"] = json!(text),
+        None => {
+            answer["encoding"] = json!("base64");
+            answer["media_type"] = json!(detail::media_type_of(&range.path, false));
+            answer["content"] = json!(BASE64.encode(&range.bytes));
+        }
+    }
+    if let Some(next) = range.next_offset {
+        answer["next_offset"] = json!(next);
+    }
+    Ok(answer)
+}
+
+async fn running(tool: &str, given: &Value, session: &Session, approved: bool) -> Result<Value, ToolError> {
+    let asked: RunScriptArguments = arguments(tool, given)?;
+    let skill = session.loaded(asked.skill.as_deref())?;
+    let sandbox = Sandbox::detect();
+    if !approved {
+        return Err(ToolError::new(
+            ToolFailure::ConfirmationRequired,
+            format!(
+                "a person has to allow it first: {} of {} with {} arguments; it would run {}",
+                asked.path,
+                skill.name,
+                asked.args.len(),
+                sandbox.report().summary()
+            ),
+        ));
+    }
+    let mut spec = Spec::new(&skill.root_dir, PathBuf::from(&asked.path));
+    spec.args = asked.args;
+    spec.env = asked.env;
+    spec.workdir = asked.workdir.map(PathBuf::from).unwrap_or_default();
+    let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| {
+        let code = match error.code() {
+            "path_escape" => ToolFailure::PathEscape,
+            "not_found" => ToolFailure::NotFound,
+            "invalid_request" => ToolFailure::InvalidRequest,
+            "safety_denied" => ToolFailure::SafetyDenied,
+            _ => ToolFailure::RuntimeError,
+        };
+        ToolError::new(code, error.to_string())
+    })?;
+    let mut answer = json!({
+        "skill": skill.name,
+        "path": asked.path,
+        "exit_code": outcome.end.exit_code(),
+        "stdout": outcome.stdout.text(),
+        "stderr": outcome.stderr.text(),
+        "timed_out": outcome.timed_out,
+        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
+        "isolation": outcome.report.summary(),
+    });
+    if outcome.stdout.truncated() || outcome.stderr.truncated() {
+        answer["truncated"] = json!({"stdout_bytes": outcome.stdout.total, "stderr_bytes": outcome.stderr.total});
+    }
+    if !outcome.produced.is_empty() {
+        answer["files"] = json!(outcome.produced);
+    }
+    Ok(answer)
+}
+
+/// The store of the sessions is that of the runs.
+impl Local {
+    pub(super) async fn session_store(&self) -> Result<Arc<dyn crate::store::Sessions>, Error> {
+        Ok(self.runs.store().await?)
+    }
+}

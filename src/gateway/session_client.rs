@@ -1,0 +1,62 @@
+//! The operations on sessions, as one trait: a local form over the core, a remote one over HTTP.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{
+    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionSummary, SessionView, SettingsChange, ToolAnswer,
+};
+use crate::session::{Api, Payload, Speaker};
+
+/// What every adapter may ask about sessions. A session is named by its id, or by a beginning or an end of it that
+/// no other session has.
+#[async_trait]
+pub trait SessionClient: Send + Sync + 'static {
+    /// A new, empty session.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown client or agent.
+    async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error>;
+
+    /// Sessions, the one that changed last first.
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error>;
+
+    /// One session whole.
+    async fn session(&self, session: &str) -> Result<SessionView, Error>;
+
+    /// Changes how a session is composed.
+    async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
+
+    /// Appends a message.
+    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error>;
+
+    /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name where the session offers
+    /// them). The call and its result are appended to the transcript, failed ones too.
+    ///
+    /// `approved` says that a person allowed this script to run.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown session or tool; `session_conflict` when it changes faster than it can be read.
+    async fn call_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        arguments: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error>;
+
+    /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.
+    async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error>;
+
+    /// The whole request of the next call.
+    async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error>;
+
+    /// A skill at each level of disclosure.
+    async fn level_view(&self, skill: &str) -> Result<LevelsView, Error>;
+
+    /// The catalogue under a client's budget; without a client, as it is.
+    async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error>;
+
+    /// The agents found in `agents/` of the roots, the configuration and the project.
+    async fn agents(&self) -> Result<Vec<AgentView>, Error>;
+}

@@ -1,0 +1,178 @@
+//! What goes through the door about sessions, as data with serde: the same in every adapter.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::session::{Active, Allowance, Composed, Entry, Form, Instructions, Listed, Settings, ToolError, ToolSpec};
+use crate::skill::SkillId;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session_id: String,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    pub changed_ms: i64,
+    /// Names of its active skills, most recent last.
+    pub active: Vec<String>,
+    /// The agent that speaks.
+    pub agent: Option<String>,
+    /// Entries of its transcript.
+    pub entries: u64,
+}
+
+/// Changes of a session's settings; absent ones stay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SettingsChange {
+    /// Skills that may be active at once.
+    pub cap: Option<usize>,
+    /// How the catalogue is written.
+    pub form: Option<Form>,
+    /// Where bodies go.
+    pub instructions: Option<Instructions>,
+    /// Whether locations are told.
+    pub locations: Option<bool>,
+    /// Id of the client whose budget shortens the catalogue; an empty text for none.
+    pub client: Option<String>,
+    /// The model's context window in tokens.
+    pub window: Option<u32>,
+    /// Id of the agent that speaks; an empty text for none.
+    pub agent: Option<String>,
+    /// Offer the three older tool names too.
+    pub compat: Option<bool>,
+}
+
+/// A session whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// Its id.
+    pub session_id: String,
+    /// Counts up with every change.
+    pub version: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// How it is composed.
+    pub settings: Settings,
+    /// Active skills, most recent last.
+    pub active: Vec<Active>,
+    /// Active skills whose file is no longer what was loaded.
+    pub changed_since: Vec<String>,
+    /// What happened, oldest first.
+    pub transcript: Vec<Entry>,
+}
+
+/// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolAnswer {
+    /// The entry of the transcript.
+    pub entry: u64,
+    /// What the model reads.
+    pub result: Result<Value, ToolError>,
+    /// The session's version now.
+    pub version: u64,
+}
+
+/// Bytes and tokens of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LevelSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// Tokens (o200k vocabulary).
+    pub tokens: u32,
+}
+
+/// How large a call is, by level of disclosure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CallSize {
+    /// Rules, prompts and inline instructions.
+    pub base: LevelSize,
+    /// L1: the catalogue.
+    pub l1: LevelSize,
+    /// L2: bodies.
+    pub l2: LevelSize,
+    /// L3: what was read or printed by scripts, in the history.
+    pub l3: LevelSize,
+    /// Everything else of the history.
+    pub history: LevelSize,
+    /// The model's context window in tokens.
+    pub window: u32,
+}
+
+/// A line of the difference between two calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffLine {
+    /// In both.
+    Same(String),
+    /// New in this one.
+    Added(String),
+    /// Gone from the last one.
+    Removed(String),
+}
+
+/// What a model is given at the next call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComposedView {
+    /// The instructions, with what each byte is.
+    pub composed: Composed,
+    /// SHA-256 of the text, hexadecimal.
+    pub digest: String,
+    /// Sizes.
+    pub size: CallSize,
+    /// What differs from the last call; empty where nothing does, absent before the first call.
+    pub diff: Option<Vec<DiffLine>>,
+    /// What the client's budget made of the catalogue, where a client is set.
+    pub allowance: Option<Allowance>,
+    /// The tools that are offered.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// One skill at all three levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelsView {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// L1: its entry as the model sees it.
+    pub entry: Listed,
+    /// Size of that.
+    pub l1: LevelSize,
+    /// L2: its body.
+    pub body: String,
+    /// Size of that.
+    pub l2: LevelSize,
+    /// L3: its files.
+    pub files: Vec<(String, LevelSize)>,
+}
+
+/// The catalogue under a client's budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BudgetView {
+    /// Id of the client's profile; none for no bounds at all.
+    pub client: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Where the bounds are published, with version and day.
+    pub source: String,
+    /// The model's context window in tokens.
+    pub window: u32,
+    /// What it makes of the catalogue.
+    pub allowance: Allowance,
+    /// Tokens of the catalogue as written, and as shown.
+    pub tokens: (u32, u32),
+    /// Entries of more than twenty tokens, which is what an entry should have: name and tokens, largest first.
+    pub long: Vec<(String, u32)>,
+}
+
+/// An agent as it is known here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentView {
+    /// The definition.
+    pub agent: crate::session::Agent,
+    /// Absolute path of its file.
+    pub location: std::path::PathBuf,
+    /// What is wrong with it: skills it names that are not here.
+    pub problems: Vec<String>,
+}

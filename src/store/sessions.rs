@@ -1,0 +1,69 @@
+//! What is kept of sessions: a small document that changes under an optimistic version, and lines that are appended
+//! and never changed. What they mean is not the store's business.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::StoreError;
+
+/// A session as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionRow {
+    /// Its id: a UUID version 7 (RFC 9562).
+    pub id: String,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    pub changed_ms: i64,
+    /// Counts up with every change.
+    pub version: u64,
+    /// Everything but the lines.
+    pub document: Value,
+    /// Lines, oldest first.
+    pub lines: Vec<Value>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionHead {
+    /// Its id.
+    pub id: String,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    pub changed_ms: i64,
+    /// Everything but the lines.
+    pub document: Value,
+    /// How many lines it has.
+    pub lines: u64,
+}
+
+/// A durable store of sessions. As with runs, every method is one transaction.
+#[async_trait]
+pub trait Sessions: Send + Sync + 'static {
+    /// Keeps a new session.
+    async fn create_session(&self, id: &str, document: Value) -> Result<SessionRow, StoreError>;
+
+    /// One session whole.
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError>;
+
+    /// Sessions, the one that changed last first, at most `limit`.
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
+
+    /// Replaces the document and appends lines, if nobody changed the session since `version` was read; answers the
+    /// new version.
+    ///
+    /// # Errors
+    /// [`StoreError::SessionConflict`]: read again, and try again.
+    async fn change_session(
+        &self,
+        id: &str,
+        version: u64,
+        document: Value,
+        lines: Vec<Value>,
+    ) -> Result<u64, StoreError>;
+
+    /// Deletes sessions that nobody changed since a moment; answers how many.
+    async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError>;
+}
