@@ -1,0 +1,169 @@
+//! `skills budget` and `skills agents`: what a client's bounds leave of the catalogue, and who speaks in a session.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut, fit, grouped, wrap};
+use crate::gateway::{BudgetView, Client as _, Code, Error, Needs, SessionClient as _};
+use crate::session::Shown;
+use crate::skill::safe_text;
+
+/// Runs `skills budget`.
+pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
+    let core = cx.open(Needs::Catalogue).await?;
+    if let Some(client) = &args.client {
+        let view = core.budget(Some(client), args.window).await?;
+        if cx.out.json {
+            cx.out.value(&view)?;
+        } else {
+            let text = one(&view, args.all, cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        return Ok(Done::Fine);
+    }
+    let mut views = vec![core.budget(None, args.window).await?];
+    for (client, _) in core.client_profiles().await? {
+        views.push(core.budget(Some(&client), args.window).await?);
+    }
+    if cx.out.json {
+        cx.out.value(&views)?;
+    } else {
+        let text = all(&views, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// How many entries were left whole, shortened, reduced to the name, left out, and are beyond an unknown rule.
+fn counts(view: &BudgetView) -> [usize; 5] {
+    let mut counts = [0; 5];
+    for (_, shown) in &view.allowance.entries {
+        let at = match shown {
+            Shown::Whole => 0,
+            Shown::Shortened { .. } => 1,
+            Shown::NameOnly { .. } => 2,
+            Shown::Omitted { .. } => 3,
+            Shown::Beyond => 4,
+        };
+        counts[at] += 1;
+    }
+    counts
+}
+
+fn all(views: &[BudgetView], look: Look) -> String {
+    let mut out = String::new();
+    let head = "client          entries    whole  shortened  name only  left out  tokens  bound";
+    let _ = writeln!(out, "{}", Ink::Muted.paint(head, look.colour));
+    for view in views {
+        let [whole, shortened, names, omitted, beyond] = counts(view);
+        let limit = match (&view.client, view.allowance.limit) {
+            (None, _) => "none".to_owned(),
+            (_, Some(_)) => view.allowance.limit_from.clone(),
+            (_, None) => "not published".to_owned(),
+        };
+        let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
+        let _ = writeln!(
+            out,
+            "{}  {:>7}  {whole:>7}  {shortened:>9}  {names:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
+            Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("(as written)"), 14, look.unicode), look.colour),
+            view.allowance.entries.len(),
+            view.tokens.1,
+        );
+    }
+    out
+}
+
+fn one(view: &BudgetView, every: bool, look: Look) -> String {
+    let mut out = String::new();
+    let allowance = &view.allowance;
+    let _ = writeln!(out, "{}", Ink::Strong.paint(&view.name, look.colour));
+    let _ = writeln!(out, "  bound     {}", allowance.limit_from);
+    let _ = writeln!(
+        out,
+        "  catalogue {} as written, {} as shown",
+        counted(allowance.wanted, "character", "characters"),
+        grouped(allowance.used as u64)
+    );
+    let _ = writeln!(
+        out,
+        "  tokens    {} as written, {} as shown, of {}",
+        grouped(u64::from(view.tokens.0)),
+        grouped(u64::from(view.tokens.1)),
+        grouped(u64::from(view.window))
+    );
+    for unknown in &allowance.unknown {
+        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("not published: {unknown}"), look.colour));
+    }
+    let room = look.room(120);
+    let mut shown = 0;
+    for (entry, state) in &allowance.entries {
+        let (ink, word, why) = match state {
+            Shown::Whole if !every => continue,
+            Shown::Whole => (Ink::Good, "whole", String::new()),
+            Shown::Shortened { characters, why } => (Ink::Warn, "shortened", format!("to {characters} characters: {why}")),
+            Shown::NameOnly { why } => (Ink::Warn, "name only", why.clone()),
+            Shown::Omitted { why } => (Ink::Bad, "left out", why.clone()),
+            Shown::Beyond => (Ink::Warn, "beyond", "beyond the bound; how it gives way is not published".to_owned()),
+        };
+        if shown == 0 {
+            out.push('\n');
+        }
+        shown += 1;
+        let name = fit(&safe_text::line(&entry.name), 32, look.unicode);
+        let _ = writeln!(
+            out,
+            "  {}  {}  {}",
+            ink.paint(&format!("{word:<9}"), look.colour),
+            name,
+            Ink::Muted.paint(&cut(&why, room.saturating_sub(47).max(20), look.unicode), look.colour)
+        );
+    }
+    if shown == 0 {
+        let _ = writeln!(out, "  nothing gives way: every entry is whole");
+    }
+    let _ = writeln!(out);
+    for line in wrap(&format!("by {}", view.source), room) {
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&line, look.colour));
+    }
+    out
+}
+
+/// Runs `skills agents`.
+pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure> {
+    let core = cx.open(Needs::Catalogue).await?;
+    let found = core.agents().await?;
+    match &args.action {
+        AgentsAction::List if cx.out.json => cx.out.value(&found)?,
+        AgentsAction::List => {
+            if found.is_empty() {
+                cx.out.line("no agents: they are files agents/*.yaml beside the skills or in the project")?;
+            }
+            for view in &found {
+                let skills = view.agent.uses_skills.join(", ");
+                let skills = if skills.is_empty() { "sees every skill".to_owned() } else { skills };
+                cx.out.line(format!("{}  {}", safe_text::line(&view.agent.id), safe_text::line(&skills)))?;
+                for problem in &view.problems {
+                    cx.out.line(format!("  ! {}", safe_text::line(problem)))?;
+                }
+            }
+        }
+        AgentsAction::Show { agent } => {
+            let Some(view) = found.iter().find(|view| view.agent.id == *agent) else {
+                let near = crate::gateway::near(agent, found.iter().map(|view| view.agent.id.as_str()));
+                let error = Error::new(Code::NotFound, format!("no agent is called {agent}"));
+                return Err(Error { suggestions: near, ..error }.into());
+            };
+            if cx.out.json {
+                cx.out.value(view)?;
+            } else {
+                let text = std::fs::read_to_string(&view.location)
+                    .map_err(|error| Failure::file(&view.location, &error))?;
+                cx.out.line(view.location.display().to_string())?;
+                cx.out.raw(safe_text::block(&text).as_bytes())?;
+            }
+        }
+    }
+    Ok(Done::Fine)
+}

@@ -1,0 +1,238 @@
+//! `skills session`: sessions as a host or a presenter drives them.
+
+mod show;
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+
+use serde_json::{Value, json};
+
+use self::show::{composed_sizes, difference, session_list, session_view};
+use super::Context;
+use super::args::{SessionAction, SessionArgs, SettingsArgs};
+use super::failure::{Done, Failure};
+use crate::gateway::{Code, Error, Local, Needs, SessionClient as _, SettingsChange, ToolAnswer};
+use crate::session::ToolFailure;
+use crate::skill::safe_text;
+
+impl From<&SettingsArgs> for SettingsChange {
+    fn from(args: &SettingsArgs) -> Self {
+        Self {
+            cap: args.cap,
+            form: args.form,
+            instructions: args.instructions,
+            locations: args.no_locations.then_some(false),
+            client: args.client.clone(),
+            window: args.window,
+            agent: args.agent.clone(),
+            compat: args.compat.then_some(true),
+        }
+    }
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> {
+    let core = cx.open(Needs::Ranking).await?;
+    match &args.action {
+        SessionAction::New(settings) => {
+            let session = core.new_session(settings.into()).await?;
+            if cx.out.json {
+                cx.out.value(&json!({"session_id": session.session_id, "settings": session.settings}))?;
+            } else {
+                cx.out.line(&session.session_id)?;
+            }
+        }
+        SessionAction::List { limit } => {
+            let sessions = core.sessions(*limit).await?;
+            if cx.out.json {
+                cx.out.value(&sessions)?;
+            } else {
+                let text = session_list(&sessions, cx.out.look);
+                cx.out.raw(text.as_bytes())?;
+            }
+        }
+        SessionAction::Show { session } => {
+            let view = core.session(session).await?;
+            let size = core.compose(session, false).await?.size;
+            if cx.out.json {
+                cx.out.value(&json!({"session": view, "size": size}))?;
+            } else {
+                let text = session_view(&view, &size, cx.out.look);
+                cx.out.raw(text.as_bytes())?;
+            }
+        }
+        SessionAction::Set { session, settings } => {
+            let view = core.configure_session(session, settings.into()).await?;
+            if cx.out.json {
+                cx.out.value(&json!({"session_id": view.session_id, "settings": view.settings}))?;
+            } else {
+                cx.out.line(format!("{} is set", view.session_id))?;
+            }
+        }
+        SessionAction::Say { session, text, speaker } => {
+            let text = if text == "-" { standard_input()? } else { text.clone() };
+            let entry = core.say(session, *speaker, &text).await?;
+            if cx.out.json {
+                cx.out.value(&json!({"entry": entry}))?;
+            } else {
+                cx.out.line(format!("entry {entry}"))?;
+            }
+        }
+        SessionAction::Compose { session, diff, sizes, call } => {
+            return compose(cx, &core, session, *diff, *sizes, *call).await;
+        }
+        SessionAction::Export { session, api, model, out } => {
+            let payload = core.export_session(session, *api, model).await?;
+            for note in &payload.notes {
+                tracing::warn!("{note}");
+                super::failure::print(&format!("note: {note}\n"), false);
+            }
+            match out {
+                Some(file) => {
+                    let text = serde_json::to_string_pretty(&payload.body)
+                        .map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
+                    std::fs::write(file, text + "\n").map_err(|error| Failure::file(file, &error))?;
+                }
+                None => cx.out.value(&payload.body)?,
+            }
+        }
+        tool => return call(cx, &core, tool).await,
+    }
+    Ok(Done::Fine)
+}
+
+async fn compose(
+    cx: &mut Context,
+    core: &Local,
+    session: &str,
+    diff: bool,
+    sizes: bool,
+    call: bool,
+) -> Result<Done, Failure> {
+    let view = core.compose(session, call).await?;
+    if cx.out.json {
+        cx.out.value(&view)?;
+    } else if diff {
+        match &view.diff {
+            None => cx.out.line("there was no call yet to compare with: `compose --call` makes one")?,
+            Some(lines) if lines.is_empty() => cx.out.line("nothing differs from the last call")?,
+            Some(lines) => {
+                let text = difference(lines, cx.out.look);
+                cx.out.raw(text.as_bytes())?;
+            }
+        }
+    } else if sizes {
+        let text = composed_sizes(&view.size, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    } else if cx.out.look.terminal {
+        cx.out.raw(safe_text::block(&view.composed.text).as_bytes())?;
+    } else {
+        cx.out.raw(view.composed.text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// The five tools, called as a model would call them.
+async fn call(cx: &mut Context, core: &Local, action: &SessionAction) -> Result<Done, Failure> {
+    let mut approved = false;
+    let (session, tool, arguments) = match action {
+        SessionAction::Load { session, skills, add } => {
+            let mode = if *add { "add" } else { "replace" };
+            (session, "skills.load", json!({"names": skills, "mode": mode}))
+        }
+        SessionAction::Unload { session, skills, all } => {
+            (session, "skills.unload", json!({"names": skills, "all": all}))
+        }
+        SessionAction::Read { session, path, skill, offset, length } => {
+            let arguments = json!({"path": path, "skill": skill, "offset": offset, "length": length});
+            (session, "skills.read", arguments)
+        }
+        SessionAction::RunScript { session, path, args, skill, env, workdir, yes } => {
+            approved = *yes;
+            let arguments =
+                json!({"path": path, "skill": skill, "args": args, "env": pairs(env)?, "workdir": workdir});
+            (session, "skills.run_script", arguments)
+        }
+        _ => return Ok(Done::Fine),
+    };
+    let mut answer = core.call_tool(session, tool, arguments.clone(), approved).await?;
+    if let Err(error) = &answer.result
+        && error.code == ToolFailure::ConfirmationRequired
+        && asked(&error.message)?
+    {
+        answer = core.call_tool(session, tool, arguments, true).await?;
+    }
+    shown(cx, &answer)
+}
+
+/// Shows what a script would do, and asks; no is the default, and what nobody can answer is a no.
+fn asked(message: &str) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let mut err = std::io::stderr().lock();
+    write!(err, "{}\nRun it? [y/N] ", safe_text::block(message))?;
+    err.flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
+    let value = match &answer.result {
+        Ok(value) => value,
+        Err(error) => {
+            let code = match error.code {
+                ToolFailure::InvalidRequest => Code::InvalidRequest,
+                ToolFailure::NotFound => Code::NotFound,
+                ToolFailure::NotLoaded => Code::NotLoaded,
+                ToolFailure::TooManySkills => Code::TooManySkills,
+                ToolFailure::PathEscape => Code::PathEscape,
+                ToolFailure::PayloadTooLarge => Code::PayloadTooLarge,
+                ToolFailure::ConfirmationRequired => Code::ConfirmationRequired,
+                ToolFailure::SafetyDenied => Code::SafetyDenied,
+                ToolFailure::RuntimeError => Code::RuntimeError,
+            };
+            return Err(Error::new(code, error.message.clone()).into());
+        }
+    };
+    if cx.out.json {
+        cx.out.value(value)?;
+    } else if let Some(content) = value["content"].as_str() {
+        let text = if cx.out.look.terminal { safe_text::block(content) } else { content.to_owned() };
+        cx.out.raw(text.as_bytes())?;
+        if let Some(next) = value["next_offset"].as_u64() {
+            super::failure::print(&format!("more from byte {next}: --offset {next}\n"), false);
+        }
+    } else if value.get("exit_code").is_some() {
+        let text = |key: &str| safe_text::block(value[key].as_str().unwrap_or_default());
+        cx.out.raw(text("stdout").as_bytes())?;
+        super::failure::print(&text("stderr"), false);
+        if value["exit_code"] != 0 {
+            super::failure::print(&format!("exit code {}\n", value["exit_code"]), false);
+            return Ok(Done::Findings);
+        }
+    } else {
+        let text = show::receipt(value, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+fn pairs(given: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {
+    given
+        .iter()
+        .map(|pair| match pair.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok((name, json!(value))),
+            _ => Err(Failure::usage(format!("--env {pair}: write NAME=VALUE"))),
+        })
+        .collect()
+}
+
+fn standard_input() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("standard input: {error}")))?;
+    Ok(text)
+}

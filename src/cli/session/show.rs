@@ -1,0 +1,137 @@
+//! Sessions as text.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size};
+use crate::gateway::{CallSize, DiffLine, LevelSize, SessionSummary, SessionView};
+use crate::session::{Entry, Turn};
+use crate::skill::safe_text;
+
+/// `session list`
+pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
+    let mut out = String::new();
+    if sessions.is_empty() {
+        let _ = writeln!(out, "no sessions yet: `skills session new` begins one");
+    }
+    for session in sessions {
+        let active = if session.active.is_empty() { "nothing loaded".to_owned() } else { session.active.join(", ") };
+        let _ = writeln!(
+            out,
+            "{}  {}  {}",
+            Ink::Strong.paint(&session.session_id, look.colour),
+            Ink::Muted.paint(&format!("{:>4} entries", session.entries), look.colour),
+            cut(&safe_text::line(&active), look.room(120).saturating_sub(52).max(20), look.unicode),
+        );
+    }
+    out
+}
+
+/// `session show`
+pub fn session_view(view: &SessionView, size: &CallSize, look: Look) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", Ink::Strong.paint(&view.session_id, look.colour));
+    let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
+    for (at, skill) in view.active.iter().enumerate() {
+        let changed = if view.changed_since.contains(&skill.name) { "  changed on disk since" } else { "" };
+        let last = if at + 1 == view.active.len() && at > 0 { "  wins conflicts" } else { "" };
+        let _ = writeln!(
+            out,
+            "  {} {}  {} tok{}{}",
+            at + 1,
+            fit(&safe_text::line(&skill.name), 24, look.unicode),
+            grouped(u64::from(skill.tokens)),
+            Ink::Warn.paint(changed, look.colour),
+            Ink::Muted.paint(last, look.colour),
+        );
+    }
+    out.push('\n');
+    out.push_str(&composed_sizes(size, look));
+    if !view.transcript.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("transcript", look.colour));
+    }
+    let room = look.room(120).saturating_sub(8).max(20);
+    for entry in &view.transcript {
+        let _ = writeln!(out, "{:>4}  {}", entry.number, cut(&turn(entry), room, look.unicode));
+    }
+    out
+}
+
+fn turn(entry: &Entry) -> String {
+    safe_text::line(&match &entry.turn {
+        Turn::Message { speaker, text } => format!("{speaker}: {text}"),
+        Turn::Call { tool, arguments, result } => {
+            let led = match result {
+                Ok(_) => format!("{} B", Entry::result_text(result).len()),
+                Err(error) => format!("{}: {}", error.code, error.message),
+            };
+            format!("{tool} {arguments} -> {led}")
+        }
+    })
+}
+
+/// Sizes by level of disclosure, with the share of the window.
+pub fn composed_sizes(size: &CallSize, look: Look) -> String {
+    let mut out = String::new();
+    let rows: [(&str, LevelSize); 5] = [
+        ("base", size.base),
+        ("L1 catalogue", size.l1),
+        ("L2 bodies", size.l2),
+        ("L3 files", size.l3),
+        ("history", size.history),
+    ];
+    for (name, level) in rows {
+        let _ = writeln!(out, "  {}", line(name, level, size.window));
+    }
+    let all = rows.iter().fold(LevelSize::default(), |sum, (_, level)| LevelSize {
+        bytes: sum.bytes + level.bytes,
+        tokens: sum.tokens + level.tokens,
+    });
+    let _ = writeln!(out, "  {}", Ink::Strong.paint(&line("sum", all, size.window), look.colour));
+    out
+}
+
+fn line(name: &str, level: LevelSize, window: u32) -> String {
+    let share = if window == 0 { 0.0 } else { f64::from(level.tokens) / f64::from(window) * 100.0 };
+    format!("{name:<13} {:>10} tok {:>9}  {share:>5.1} %", grouped(u64::from(level.tokens)), self::size(level.bytes))
+}
+
+/// A difference, with signs that need no colour.
+pub fn difference(lines: &[DiffLine], look: Look) -> String {
+    let mut out = String::new();
+    for line in lines {
+        let (ink, text) = match line {
+            DiffLine::Same(text) => (Ink::Muted, format!("  {}", safe_text::line(text))),
+            DiffLine::Added(text) => (Ink::Good, format!("+ {}", safe_text::line(text))),
+            DiffLine::Removed(text) => (Ink::Bad, format!("- {}", safe_text::line(text))),
+        };
+        let _ = writeln!(out, "{}", ink.paint(&text, look.colour));
+    }
+    out
+}
+
+/// A receipt of loading or unloading.
+pub fn receipt(value: &Value, look: Look) -> String {
+    let mut out = String::new();
+    let names = |key: &str| -> Vec<String> {
+        value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe_text::line).collect()
+    };
+    for (sign, ink, key) in [("+", Ink::Good, "loaded"), ("-", Ink::Muted, "unloaded")] {
+        for name in names(key) {
+            let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.colour));
+        }
+    }
+    let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
+    for skill in active {
+        let text = |key: &str| safe_text::line(skill[key].as_str().unwrap_or_default());
+        let _ = writeln!(out, "  {}  {} tok  {}", text("name"), skill["tokens"], text("location"));
+        let requires: Vec<String> =
+            skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe_text::line).collect();
+        if !requires.is_empty() {
+            let _ = writeln!(out, "    worth reading with it: {}", requires.join(", "));
+        }
+    }
+    let _ = writeln!(out, "{}", counted(active.len(), "skill is active", "skills are active"));
+    out
+}
