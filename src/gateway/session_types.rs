@@ -62,6 +62,8 @@ pub struct SessionView {
     pub changed_since: Vec<String>,
     /// What happened, oldest first.
     pub transcript: Vec<Entry>,
+    /// What its scripts would run in here, in a few words.
+    pub isolation: String,
 }
 
 /// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.

@@ -179,6 +179,7 @@ impl Local {
             settings: session.settings,
             active: session.active,
             transcript: session.transcript,
+            isolation: crate::sandbox::Sandbox::detect().report().summary(),
         }
     }
 }

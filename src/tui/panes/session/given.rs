@@ -1,0 +1,260 @@
+//! The composed call as lines to draw: rails by level, long stretches folded, every line safe.
+
+use super::Fold;
+use crate::gateway::{ComposedView, DiffLine};
+use crate::session::{Active, Entry, Part, PartKind, Turn};
+use crate::skill::safe_text;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, count, tokens};
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+/// Entries of the catalogue, and lines of a body, that stay in sight when folded.
+const KEPT: usize = 3;
+
+/// A line of what the model is given.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    /// Its level of disclosure; 0 for rules and prompts.
+    pub level: usize,
+    /// The text.
+    pub text: RichLine,
+    /// What stands at its right.
+    pub note: String,
+    /// What it folds or unfolds.
+    pub fold: Option<Fold>,
+}
+
+impl Line {
+    fn new(level: usize, text: RichLine) -> Self {
+        Self { level, text, note: String::new(), fold: None }
+    }
+
+    fn gap() -> Self {
+        Self::new(0, RichLine::default())
+    }
+}
+
+fn plain(text: &str, role: Role) -> RichLine {
+    RichLine::of(safe_text::line(text), role)
+}
+
+/// Lines of markup: tags in the colour of code, what stands between them as text.
+fn markup(text: &str) -> RichLine {
+    let mut segs = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, tag) = match rest.find('<') {
+            Some(0) => {
+                let end = rest.find('>').map_or(rest.len(), |end| end + 1);
+                (&rest[..end], true)
+            }
+            Some(start) => (&rest[..start], false),
+            None => (rest, false),
+        };
+        segs.push(Seg::new(safe_text::line(piece), if tag { Role::CodeKey } else { Role::Text }));
+        rest = &rest[piece.len()..];
+    }
+    RichLine::from_segs(segs)
+}
+
+/// The whole call. `open` says what is unfolded.
+pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
+    let composed = &view.composed;
+    let mut out = Vec::new();
+    let mut listed = 0;
+    let all = composed.parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count();
+    let whole = open(&Fold::Catalogue);
+    for part in &composed.parts {
+        let text = composed.of(part);
+        match part.kind {
+            PartKind::Prompt | PartKind::Rules | PartKind::Inline => {
+                base(&mut out, text, part, view);
+            }
+            PartKind::Available if part.skill.is_none() => {
+                let opening = text.starts_with("<available") || text.starts_with('[');
+                if opening {
+                    out.push(Line::gap());
+                }
+                let mut line = Line::new(1, markup(text.trim_end()));
+                if opening {
+                    line.note = format!("L1  {}", tokens(view.size.l1.tokens));
+                    line.fold = Some(Fold::Catalogue);
+                }
+                out.push(line);
+            }
+            PartKind::Available => {
+                listed += 1;
+                if whole || listed <= KEPT {
+                    out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
+                } else if listed == KEPT + 1 {
+                    let more = format!("  … {} more", count(all - KEPT));
+                    out.push(Line { fold: Some(Fold::Catalogue), ..Line::new(1, RichLine::of(more, Role::Muted)) });
+                }
+            }
+            PartKind::AgentSkill | PartKind::ActiveSkill => body(&mut out, text, part, view, active, open),
+        }
+    }
+    out
+}
+
+fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
+    if !out.is_empty() {
+        out.push(Line::gap());
+    }
+    let first = out.len();
+    let role = if part.kind == PartKind::Rules { Role::Muted } else { Role::Text };
+    out.extend(text.trim_end().lines().map(|line| Line::new(0, plain(line, role))));
+    if part.kind == PartKind::Rules
+        && let Some(line) = out.get_mut(first)
+    {
+        line.note = format!("base  {}", tokens(view.size.base.tokens));
+    }
+}
+
+fn body(
+    out: &mut Vec<Line>,
+    text: &str,
+    part: &Part,
+    view: &ComposedView,
+    active: &[Active],
+    open: &dyn Fn(&Fold) -> bool,
+) {
+    let Some(name) = &part.skill else {
+        let opening = text.starts_with("<active");
+        if opening {
+            out.push(Line::gap());
+        }
+        let mut line = Line::new(2, markup(text.trim_end()));
+        if opening {
+            line.note = format!("L2  {}", tokens(view.size.l2.tokens));
+        }
+        out.push(line);
+        return;
+    };
+    let fold = Fold::Body(name.clone());
+    let all: Vec<&str> = text.lines().collect();
+    let cost = active.iter().find(|skill| skill.name == *name).map(|skill| tokens(skill.tokens));
+    let unfolded = open(&fold);
+    for (at, line) in all.iter().enumerate() {
+        let edge = at == 0 || at + 1 == all.len();
+        if !unfolded && !edge && at > KEPT {
+            if at == KEPT + 1 {
+                let more = format!("    … {} lines", all.len().saturating_sub(KEPT + 2));
+                out.push(Line { fold: Some(fold.clone()), ..Line::new(2, RichLine::of(more, Role::Muted)) });
+            }
+            continue;
+        }
+        let text = if edge { markup(&format!("  {line}")) } else { plain(&format!("    {line}"), Role::Text) };
+        let mut line = Line::new(2, text);
+        if at == 0 {
+            line.note = cost.clone().unwrap_or_default();
+            line.fold = Some(fold.clone());
+        }
+        out.push(line);
+    }
+}
+
+/// What differs from the last call.
+pub(super) fn difference(diff: &[DiffLine]) -> Vec<Line> {
+    diff.iter()
+        .map(|line| match line {
+            DiffLine::Same(text) => Line::new(0, plain(&format!("  {text}"), Role::Muted)),
+            DiffLine::Added(text) => {
+                let mut line = Line::new(0, plain(&format!("+ {text}"), Role::Text));
+                line.text.band = Some(Role::DiffAdd);
+                line
+            }
+            DiffLine::Removed(text) => {
+                let mut line = Line::new(0, plain(&format!("- {text}"), Role::Text));
+                line.text.band = Some(Role::DiffDel);
+                line
+            }
+        })
+        .collect()
+}
+
+/// The history, each entry in a line; an open one whole.
+pub(super) fn transcript(entries: &[Entry], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
+    let mut out = Vec::new();
+    for entry in entries {
+        let fold = Fold::Entry(entry.number);
+        let (level, segs, note, whole) = turn(entry);
+        let mut line = Line::new(level, RichLine::from_segs(segs));
+        line.note = note;
+        line.fold = Some(fold.clone());
+        out.push(line);
+        if open(&fold) {
+            out.extend(whole.lines().map(|line| Line::new(level, plain(&format!("     {line}"), Role::Text))));
+            out.push(Line::gap());
+        }
+    }
+    out
+}
+
+/// Level, line, note and the whole of an entry.
+pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
+    let number = Seg::new(format!("{:>3}  ", entry.number), Role::Muted);
+    match &entry.turn {
+        Turn::Message { speaker, text } => {
+            let segs = vec![
+                number,
+                Seg::new(format!("{speaker}  "), Role::Muted),
+                Seg::new(safe_text::line(text), Role::Text),
+            ];
+            (0, segs, bytes(text.len() as u64), text.clone())
+        }
+        Turn::Call { tool, arguments, result } => {
+            let level = match (tool.as_str(), result) {
+                ("skills.read" | "skills.run_script" | "read_skill_resource", Ok(_)) => 3,
+                ("skills.load" | "read_skill", Ok(_)) => 2,
+                _ => 0,
+            };
+            let segs = vec![
+                number,
+                Seg::new(format!("{}  ", safe_text::line(tool)), Role::Text),
+                Seg::new(safe_text::line(&brief(arguments)), Role::Muted),
+            ];
+            let note = match result {
+                Err(error) => error.code.to_string(),
+                Ok(value) => match tool.as_str() {
+                    "skills.load" | "skills.unload" => "receipt".to_owned(),
+                    "skills.run_script" => format!("exit {}", value["exit_code"]),
+                    _ => bytes(Entry::result_text(result).len() as u64),
+                },
+            };
+            let pretty = |value: &serde_json::Value| serde_json::to_string_pretty(value).unwrap_or_default();
+            let whole = match result {
+                Ok(value) => format!("{}\n→ {}", pretty(arguments), pretty(value)),
+                Err(error) => format!("{}\n✗ {}", pretty(arguments), error.message),
+            };
+            (level, segs, note, whole)
+        }
+    }
+}
+
+/// Arguments in a few words: without what was not given.
+fn brief(arguments: &serde_json::Value) -> String {
+    let Some(object) = arguments.as_object() else { return String::new() };
+    let empty = |value: &serde_json::Value| {
+        value.is_null()
+            || value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(serde_json::Map::is_empty)
+            || value == &serde_json::json!(0)
+            || value == &serde_json::json!(false)
+    };
+    let word = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> =
+                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.to_string(),
+    };
+    let parts: Vec<String> = object
+        .iter()
+        .filter(|(_, value)| !empty(value))
+        .map(|(key, value)| if key == "path" { word(value) } else { format!("{key} {}", word(value)) })
+        .collect();
+    parts.join("  ")
+}

@@ -1,0 +1,143 @@
+//! Draws what the model is given: the composed call or its difference, the request, the transcript.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::given::{Line, difference, lines, transcript};
+use super::{Fold, SessionPane};
+use crate::tui::pane::{Draw, Effect, RenderJob};
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, counted};
+use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::wrap::cut_line;
+
+impl SessionPane {
+    pub(super) fn draw_composed(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(composed) = self.composed.clone() else {
+            Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
+            return String::new();
+        };
+        if self.diff {
+            let text = match &composed.diff {
+                None => Some("no call was made yet to compare with: c makes one"),
+                Some(lines) if lines.is_empty() => Some("nothing differs from the last call"),
+                Some(_) => None,
+            };
+            if let Some(text) = text {
+                Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+                return String::new();
+            }
+            let lines = difference(composed.diff.as_deref().unwrap_or_default());
+            self.draw_lines(&lines, area, buf, cx);
+            return "next call against the last".to_owned();
+        }
+        let open = |fold: &Fold| self.open.contains(fold);
+        let lines = lines(&composed, self.active(), &open);
+        if lines.is_empty() {
+            let text = "nothing: there are no skills here";
+            Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+        }
+        self.draw_lines(&lines, area, buf, cx);
+        let digest: String = composed.digest.trim_start_matches("sha256:").chars().take(8).collect();
+        format!("next call {} {} {} sha256 {digest}", cx.glyphs.dot, bytes(composed.composed.text.len() as u64), cx.glyphs.dot)
+    }
+
+    pub(super) fn draw_transcript(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let entries = self.session.as_ref().map(|s| s.transcript.clone()).unwrap_or_default();
+        if entries.is_empty() {
+            let text = "nothing happened yet: what is loaded, read and run is written down here";
+            Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+        }
+        let open = |fold: &Fold| self.open.contains(fold);
+        let lines = transcript(&entries, &open);
+        self.draw_lines(&lines, area, buf, cx);
+        format!("append only {} {}", cx.glyphs.dot, if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) })
+    }
+
+    pub(super) fn draw_payload(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some((api, text)) = self.payload.clone() else {
+            Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
+            return String::new();
+        };
+        let width = area.width.saturating_sub(4);
+        let mut hasher = DefaultHasher::new();
+        (&text, width, cx.glyphs.ascii).hash(&mut hasher);
+        let key = hasher.finish();
+        if !self.rendered.contains_key(&key) && self.asked_for.insert(key) {
+            self.rendered.clear();
+            let job = RenderJob { key, text: text.clone(), syntax: "json".to_owned(), width, ascii: cx.glyphs.ascii };
+            self.wanted.push(Effect::Render(job));
+        }
+        let Some(rich) = self.rendered.get(&key).cloned() else { return api.to_string() };
+        let height = usize::from(area.height);
+        self.given.height = height;
+        self.given.offset = self.given.offset.min(rich.len().saturating_sub(height));
+        let mut pen = Pen::new(buf, cx);
+        for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
+            pen.line(area.x + 2, y, line, width);
+        }
+        format!("{api} {} {} {} y copies", cx.glyphs.dot, bytes(text.len() as u64), cx.glyphs.dot)
+    }
+
+    /// Lines with their rails, from where the window stands.
+    pub(super) fn draw_lines(&mut self, lines: &[Line], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let height = usize::from(area.height);
+        self.given.height = height;
+        self.given.offset = self.given.offset.min(lines.len().saturating_sub(height));
+        let mut pen = Pen::new(buf, cx);
+        let end = area.right().saturating_sub(1);
+        for (line, y) in lines.iter().skip(self.given.offset).take(height).zip(area.y..) {
+            if let Some(band) = line.text.band {
+                pen.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
+            }
+            pen.rail(area.x + 2, y, u16::from(line.level > 0), line.level);
+            let note = cells(&line.note);
+            if note > 0 {
+                pen.right(end, y, &line.note, Role::Muted);
+            }
+            let room = area.width.saturating_sub(6 + note + u16::from(note > 0));
+            let text = cut_line(&line.text, room, pen.glyphs.ellipsis);
+            pen.line(area.x + 4, y, &text, room);
+            if let Some(fold) = &line.fold {
+                self.drawn.folds.push((Rect { y, height: 1, ..area }, fold.clone()));
+            }
+        }
+        if lines.len() > height && height > 0 {
+            let left = lines.len() - (self.given.offset + height).min(lines.len());
+            if left > 0 {
+                let text = format!(" {} below ", counted(left, "line"));
+                pen.right(end, area.bottom().saturating_sub(1), &text, Role::Muted);
+            }
+        }
+    }
+
+    /// Folds or unfolds the first thing in sight that folds.
+    pub(super) fn fold_in_sight(&mut self) {
+        if let Some((_, fold)) = self.drawn.folds.first().cloned() {
+            self.toggle(fold);
+        }
+    }
+
+    pub(super) fn toggle(&mut self, fold: Fold) {
+        if !self.open.remove(&fold) {
+            self.open.insert(fold);
+        }
+    }
+
+    /// Unfolds a skill's body and scrolls to it.
+    pub(super) fn reveal(&mut self, name: &str) {
+        let fold = Fold::Body(name.to_owned());
+        self.open.insert(fold.clone());
+        self.tab = super::Tab::Composed;
+        self.diff = false;
+        let Some(composed) = &self.composed else { return };
+        let open = |fold: &Fold| self.open.contains(fold);
+        let lines = lines(composed, self.active(), &open);
+        if let Some(at) = lines.iter().position(|line| line.fold.as_ref() == Some(&fold)) {
+            self.given.offset = at;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The session's pane: which keys it knows where, and what they do.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use serde_json::json;
+use strum::IntoEnumIterator as _;
+
+use super::{Part, SessionPane, TABS, Tab};
+use crate::gateway::SettingsChange;
+use crate::session::Api;
+use crate::tui::action::{Action, Command, Context};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
+use crate::tui::session_traffic::SessionAsk;
+use crate::tui::widgets::measure::shown as safe;
+
+/// A chooser, opened on its first row.
+pub(super) fn pick(what: PickerKind, title: &str, choices: Vec<(String, String, String)>) -> Effect {
+    Effect::Pick(Picker { what, title: title.to_owned(), choices, current: Some(0) })
+}
+
+impl Pane for SessionPane {
+    fn id(&self) -> PaneId {
+        PaneId::Session
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        match self.focus {
+            Part::Active => vec![Context::Session, Context::List],
+            Part::Given => vec![Context::Session, Context::Text],
+        }
+    }
+
+    fn in_text(&self) -> bool {
+        false
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        let none = || self.selected().is_none().then(|| "no skill is loaded: l loads one".to_owned());
+        let closed = || self.session.is_none().then(|| "no session is open".to_owned());
+        let on_skill = |command: Command| Command { blocked: none(), ..command };
+        let on_session = |command: Command| Command { blocked: closed(), ..command };
+        let mut out = vec![
+            shown(Action::Down, if self.focus == Part::Given { "scroll" } else { "move" }),
+            on_session(shown(Action::LoadSkill, "load")),
+            on_skill(shown(Action::UnloadSkill, "unload")),
+            on_skill(shown(Action::ReadResource, "read")),
+            on_skill(shown(Action::RunScript, "run script")),
+            on_session(shown(Action::DiffCalls, if self.diff { "call" } else { "diff" })),
+            on_session(shown(Action::MarkCall, "call made")),
+            on_session(shown(Action::Export, "export")),
+            on_session(hidden(Action::PickAgent, "agent")),
+            on_session(hidden(Action::PickClient, "client")),
+            hidden(Action::NewSession, "new session"),
+            hidden(Action::OpenSession, "open session"),
+            on_skill(hidden(Action::MoveEarlier, "earlier")),
+            on_skill(hidden(Action::MoveLater, "later")),
+            on_skill(hidden(Action::Edit, "edit")),
+            on_session(hidden(Action::Copy, "copy")),
+            hidden(Action::Open, "open"),
+            hidden(Action::Fold, "fold"),
+            hidden(Action::NextPart, "next part"),
+            hidden(Action::PreviousPart, "previous part"),
+            hidden(Action::NextTab, "next sub-tab"),
+            hidden(Action::PreviousTab, "previous sub-tab"),
+        ];
+        out.extend(
+            [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+                .map(|action| hidden(action, "move")),
+        );
+        out
+    }
+
+    fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        Some(match action {
+            Action::NextPart | Action::PreviousPart => {
+                self.focus = if self.focus == Part::Active { Part::Given } else { Part::Active };
+                Vec::new()
+            }
+            Action::NextTab => self.turn_by(1),
+            Action::PreviousTab => self.turn_by(TABS.len() - 1),
+            Action::LoadSkill => vec![self.loadable()],
+            Action::UnloadSkill => {
+                let name = self.selected()?.name.clone();
+                self.call("skills.unload", json!({"names": [name]}), false)
+            }
+            Action::ReadResource => self.files(PickerKind::FileToRead)?,
+            Action::RunScript => self.files(PickerKind::ScriptToRun)?,
+            Action::DiffCalls => {
+                self.diff = !self.diff;
+                self.turn(Tab::Composed)
+            }
+            Action::MarkCall => {
+                let id = self.id()?.to_owned();
+                let made = Effect::Session(SessionAsk::Compose(id.clone(), true));
+                let again = Effect::Session(SessionAsk::Compose(id, false));
+                vec![made, again, Effect::Toast("this call is the one to compare with now".to_owned())]
+            }
+            Action::Export => vec![apis()],
+            Action::PickAgent => vec![Effect::Session(SessionAsk::Agents)],
+            Action::PickClient => {
+                vec![Effect::PickClient(self.session.as_ref().and_then(|s| s.settings.client.clone()))]
+            }
+            Action::NewSession => vec![Effect::Session(SessionAsk::New(self.like()))],
+            Action::OpenSession => vec![Effect::Session(SessionAsk::List)],
+            Action::MoveEarlier => self.reorder(-1)?,
+            Action::MoveLater => self.reorder(1)?,
+            Action::Edit => vec![Effect::Edit(self.selected()?.location.clone(), 1)],
+            Action::Copy => self.copy()?,
+            other => return self.moved(other),
+        })
+    }
+
+    fn text_key(&mut self, _key: KeyEvent) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn paste(&mut self, _text: &str) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        self.pointed(event)
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        self.news(message)
+    }
+
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.view(area, buf, cx);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        if !self.asked {
+            // The store is opened when somebody looks, not before.
+            self.asked = true;
+            self.wanted.push(Effect::Session(SessionAsk::Latest));
+        }
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        false
+    }
+}
+
+impl SessionPane {
+    fn turn_by(&mut self, steps: usize) -> Vec<Effect> {
+        let at = TABS.iter().position(|(tab, _)| *tab == self.tab).unwrap_or(0);
+        self.focus = Part::Given;
+        self.turn(TABS[(at + steps) % TABS.len()].0)
+    }
+
+    fn moved(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.focus == Part::Given {
+            return self.scrolled(action);
+        }
+        let last = self.active().len().saturating_sub(1);
+        self.cursor = match action {
+            Action::Up => self.cursor.saturating_sub(1),
+            Action::Down => (self.cursor + 1).min(last),
+            Action::Top | Action::PageUp => 0,
+            Action::Bottom | Action::PageDown => last,
+            Action::Open => {
+                self.focus = Part::Given;
+                let name = self.selected()?.name.clone();
+                self.reveal(&name);
+                self.cursor
+            }
+            _ => return None,
+        };
+        Some(if self.tab == Tab::PerLevel { self.ask_levels() } else { Vec::new() })
+    }
+
+    fn scrolled(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let page = self.given.page();
+        let rows = match action {
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -page,
+            Action::PageDown => page,
+            Action::Top => isize::MIN,
+            Action::Bottom => isize::MAX,
+            Action::Back => {
+                self.focus = Part::Active;
+                return Some(Vec::new());
+            }
+            Action::Open | Action::Fold => {
+                self.fold_in_sight();
+                return Some(Vec::new());
+            }
+            _ => return None,
+        };
+        // The length is known to the drawing, which keeps the offset inside the text.
+        self.given.offset = self.given.offset.saturating_add_signed(rows).min(1_000_000);
+        Some(Vec::new())
+    }
+
+    /// Every skill that is not loaded, to be chosen by a few letters.
+    fn loadable(&self) -> Effect {
+        let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
+        let choices = self
+            .catalogue
+            .entries
+            .iter()
+            .map(|entry| &entry.skill)
+            .filter(|skill| !loaded.contains(&skill.id.as_str()))
+            .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)))
+            .collect();
+        pick(PickerKind::SkillToLoad, "Load a skill", choices)
+    }
+
+    /// Asks which files the selected skill has; the chooser opens when they are known.
+    fn files(&mut self, what: PickerKind) -> Option<Vec<Effect>> {
+        let name = self.selected()?.name.clone();
+        let id = self.catalogue.by_id(&name)?.id.clone();
+        self.choosing = Some(what);
+        Some(vec![Effect::Describe(id)])
+    }
+
+    /// The chooser over a skill's files.
+    pub(super) fn choose_file(&mut self, detail: &crate::gateway::SkillDetail) -> Option<Effect> {
+        let what = self.choosing.take()?;
+        let scripts = what == PickerKind::ScriptToRun;
+        let name = safe(detail.summary.skill_id.as_str());
+        let choices: Vec<_> = detail
+            .files
+            .iter()
+            .filter(|file| !scripts || file.path.starts_with("scripts/"))
+            .map(|file| (file.path.clone(), safe(&file.path), crate::tui::widgets::figures::bytes(file.bytes)))
+            .collect();
+        if choices.is_empty() {
+            return Some(Effect::Toast(format!("{name} has no {}", if scripts { "scripts" } else { "files" })));
+        }
+        let verb = if scripts { "Run a script" } else { "Read a file" };
+        Some(pick(what, &format!("{verb} of {name}"), choices))
+    }
+
+    /// The question before a script runs: no comes first.
+    pub(super) fn confirm_script(&self) -> Effect {
+        let (skill, path) = self.script.clone().unwrap_or_default();
+        let choices = vec![
+            ("no".to_owned(), "Not now".to_owned(), "nothing runs".to_owned()),
+            ("run".to_owned(), "Run it".to_owned(), self.isolation()),
+        ];
+        pick(PickerKind::RunIt, &format!("Run {} of {}?", safe(&path), safe(&skill)), choices)
+    }
+
+    /// What a script would run in.
+    pub(super) fn isolation(&self) -> String {
+        self.session.as_ref().map(|session| session.isolation.clone()).unwrap_or_default()
+    }
+
+    /// Settings of a new session: those of this one.
+    fn like(&self) -> SettingsChange {
+        let Some(session) = &self.session else { return SettingsChange::default() };
+        let settings = session.settings.clone();
+        SettingsChange {
+            cap: Some(settings.cap),
+            form: Some(settings.form),
+            instructions: Some(settings.instructions),
+            locations: Some(settings.locations),
+            client: settings.client,
+            window: Some(settings.window),
+            agent: settings.agent,
+            compat: Some(settings.compat),
+        }
+    }
+
+    /// Another order is a load of the same skills in that order.
+    fn reorder(&mut self, by: isize) -> Option<Vec<Effect>> {
+        let to = self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
+        let mut names: Vec<String> = self.active().iter().map(|skill| skill.name.clone()).collect();
+        names.swap(self.cursor, to);
+        Some(self.call("skills.load", json!({"names": names, "mode": "replace"}), false))
+    }
+
+    fn copy(&self) -> Option<Vec<Effect>> {
+        let (text, what) = match (self.tab, &self.composed, &self.payload) {
+            (Tab::Payload, _, Some((api, text))) => (text.to_string(), format!("the request for {api}")),
+            (Tab::Composed, Some(composed), _) => (composed.composed.text.clone(), "the instructions".to_owned()),
+            _ => (self.id()?.to_owned(), "the session's id".to_owned()),
+        };
+        Some(vec![Effect::Copy(text, what)])
+    }
+}
+
+fn apis() -> Effect {
+    let choices = Api::iter()
+        .map(|api| {
+            let name = match api {
+                Api::Anthropic => "Anthropic Messages",
+                Api::OpenaiResponses => "OpenAI Responses",
+                Api::OpenaiChat => "OpenAI Chat Completions",
+            };
+            (api.to_string(), name.to_owned(), "copied as JSON".to_owned())
+        })
+        .collect();
+    pick(PickerKind::Api, "Export the next call for", choices)
+}
+
+fn shown(action: Action, label: &str) -> Command {
+    Command { action, label: label.to_owned(), blocked: None, footer: true }
+}
+
+fn hidden(action: Action, label: &str) -> Command {
+    Command { footer: false, ..shown(action, label) }
+}

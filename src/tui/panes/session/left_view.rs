@@ -1,0 +1,193 @@
+//! The left part: active skills in load order, the budget by level, and what changed since the last call.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::{Part, SessionPane};
+use crate::gateway::{CallSize, DiffLine, LevelSize};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{bytes, tokens};
+use crate::tui::widgets::measure::{cut_end, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rule::Title;
+
+impl SessionPane {
+    pub(super) fn draw_left(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        self.drawn.active = area;
+        let below = self.draw_active(area, buf, cx);
+        let rest = Rect { y: below, height: area.bottom().saturating_sub(below), ..area };
+        let below = self.draw_budget(rest, buf, cx);
+        let rest = Rect { y: below, height: area.bottom().saturating_sub(below), ..area };
+        self.draw_since(rest, buf, cx);
+    }
+
+    /// Answers the row below it.
+    fn draw_active(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let Some(session) = self.session.clone() else { return area.y };
+        let focused = cx.focused && self.focus == Part::Active;
+        let note = format!("{} of {}", session.active.len(), session.settings.cap);
+        Title::of("Active", focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut pen = Pen::new(buf, cx);
+        let mut y = area.y + 2;
+        let right = area.right().saturating_sub(1);
+        if session.active.is_empty() {
+            pen.put(area.x + 2, y, "nothing is loaded: l loads a skill", Role::Muted, area.width - 2);
+            y += 1;
+        }
+        let most = usize::from(area.height / 2).max(1);
+        let first = self.cursor.saturating_sub(most.saturating_sub(1));
+        for (at, skill) in session.active.iter().enumerate().skip(first).take(most) {
+            let row = Rect { y, height: 1, ..area };
+            let on = at == self.cursor;
+            if on {
+                pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                let gutter = if focused { Role::Gutter } else { Role::Muted };
+                pen.put(area.x, y, pen.glyphs.gutter, gutter, 1);
+            }
+            let changed = session.changed_since.contains(&skill.name);
+            let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
+            let mark = if changed { pen.glyphs.edited.to_owned() } else { format!("{digest}{}", pen.glyphs.ellipsis) };
+            let mark_role = if changed { Role::Warning } else { Role::Muted };
+            let at_mark = if area.width >= 34 { pen.right(right, y, &mark, mark_role) } else { right };
+            let at_tokens = pen.right(at_mark.saturating_sub(2), y, &tokens(skill.tokens), Role::Text);
+            pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
+            let room = at_tokens.saturating_sub(area.x + 6);
+            let name = shown(&skill.name);
+            let name = cut_end(&name, room, pen.glyphs.ellipsis);
+            let plus = if on { Modifier::BOLD } else { Modifier::empty() };
+            pen.put_plus(area.x + 4, y, &name, if on { Role::Strong } else { Role::Text }, plus, room);
+            self.drawn.rows.push((row, at));
+            y += 1;
+        }
+        if session.active.len() > 1 {
+            pen.put(area.x + 4, y, "the later one wins", Role::Muted, area.width.saturating_sub(5));
+            y += 1;
+        }
+        if area.height > 16 {
+            y += 1;
+            let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
+            let end = pen.put(area.x + 2, y, "agent ", Role::Muted, area.width - 2);
+            let end = pen.put(end, y, &agent, Role::Text, right.saturating_sub(end));
+            let sees = match (&session.settings.agent, &self.composed) {
+                (None, Some(composed)) => format!(" sees {}", listed(composed)),
+                (Some(_), Some(composed)) => format!(" sees {} of its own", listed(composed)),
+                _ => String::new(),
+            };
+            pen.put(end, y, &sees, Role::Muted, right.saturating_sub(end));
+            y += 1;
+        }
+        y + 1
+    }
+
+    /// Answers the row below it.
+    fn draw_budget(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
+        let (Some(session), Some(composed)) = (&self.session, &self.composed) else { return area.y };
+        if area.height < 7 {
+            return area.y;
+        }
+        let client = session.settings.client.as_deref().map_or_else(
+            || "whole catalogue".to_owned(),
+            |client| format!("as {}", shown(client)),
+        );
+        Title::of("Budget", false).note(client).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let size = composed.size;
+        let rows: [(&str, LevelSize, usize, Role); 5] = [
+            ("base", size.base, 0, Role::Level0),
+            ("L1", size.l1, 1, Role::Level1),
+            ("L2", size.l2, 2, Role::Level2),
+            ("L3", size.l3, 3, Role::Level3),
+            ("rest", size.history, 0, Role::Level0),
+        ];
+        let largest = rows.iter().map(|(_, level, ..)| level.tokens).max().unwrap_or(1).max(1);
+        let mut pen = Pen::new(buf, cx);
+        let bar = area.width.saturating_sub(18);
+        let mut y = area.y + 2;
+        for (name, level, depth, role) in rows {
+            pen.rail(area.x + 2, y, 1, depth);
+            pen.put(area.x + 4, y, name, Role::Muted, 5);
+            pen.right(area.x + 15, y, &tokens(level.tokens), Role::Text);
+            let cells = (u64::from(level.tokens) * u64::from(bar) / u64::from(largest)) as u16;
+            let cells = cells.max(u16::from(level.tokens > 0));
+            let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+            pen.run(area.x + 16, y, sign, cells.min(bar), role);
+            y += 1;
+        }
+        let sum = sum(&size);
+        let share = if size.window == 0 { 0.0 } else { f64::from(sum) / f64::from(size.window) * 100.0 };
+        pen.put(area.x + 4, y, "sum", Role::Muted, 4);
+        pen.right(area.x + 15, y, &tokens(sum), Role::Strong);
+        let of = format!("of {} {} {share:.1} %", tokens(size.window), pen.glyphs.dot);
+        pen.put(area.x + 16, y, &of, Role::Muted, bar);
+        y + 2
+    }
+
+    /// What the next call has that the last one had not.
+    fn draw_since(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        if area.height < 3 {
+            return;
+        }
+        let Some(composed) = &self.composed else { return };
+        Title::of("Since the last call", false).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut pen = Pen::new(buf, cx);
+        let room = area.width.saturating_sub(4);
+        let mut y = area.y + 1 + u16::from(area.height > 5);
+        let Some(diff) = &composed.diff else {
+            pen.put(area.x + 2, y, "no call was made yet: c makes one", Role::Muted, area.width - 2);
+            return;
+        };
+        let changes = changes(diff);
+        if changes.is_empty() {
+            pen.put(area.x + 2, y, "nothing changed", Role::Muted, room);
+        }
+        for (added, what) in changes {
+            if y >= area.bottom() {
+                return;
+            }
+            let (sign, role) = if added { ("+", Role::DiffAdd) } else { (pen.glyphs.minus, Role::DiffDel) };
+            pen.put(area.x + 2, y, sign, role, 1);
+            pen.put(area.x + 4, y, &cut_end(&what, room, pen.glyphs.ellipsis), Role::Text, room);
+            y += 1;
+        }
+        let bytes_now = bytes(composed.composed.text.len() as u64);
+        if y + 1 < area.bottom() {
+            pen.put(area.x + 2, y + 1, &format!("{bytes_now} in all"), Role::Muted, room);
+        }
+    }
+}
+
+/// Entries of the catalogue in a call.
+fn listed(composed: &crate::gateway::ComposedView) -> usize {
+    let parts = &composed.composed.parts;
+    parts.iter().filter(|p| p.kind == crate::session::PartKind::Available && p.skill.is_some()).count()
+}
+
+fn sum(size: &CallSize) -> u32 {
+    [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.tokens).sum()
+}
+
+/// Bodies and entries that came and went; other lines are counted.
+fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
+    let mut out = Vec::new();
+    let mut lines = (0_usize, 0_usize);
+    for line in diff {
+        let (added, text) = match line {
+            DiffLine::Added(text) => (true, text),
+            DiffLine::Removed(text) => (false, text),
+            DiffLine::Same(_) => continue,
+        };
+        if added { lines.0 += 1 } else { lines.1 += 1 }
+        let body = text.strip_prefix("<skill name=\"").and_then(|rest| rest.strip_suffix("\">"));
+        let entry = text.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
+        if let Some(name) = body {
+            out.push((added, format!("{} body", shown(name))));
+        } else if let Some(name) = entry {
+            out.push((added, format!("{} entry", shown(name))));
+        }
+    }
+    if out.is_empty() && lines != (0, 0) {
+        out.push((lines.0 >= lines.1, format!("{} lines new, {} gone", lines.0, lines.1)));
+    }
+    out
+}

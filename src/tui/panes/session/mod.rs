@@ -1,0 +1,184 @@
+//! Pane 4: a session as a model sees it. Which skills are loaded, what the next call is given byte for byte, what
+//! each level of disclosure costs, and what changed since the last call.
+
+mod calls_view;
+mod given;
+mod given_view;
+mod keys;
+mod left_view;
+mod levels_view;
+mod mouse;
+mod news;
+mod view;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use ratatui::layout::Rect;
+
+use crate::gateway::{ComposedView, LevelsView, SessionView};
+use crate::registry::Catalogue;
+use crate::session::{Active, Api};
+use crate::tui::pane::{Effect, PickerKind};
+use crate::tui::session_traffic::SessionAsk;
+use crate::tui::widgets::rich::RichLine;
+use crate::tui::widgets::scroll::Scroll;
+
+/// The parts that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    Active,
+    Given,
+}
+
+/// What of the next call is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Tab {
+    #[default]
+    Composed,
+    PerLevel,
+    Payload,
+    Transcript,
+}
+
+const TABS: [(Tab, &str); 4] = [
+    (Tab::Composed, "Composed"),
+    (Tab::PerLevel, "Per level"),
+    (Tab::Payload, "Call payload"),
+    (Tab::Transcript, "Transcript"),
+];
+
+/// A stretch of the composed text that can be folded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Fold {
+    /// All entries of the catalogue.
+    Catalogue,
+    /// The body of a skill.
+    Body(String),
+    /// An entry of the transcript.
+    Entry(u64),
+}
+
+/// Where things stood in the last frame.
+#[derive(Debug, Default)]
+struct Drawn {
+    active: Rect,
+    given: Rect,
+    tabs: Vec<(Rect, Tab)>,
+    /// Rows of the active list, with their index.
+    rows: Vec<(Rect, usize)>,
+    /// Rows of the given text that fold.
+    folds: Vec<(Rect, Fold)>,
+    folded: bool,
+}
+
+/// Pane 4.
+#[derive(Default)]
+pub struct SessionPane {
+    session: Option<Arc<SessionView>>,
+    composed: Option<Arc<ComposedView>>,
+    /// Why there is no session or no composed call.
+    trouble: Option<String>,
+    catalogue: Arc<Catalogue>,
+    focus: Part,
+    tab: Tab,
+    /// The active skill under the cursor.
+    cursor: usize,
+    given: Scroll,
+    /// The fold under the cursor, among those of the text.
+    fold: usize,
+    open: HashSet<Fold>,
+    /// Show what differs from the last call instead of the call.
+    diff: bool,
+    api: Option<Api>,
+    payload: Option<(Api, Arc<str>)>,
+    rendered: BTreeMap<u64, Arc<[RichLine]>>,
+    levels: Option<Arc<LevelsView>>,
+    /// Whether a session was asked for.
+    asked: bool,
+    /// A skill to load once a session is open.
+    waiting_load: Option<String>,
+    /// Whether the request goes to the clipboard when it is there.
+    copies: bool,
+    wanted: Vec<Effect>,
+    asked_for: HashSet<u64>,
+    /// What the files that were asked for are wanted for.
+    choosing: Option<PickerKind>,
+    /// The script that waits for a yes: skill and path.
+    script: Option<(String, String)>,
+    drawn: Drawn,
+}
+
+impl SessionPane {
+    /// A pane that asks for a session once it is looked at.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn active(&self) -> &[Active] {
+        self.session.as_ref().map_or(&[], |session| &session.active)
+    }
+
+    fn selected(&self) -> Option<&Active> {
+        self.active().get(self.cursor)
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.session.as_ref().map(|session| session.session_id.as_str())
+    }
+
+    /// Asks for the next call anew, and for what hangs on it.
+    fn compose(&self) -> Vec<Effect> {
+        self.id().map(|id| Effect::Session(SessionAsk::Compose(id.to_owned(), false))).into_iter().collect()
+    }
+
+    fn call(&self, tool: &str, arguments: serde_json::Value, approved: bool) -> Vec<Effect> {
+        let Some(session) = self.id().map(str::to_owned) else { return Vec::new() };
+        vec![Effect::Session(SessionAsk::Tool { session, tool: tool.to_owned(), arguments, approved })]
+    }
+
+    /// A session whose skills were changed: the cursor stays on its skill.
+    fn show(&mut self, session: Arc<SessionView>) {
+        let name = self.selected().map(|skill| skill.name.clone());
+        let other = self.id() != Some(session.session_id.as_str());
+        if other {
+            self.open.clear();
+            self.composed = None;
+            self.payload = None;
+            self.given = Scroll::default();
+        }
+        self.session = Some(session);
+        self.trouble = None;
+        self.cursor = name
+            .and_then(|name| self.active().iter().position(|skill| skill.name == name))
+            .unwrap_or_else(|| self.active().len().saturating_sub(1));
+    }
+
+    /// Turns to a tab and asks for what it shows.
+    fn turn(&mut self, tab: Tab) -> Vec<Effect> {
+        self.tab = tab;
+        self.given = Scroll::default();
+        self.fold = 0;
+        match tab {
+            Tab::PerLevel => self.ask_levels(),
+            Tab::Payload => self.ask_payload(),
+            Tab::Composed | Tab::Transcript => Vec::new(),
+        }
+    }
+
+    fn ask_levels(&self) -> Vec<Effect> {
+        let wanted = self.selected().map(|skill| skill.name.clone());
+        let known = self.levels.as_ref().map(|levels| levels.skill_id.to_string());
+        match wanted {
+            Some(name) if known.as_ref() != Some(&name) => vec![Effect::Session(SessionAsk::Levels(name))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn ask_payload(&self) -> Vec<Effect> {
+        let api = self.api.unwrap_or(Api::Anthropic);
+        self.id().map(|id| Effect::Session(SessionAsk::Export(id.to_owned(), api))).into_iter().collect()
+    }
+}

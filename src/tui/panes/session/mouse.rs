@@ -1,0 +1,49 @@
+//! Clicks and the wheel on the session's pane, by the last drawn frame.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Position;
+
+use super::{Part, SessionPane, Tab};
+use crate::tui::pane::Effect;
+
+/// Rows that the wheel moves.
+const WHEEL: isize = 3;
+
+impl SessionPane {
+    pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
+                let by = if event.kind == MouseEventKind::ScrollUp { -WHEEL } else { WHEEL };
+                if self.drawn.given.contains(at) {
+                    self.given.offset = self.given.offset.saturating_add_signed(by).min(1_000_000);
+                }
+                Vec::new()
+            }
+            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
+            _ => Vec::new(),
+        }
+    }
+
+    fn clicked(&mut self, at: Position) -> Vec<Effect> {
+        if let Some((_, tab)) = self.drawn.tabs.iter().find(|(place, _)| place.contains(at)) {
+            let tab = *tab;
+            self.focus = Part::Given;
+            return self.turn(tab);
+        }
+        if let Some((_, row)) = self.drawn.rows.iter().find(|(place, _)| place.contains(at)) {
+            self.cursor = *row;
+            self.focus = Part::Active;
+            return if self.tab == Tab::PerLevel { self.ask_levels() } else { Vec::new() };
+        }
+        if let Some((_, fold)) = self.drawn.folds.iter().find(|(place, _)| place.contains(at)).cloned() {
+            self.focus = Part::Given;
+            self.toggle(fold);
+        } else if self.drawn.given.contains(at) {
+            self.focus = Part::Given;
+        } else if self.drawn.active.contains(at) {
+            self.focus = Part::Active;
+        }
+        Vec::new()
+    }
+}

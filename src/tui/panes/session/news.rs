@@ -1,0 +1,211 @@
+//! What the session's pane is told, and what it asks for then.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{SessionPane, Tab};
+use crate::gateway::{Event, SettingsChange};
+use crate::session::Api;
+use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::session_traffic::{SessionAsk, SessionTold};
+
+impl SessionPane {
+    pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
+        match message {
+            Message::Session(told) => self.told(told),
+            Message::Catalogue(catalogue) => {
+                self.catalogue = Arc::clone(catalogue);
+                self.again()
+            }
+            Message::Event(Event::Catalogue(change)) => {
+                self.catalogue = Arc::clone(&change.catalogue);
+                self.again()
+            }
+            Message::Rendered(key, lines) => {
+                self.rendered.insert(*key, Arc::clone(lines));
+                Vec::new()
+            }
+            Message::Visit(Target::Skill(skill)) => {
+                // Nothing is open yet when the first skill is loaded from another pane.
+                let load = json!({"names": [skill.as_str()], "mode": "add"});
+                match self.id() {
+                    Some(_) => self.call("skills.load", load, false),
+                    None => {
+                        self.asked = true;
+                        self.waiting_load = Some(skill.to_string());
+                        vec![Effect::Session(SessionAsk::Latest)]
+                    }
+                }
+            }
+            Message::Detail(_, Ok(detail)) => self.choose_file(detail).into_iter().collect(),
+            Message::Detail(_, Err(error)) => {
+                self.choosing = None;
+                vec![Effect::Trouble("the skill's files".to_owned(), error.message.clone())]
+            }
+            Message::Picked(kind, value) => self.picked(*kind, value),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The catalogue is another one: the next call may be, too.
+    fn again(&mut self) -> Vec<Effect> {
+        self.levels = None;
+        if self.session.is_some() { self.compose() } else { Vec::new() }
+    }
+
+    fn told(&mut self, told: &SessionTold) -> Vec<Effect> {
+        match told {
+            SessionTold::Session(Ok(session)) => {
+                self.show(Arc::clone(session));
+                if let Some(skill) = self.waiting_load.take() {
+                    return self.call("skills.load", json!({"names": [skill], "mode": "add"}), false);
+                }
+                self.refresh()
+            }
+            SessionTold::Session(Err(error)) => {
+                if self.session.is_none() {
+                    self.trouble = Some(error.message.clone());
+                }
+                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
+            }
+            SessionTold::Tool(tool, answer, after) => {
+                if let Some(after) = after {
+                    self.show(Arc::clone(after));
+                }
+                let mut effects = self.refresh();
+                match answer {
+                    Ok(answer) => effects.extend(self.answered(tool, &answer.result)),
+                    Err(error) => effects.push(Effect::Trouble(tool.clone(), error.message.clone())),
+                }
+                effects
+            }
+            SessionTold::Composed(id, Ok(composed)) if self.id() == Some(id) => {
+                self.composed = Some(Arc::clone(composed));
+                Vec::new()
+            }
+            SessionTold::Composed(_, Ok(_)) => Vec::new(),
+            SessionTold::Composed(_, Err(error)) => {
+                vec![Effect::Trouble("the next call".to_owned(), error.message.clone())]
+            }
+            SessionTold::Exported(api, Ok(payload)) => {
+                let text = serde_json::to_string_pretty(&payload.body).unwrap_or_default();
+                self.payload = Some((*api, text.into()));
+                let copied = std::mem::take(&mut self.copies);
+                let mut effects: Vec<Effect> = payload.notes.iter().cloned().map(Effect::Toast).collect();
+                if copied && let Some((api, text)) = &self.payload {
+                    effects.push(Effect::Copy(text.to_string(), format!("the request for {api}")));
+                }
+                effects
+            }
+            SessionTold::Levels(Ok(levels)) => {
+                self.levels = Some(Arc::clone(levels));
+                Vec::new()
+            }
+            SessionTold::Listed(Ok(sessions)) => {
+                let choices = sessions
+                    .iter()
+                    .map(|session| {
+                        let active = if session.active.is_empty() {
+                            "nothing loaded".to_owned()
+                        } else {
+                            session.active.join(", ")
+                        };
+                        let tail: String = session.session_id.chars().rev().take(6).collect();
+                        let tail: String = tail.chars().rev().collect();
+                        let note = format!("{} entries", session.entries);
+                        (session.session_id.clone(), format!("{tail}  {active}"), note)
+                    })
+                    .collect();
+                vec![super::keys::pick(PickerKind::Session, "Open a session", choices)]
+            }
+            SessionTold::Agents(Ok(agents)) => {
+                let all = ("".to_owned(), "orchestrator".to_owned(), "sees every skill".to_owned());
+                let named = agents.iter().map(|view| {
+                    let skills = view.agent.uses_skills.join(", ");
+                    (view.agent.id.clone(), view.agent.id.clone(), skills)
+                });
+                let choices = std::iter::once(all).chain(named).collect();
+                vec![super::keys::pick(PickerKind::Agent, "Who speaks", choices)]
+            }
+            SessionTold::Exported(_, Err(error))
+            | SessionTold::Levels(Err(error))
+            | SessionTold::Listed(Err(error))
+            | SessionTold::Agents(Err(error)) => {
+                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
+            }
+        }
+    }
+
+    /// Asks for what hangs on the session's state.
+    fn refresh(&mut self) -> Vec<Effect> {
+        let mut effects = self.compose();
+        match self.tab {
+            Tab::PerLevel => effects.extend(self.ask_levels()),
+            Tab::Payload => effects.extend(self.ask_payload()),
+            Tab::Composed | Tab::Transcript => {}
+        }
+        effects
+    }
+
+    /// What the person learns of a tool's answer beside what the pane shows anyway.
+    fn answered(
+        &mut self,
+        tool: &str,
+        result: &Result<serde_json::Value, crate::session::ToolError>,
+    ) -> Vec<Effect> {
+        match result {
+            Err(error) => vec![Effect::Trouble(tool.to_owned(), error.message.clone())],
+            Ok(value) => {
+                let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+                let note = match tool {
+                    "skills.read" => format!("read {}: {} B", text("path"), value["size"]),
+                    "skills.run_script" => format!("{} ended with {}", text("path"), value["exit_code"]),
+                    "skills.load" => "loaded: holds from the next call on".to_owned(),
+                    _ => "unloaded".to_owned(),
+                };
+                vec![Effect::Toast(note)]
+            }
+        }
+    }
+
+    fn picked(&mut self, kind: PickerKind, value: &str) -> Vec<Effect> {
+        let named = || Some(value.to_owned());
+        match kind {
+            PickerKind::SkillToLoad => {
+                self.call("skills.load", json!({"names": [value], "mode": "add"}), false)
+            }
+            PickerKind::FileToRead => {
+                let skill = self.selected().map(|skill| skill.name.clone());
+                self.call("skills.read", json!({"path": value, "skill": skill}), false)
+            }
+            PickerKind::ScriptToRun => {
+                let Some(skill) = self.selected().map(|skill| skill.name.clone()) else { return Vec::new() };
+                self.script = Some((skill, value.to_owned()));
+                vec![self.confirm_script()]
+            }
+            PickerKind::RunIt => match (value, self.script.take()) {
+                ("run", Some((skill, path))) => {
+                    self.call("skills.run_script", json!({"path": path, "skill": skill}), true)
+                }
+                _ => vec![Effect::Toast("not run".to_owned())],
+            },
+            PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],
+            PickerKind::Agent => self.configure(SettingsChange { agent: named(), ..SettingsChange::default() }),
+            PickerKind::Client => {
+                self.configure(SettingsChange { client: named(), ..SettingsChange::default() })
+            }
+            PickerKind::Api => {
+                self.api = value.parse::<Api>().ok();
+                self.copies = true;
+                self.ask_payload()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn configure(&self, change: SettingsChange) -> Vec<Effect> {
+        let Some(id) = self.id() else { return Vec::new() };
+        vec![Effect::Session(SessionAsk::Configure(id.to_owned(), change))]
+    }
+}

@@ -1,0 +1,91 @@
+//! Where the parts of the session's pane stand at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::{Drawn, Part, SessionPane, TABS, Tab};
+use crate::tui::pane::Draw;
+use crate::tui::theme::Role;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rule::{Joint, Title, divider};
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 80;
+/// Rows of the list of calls, with its title.
+const CALLS: u16 = 7;
+
+impl SessionPane {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        if self.session.is_none() {
+            self.draw_nothing(area, buf, cx);
+            return;
+        }
+        if area.width < FOLD || cx.full_screen {
+            if self.focus == Part::Active { self.draw_left(area, buf, cx) } else { self.draw_right(area, buf, cx) }
+            return;
+        }
+        let share = (area.width * 31 / 100).max(28);
+        let left = share.saturating_add_signed(cx.split).clamp(24, area.width.saturating_sub(40));
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        self.draw_left(Rect { width: left, ..area }, buf, cx);
+        let calls = self.draw_right(right, buf, cx);
+        let heavy = |part| cx.focused && self.focus == part;
+        let mut joints =
+            vec![(area.y, Joint::Cross { left: heavy(Part::Active), right: heavy(Part::Given) })];
+        if let Some(row) = calls {
+            joints.push((row, Joint::Right { heavy: false }));
+        }
+        let line = Rect { x: area.x + left, width: 1, ..area };
+        divider(&mut Pen::new(buf, cx), line, &joints);
+    }
+
+    fn draw_nothing(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        Title::of("Session", cx.focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut pen = Pen::new(buf, cx);
+        let text = self.trouble.as_deref().unwrap_or("opening the session that changed last");
+        pen.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
+    }
+
+    /// The right part; answers the row of the calls' rule, where there is one.
+    fn draw_right(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Option<u16> {
+        self.drawn.given = area;
+        let focused = cx.focused && self.focus == Part::Given;
+        let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
+        let body = Rect {
+            y: area.y + 3,
+            height: area.height.saturating_sub(3 + calls.unwrap_or(0)),
+            ..area
+        };
+        self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        let note = match self.tab {
+            Tab::Composed => self.draw_composed(body, buf, cx),
+            Tab::PerLevel => self.draw_levels(body, buf, cx),
+            Tab::Payload => self.draw_payload(body, buf, cx),
+            Tab::Transcript => self.draw_transcript(body, buf, cx),
+        };
+        let title = Title::of("What the model is given", focused).note(note);
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let rows = calls?;
+        let strip = Rect { y: area.bottom() - rows, height: rows, ..area };
+        self.draw_calls(strip, buf, cx);
+        Some(strip.y)
+    }
+
+    fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        let mut x = row.x + 2;
+        for (tab, name) in TABS {
+            let name = if tab == Tab::Composed && self.diff { "Difference" } else { name };
+            let room = row.right().saturating_sub(x);
+            let end = if tab == self.tab {
+                pen.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, room)
+            } else {
+                pen.put(x, row.y, name, Role::Muted, room)
+            };
+            self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
+            x = end + 3;
+        }
+    }
+}

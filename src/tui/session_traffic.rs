@@ -1,0 +1,120 @@
+//! What panes ask about sessions and what they are told: the operations of [`SessionClient`] as plain values.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::gateway::{
+    AgentView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView, SettingsChange,
+    SharedSessionClient, ToolAnswer,
+};
+use crate::session::{Api, Payload};
+
+/// Something a pane asks of the core about sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionAsk {
+    /// The session that changed last; a new one where there is none.
+    Latest,
+    /// Sessions, the one that changed last first.
+    List,
+    /// This session.
+    Open(String),
+    /// A new session like this one.
+    New(SettingsChange),
+    /// Change how it is composed.
+    Configure(String, SettingsChange),
+    /// Call a runtime tool.
+    Tool {
+        /// Which session.
+        session: String,
+        /// Which tool.
+        tool: String,
+        /// With what.
+        arguments: Value,
+        /// A person allowed it.
+        approved: bool,
+    },
+    /// The next call; `true` to remember it as made.
+    Compose(String, bool),
+    /// The whole request of the next call.
+    Export(String, Api),
+    /// A skill at each level.
+    Levels(String),
+    /// The agents there are.
+    Agents,
+}
+
+/// What a pane is told about sessions.
+#[derive(Debug, Clone)]
+pub enum SessionTold {
+    /// Answer to [`SessionAsk::List`].
+    Listed(Result<Arc<[SessionSummary]>, Error>),
+    /// A session as it stands now.
+    Session(Result<Arc<SessionView>, Error>),
+    /// Answer to [`SessionAsk::Tool`]: the tool, what it gave, and the session after it.
+    Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
+    /// Answer to [`SessionAsk::Compose`].
+    Composed(String, Result<Arc<ComposedView>, Error>),
+    /// Answer to [`SessionAsk::Export`].
+    Exported(Api, Result<Arc<Payload>, Error>),
+    /// Answer to [`SessionAsk::Levels`].
+    Levels(Result<Arc<LevelsView>, Error>),
+    /// Answer to [`SessionAsk::Agents`].
+    Agents(Result<Arc<[AgentView]>, Error>),
+}
+
+/// How many sessions are offered.
+const LISTED: usize = 200;
+
+impl SessionAsk {
+    /// The operation's name, for the log.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Latest | Self::Open(_) => "session",
+            Self::List => "sessions",
+            Self::New(_) => "new_session",
+            Self::Configure(..) => "configure_session",
+            Self::Tool { .. } => "call_tool",
+            Self::Compose(..) => "compose",
+            Self::Export(..) => "export_session",
+            Self::Levels(_) => "level_view",
+            Self::Agents => "agents",
+        }
+    }
+
+    /// Asks the core; failures are answers too.
+    pub async fn put_to(self, core: SharedSessionClient) -> SessionTold {
+        let core: &dyn SessionClient = core.as_ref();
+        match self {
+            Self::Latest => SessionTold::Session(latest(core).await.map(Arc::new)),
+            Self::List => SessionTold::Listed(core.sessions(LISTED).await.map(Into::into)),
+            Self::Open(id) => SessionTold::Session(core.session(&id).await.map(Arc::new)),
+            Self::New(settings) => SessionTold::Session(core.new_session(settings).await.map(Arc::new)),
+            Self::Configure(id, change) => {
+                SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
+            }
+            Self::Tool { session, tool, arguments, approved } => {
+                let answer = core.call_tool(&session, &tool, arguments, approved).await.map(Arc::new);
+                let after = core.session(&session).await.ok().map(Arc::new);
+                SessionTold::Tool(tool, answer, after)
+            }
+            Self::Compose(id, made) => {
+                let composed = core.compose(&id, made).await.map(Arc::new);
+                SessionTold::Composed(id, composed)
+            }
+            Self::Export(id, api) => {
+                SessionTold::Exported(api, core.export_session(&id, api, "MODEL").await.map(Arc::new))
+            }
+            Self::Levels(skill) => SessionTold::Levels(core.level_view(&skill).await.map(Arc::new)),
+            Self::Agents => SessionTold::Agents(core.agents().await.map(Into::into)),
+        }
+    }
+}
+
+async fn latest(core: &dyn SessionClient) -> Result<SessionView, Error> {
+    match core.sessions(1).await?.first() {
+        Some(newest) => core.session(&newest.session_id).await,
+        None => core.new_session(SettingsChange::default()).await,
+    }
+}
