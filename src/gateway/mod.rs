@@ -49,10 +49,10 @@ pub use run_types::{
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
-pub use session_client::SessionClient;
+pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary, SessionView,
-    SettingsChange, ToolAnswer,
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary,
+    SessionView, SettingsChange, ToolAnswer,
 };
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

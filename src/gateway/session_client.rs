@@ -1,12 +1,18 @@
 //! The operations on sessions, as one trait: a local form over the core, a remote one over HTTP.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{
-    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionSummary, SessionView, SettingsChange, ToolAnswer,
+    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionSummary, SessionView, SettingsChange,
+    ToolAnswer,
 };
 use crate::session::{Api, Payload, Speaker};
+
+/// A client for sessions that several tasks share.
+pub type SharedSessionClient = Arc<dyn SessionClient>;
 
 /// What every adapter may ask about sessions. A session is named by its id, or by a beginning or an end of it that
 /// no other session has.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::session::{Active, Allowance, Composed, Entry, Form, Instructions, Listed, Settings, ToolError, ToolSpec};
+use crate::session::{
+    Active, Allowance, Composed, Entry, Form, Instructions, Listed, Settings, ToolError, ToolSpec,
+};
 use crate::skill::SkillId;
 
 /// A session in a list.

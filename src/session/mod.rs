@@ -25,7 +25,7 @@ pub use failure::{ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
 pub use tools::{
-    Compat, ListArguments, LoadArguments, ReadArguments, ReadSkillArguments, RunScriptArguments, Tool, ToolSpec,
-    UnloadArguments, arguments,
+    Compat, ListArguments, LoadArguments, ReadArguments, ReadSkillArguments, RunScriptArguments, Tool,
+    ToolSpec, UnloadArguments, arguments,
 };
 pub use transcript::{Entry, Speaker, Turn};

@@ -12,7 +12,7 @@ use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use crate::gateway::{Error, Event, SharedClient};
+use crate::gateway::{Error, Event, SharedClient, SharedSessionClient};
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;
@@ -22,6 +22,7 @@ const BODY_LINES: usize = 12;
 /// The core's client with what is under way.
 pub struct Calls {
     client: SharedClient,
+    sessions: Option<SharedSessionClient>,
     news: UnboundedSender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
@@ -48,6 +49,7 @@ impl Calls {
     pub fn new(client: SharedClient, news: UnboundedSender<News>) -> Self {
         Self {
             client,
+            sessions: None,
             news,
             ranking: HashMap::new(),
             rendered: HashMap::new(),
@@ -55,6 +57,13 @@ impl Calls {
             finished: tokio::sync::mpsc::unbounded_channel(),
             running: Arc::default(),
         }
+    }
+
+    /// The same, with a core that has sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Option<SharedSessionClient>) -> Self {
+        self.sessions = sessions;
+        self
     }
 
     /// Passes news of runs on for as long as the returned task lives.
@@ -187,6 +196,10 @@ impl Calls {
             Effect::Render(job) => self.render(pane, job),
             Effect::Run(ask) => {
                 self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(client).await)) });
+            }
+            Effect::Session(ask) => {
+                let Some(sessions) = self.sessions.clone() else { return };
+                self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
             }
             Effect::Copy(..)
             | Effect::Edit(..)

@@ -33,6 +33,7 @@ impl PaneId {
             Self::Browse => "Browse",
             Self::Discover => "Discover",
             Self::Attach => "Attach",
+            Self::Session => "Session",
             Self::Runs => "Runs",
         }
     }
@@ -44,6 +45,7 @@ impl PaneId {
             Self::Browse => 1,
             Self::Discover => 2,
             Self::Attach => 3,
+            Self::Session => 4,
             Self::Runs => 5,
         }
     }
@@ -55,6 +57,7 @@ impl PaneId {
             Self::Browse => Action::GoBrowse,
             Self::Discover => Action::GoDiscover,
             Self::Attach => Action::GoAttach,
+            Self::Session => Action::GoSession,
             Self::Runs => Action::GoRuns,
         }
     }

@@ -40,6 +40,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Browse | Context::BrowseDetail => Some(PaneId::Browse),
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
         Context::Attach => Some(PaneId::Attach),
+        Context::Session => Some(PaneId::Session),
         Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
         _ => None,
     }
@@ -58,6 +59,7 @@ fn title(context: Context) -> &'static str {
         Context::Discover => "results",
         Context::DiscoverIntent => "request",
         Context::Attach => "attachment",
+        Context::Session => "session",
         Context::Runs => "runs",
         Context::RunsDetail => "this run",
         Context::Sheet => "sheet",

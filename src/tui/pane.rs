@@ -12,6 +12,7 @@ use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::overlay::Sheet;
 use super::run_traffic::{RunAsk, RunTold};
+use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
 use super::widgets::rich::RichLine;
 use crate::discovery::{Answer, BodyLine, Request};
@@ -29,6 +30,8 @@ pub enum PaneId {
     Discover,
     /// `3`
     Attach,
+    /// `4`
+    Session,
     /// `5`
     Runs,
 }
@@ -61,7 +64,7 @@ pub enum Effect {
     Edit(PathBuf, u32),
     /// A short note above the footer that fades.
     Toast(String),
-    /// Show another pane, there on this skill (Browse) or with this intent (Discover).
+    /// Show another pane, there on this skill (Browse), with this intent (Discover), or loading this skill (Session).
     Go(PaneId, Option<Target>),
     /// Let the person choose one; the answer is [`Message::Picked`].
     Pick(Picker),
@@ -70,6 +73,8 @@ pub enum Effect {
     PickClient(Option<String>),
     /// Ask about runs; the answer is [`Message::Run`].
     Run(RunAsk),
+    /// Ask about sessions; the answer is [`Message::Session`].
+    Session(SessionAsk),
     /// Open a sheet over the pane; what it asks is answered to the pane too.
     Sheet(Box<Sheet>),
     /// Something failed: what, and where or what to do. Stays until it is seen.
@@ -121,6 +126,13 @@ pub enum PickerKind {
     Domain,
     Checkpoint,
     Launchable,
+    SkillToLoad,
+    FileToRead,
+    ScriptToRun,
+    RunIt,
+    Session,
+    Agent,
+    Api,
 }
 
 /// A text to render off the UI task.
@@ -165,6 +177,8 @@ pub enum Message {
     Diagnostics(Arc<Diagnostics>),
     /// Come here: see [`Effect::Go`].
     Visit(Target),
+    /// About sessions: an answer to [`Effect::Session`].
+    Session(SessionTold),
     /// About runs: an answer to [`Effect::Run`], or news.
     Run(RunTold),
 }

@@ -29,6 +29,7 @@ impl App {
             Action::GoBrowse => self.show(PaneId::Browse),
             Action::GoDiscover => self.show(PaneId::Discover),
             Action::GoAttach => self.show(PaneId::Attach),
+            Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
             Action::Palette => self.overlay = Some(Box::new(Palette::new(self.offered()))),
             Action::Help => self.open_help(),
@@ -171,8 +172,10 @@ impl App {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(&self.recent));
         let gone = |action| {
-            let goes =
-                matches!(action, Action::GoBrowse | Action::GoDiscover | Action::GoAttach | Action::GoRuns);
+            let goes = matches!(
+                action,
+                Action::GoBrowse | Action::GoDiscover | Action::GoAttach | Action::GoSession | Action::GoRuns
+            );
             goes && !present.contains(&action)
         };
         entries.retain(|entry| !gone(entry.action));

@@ -20,7 +20,7 @@ pub struct Remembered {
     pub intents: Vec<String>,
 }
 
-const PANES: [PaneId; 4] = [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Runs];
+const PANES: [PaneId; 5] = [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs];
 
 impl Remembered {
     /// Reads the file. One that is missing or damaged remembers nothing; it is written anew at the end.

@@ -4,3 +4,4 @@ pub mod attach;
 pub mod browse;
 pub mod discover;
 pub mod runs;
+pub mod session;

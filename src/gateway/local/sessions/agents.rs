@@ -17,7 +17,8 @@ impl Local {
         let mut found: Vec<AgentView> = Vec::new();
         for folder in self.agent_folders() {
             for location in definitions(&folder) {
-                let source = read_regular_text(&location, LARGEST).map_err(|error| wrong(&location, &error.to_string()))?;
+                let source = read_regular_text(&location, LARGEST)
+                    .map_err(|error| wrong(&location, &error.to_string()))?;
                 let agent = parse_agent(&source).map_err(|error| wrong(&location, &error))?;
                 if found.iter().any(|known| known.agent.id == agent.id) {
                     continue;

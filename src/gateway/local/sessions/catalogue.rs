@@ -40,7 +40,9 @@ fn listed(catalogue: &Catalogue, agent: Option<&Agent>, locations: bool) -> Vec<
         .iter()
         .map(|entry| &entry.skill)
         .filter(|skill| !skill.clients.disable_model_invocation)
-        .filter(|skill| own.is_none_or(|agent| agent.uses_skills.iter().any(|name| name == skill.id.as_str())))
+        .filter(|skill| {
+            own.is_none_or(|agent| agent.uses_skills.iter().any(|name| name == skill.id.as_str()))
+        })
         .map(|skill| Listed {
             name: skill.id.to_string(),
             description: skill.description.clone(),
@@ -119,7 +121,8 @@ impl Local {
         let shown: Vec<Listed> = allowance.kept().cloned().collect();
         let (tokens, long) = super::super::apart(move || {
             let count = |entry: &Listed| levels.text(&format!("{}: {}", entry.name, entry.description));
-            let mut long: Vec<(String, u32)> = all.iter().map(|entry| (entry.name.clone(), count(entry))).collect();
+            let mut long: Vec<(String, u32)> =
+                all.iter().map(|entry| (entry.name.clone(), count(entry))).collect();
             let wanted = long.iter().map(|(_, tokens)| tokens).sum();
             let used = shown.iter().map(count).sum();
             long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);

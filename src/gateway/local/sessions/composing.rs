@@ -8,8 +8,8 @@ use similar::{ChangeTag, TextDiff};
 use super::{Local, tools};
 use crate::gateway::{CallSize, ComposedView, DiffLine, Error, LevelSize, LevelsView, detail};
 use crate::session::{
-    Active, Api, Composed, Entry, Form, Ingredients, Instructions, Listed, PartKind, Payload, Session, Tool, Turn,
-    Wire, compose, payload,
+    Active, Api, Composed, Entry, Form, Ingredients, Instructions, Listed, PartKind, Payload, Session, Tool,
+    Turn, Wire, compose, payload,
 };
 use crate::skill::{self, Digest};
 
@@ -19,11 +19,17 @@ const CONTEXT: usize = 3;
 const MOST_ANSWERED: u32 = 4_096;
 
 impl Local {
-    fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Option<crate::session::Allowance>), Error> {
+    fn composed(
+        &self,
+        session: &Session,
+        wire: Wire,
+    ) -> Result<(Composed, Option<crate::session::Allowance>), Error> {
         let settings = &session.settings;
         let agent = settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
         let own: Vec<Active> = match &agent {
-            Some(agent) => agent.uses_skills.iter().map(|name| self.active(name)).collect::<Result<_, _>>()?,
+            Some(agent) => {
+                agent.uses_skills.iter().map(|name| self.active(name)).collect::<Result<_, _>>()?
+            }
             None => Vec::new(),
         };
         let seen = self.seen(settings, agent.as_ref(), &uses(&session.transcript))?;

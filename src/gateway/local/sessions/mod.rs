@@ -169,7 +169,9 @@ impl Local {
     fn session_view(&self, session: Session) -> SessionView {
         let catalogue = self.registry.snapshot();
         let changed = |active: &&crate::session::Active| {
-            catalogue.by_location(&active.location).is_none_or(|skill| skill.digest.to_string() != active.digest)
+            catalogue
+                .by_location(&active.location)
+                .is_none_or(|skill| skill.digest.to_string() != active.digest)
         };
         SessionView {
             changed_since: session.active.iter().filter(changed).map(|active| active.name.clone()).collect(),
@@ -191,7 +193,8 @@ impl SessionClient for Local {
         self.checked(&mut settings, change)?;
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
-        let row = self.desk().await?.create_session(&session.id.0, encode(&session)?).await.map_err(stored)?;
+        let row =
+            self.desk().await?.create_session(&session.id.0, encode(&session)?).await.map_err(stored)?;
         Ok(self.session_view(decode(row)?))
     }
 

@@ -15,8 +15,8 @@ use super::{Local, now_ms};
 use crate::gateway::{Code, Error, ToolAnswer, detail, names};
 use crate::sandbox::{Sandbox, Spec};
 use crate::session::{
-    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments, RunScriptArguments,
-    Session, Tool, ToolError, ToolFailure, UnloadArguments, arguments, read,
+    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
+    RunScriptArguments, Session, Tool, ToolError, ToolFailure, UnloadArguments, arguments, read,
 };
 use crate::skill::{self, tokens};
 
@@ -197,7 +197,9 @@ impl Local {
             }
             None => seen.listed.iter().take(limit).map(|listed| entry(listed, None)).collect(),
         };
-        Ok(json!({"skills": skills, "total": seen.listed.len(), "hint": "load one with skills.load before using it"}))
+        Ok(
+            json!({"skills": skills, "total": seen.listed.len(), "hint": "load one with skills.load before using it"}),
+        )
     }
 }
 
@@ -295,7 +297,8 @@ async fn running(tool: &str, given: &Value, session: &Session, approved: bool) -
         "isolation": outcome.report.summary(),
     });
     if outcome.stdout.truncated() || outcome.stderr.truncated() {
-        answer["truncated"] = json!({"stdout_bytes": outcome.stdout.total, "stderr_bytes": outcome.stderr.total});
+        answer["truncated"] =
+            json!({"stdout_bytes": outcome.stdout.total, "stderr_bytes": outcome.stderr.total});
     }
     if !outcome.produced.is_empty() {
         answer["files"] = json!(outcome.produced);
@@ -306,6 +309,6 @@ async fn running(tool: &str, given: &Value, session: &Session, approved: bool) -
 /// The store of the sessions is that of the runs.
 impl Local {
     pub(super) async fn session_store(&self) -> Result<Arc<dyn crate::store::Sessions>, Error> {
-        Ok(self.runs.store().await?)
+        self.runs.sessions().await
     }
 }

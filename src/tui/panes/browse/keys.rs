@@ -76,6 +76,10 @@ impl Pane for Browse {
                 let skill = self.shown_entry()?.id.clone();
                 vec![Effect::Go(PaneId::Runs, Some(Target::Launch(skill)))]
             }
+            Action::LoadSkill => {
+                let id = self.shown_entry()?.id.clone();
+                vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]
+            }
             other => return self.act_in_part(other),
         };
         // What was done, was done with the skill under the cursor.
@@ -356,6 +360,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             self.attach_command(),
             self.launch_command(false),
+            on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             on_skill(hidden(Action::Fold, "fold")),
@@ -386,6 +391,7 @@ impl Browse {
             on_skill(shown(Action::Edit, "edit")),
             on_skill(shown(Action::DiscoverThis, "discover")),
             self.attach_command(),
+            on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Filter, "filter"),

@@ -198,6 +198,7 @@ impl Discover {
                 let target = Target::Attach { skill: Some(id), target: None };
                 Some(vec![Effect::Go(PaneId::Attach, Some(target))])
             }
+            Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
             Action::Edit => {
                 let skill = self.catalogue.by_id(id.as_str())?;
                 Some(vec![Effect::Edit(skill.location.clone(), 1)])
@@ -328,6 +329,7 @@ impl Discover {
             shown(Action::CycleRole, "role"),
             shown(Action::PickDomain, "domain"),
             shown(Action::ToggleBody, "body"),
+            on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             self.attach_command(),
             on_skill(hidden(Action::CopyAs, "copy as")),

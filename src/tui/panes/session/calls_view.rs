@@ -16,7 +16,12 @@ use crate::tui::widgets::wrap::cut_line;
 impl SessionPane {
     pub(super) fn draw_calls(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(session) = &self.session else { return };
-        Title::of("Calls", false).note("append only").draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        Title::of("Calls", false).note("append only").draw(
+            &mut Pen::new(buf, cx),
+            area.x,
+            area.y,
+            area.width,
+        );
         let mut pen = Pen::new(buf, cx);
         let rows = usize::from(area.height.saturating_sub(3));
         let first = session.transcript.len().saturating_sub(rows);

@@ -88,7 +88,10 @@ pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold)
                     out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
                 } else if listed == KEPT + 1 {
                     let more = format!("  … {} more", count(all - KEPT));
-                    out.push(Line { fold: Some(Fold::Catalogue), ..Line::new(1, RichLine::of(more, Role::Muted)) });
+                    out.push(Line {
+                        fold: Some(Fold::Catalogue),
+                        ..Line::new(1, RichLine::of(more, Role::Muted))
+                    });
                 }
             }
             PartKind::AgentSkill | PartKind::ActiveSkill => body(&mut out, text, part, view, active, open),
@@ -144,7 +147,8 @@ fn body(
             }
             continue;
         }
-        let text = if edge { markup(&format!("  {line}")) } else { plain(&format!("    {line}"), Role::Text) };
+        let text =
+            if edge { markup(&format!("  {line}")) } else { plain(&format!("    {line}"), Role::Text) };
         let mut line = Line::new(2, text);
         if at == 0 {
             line.note = cost.clone().unwrap_or_default();
@@ -184,7 +188,9 @@ pub(super) fn transcript(entries: &[Entry], open: &dyn Fn(&Fold) -> bool) -> Vec
         line.fold = Some(fold.clone());
         out.push(line);
         if open(&fold) {
-            out.extend(whole.lines().map(|line| Line::new(level, plain(&format!("     {line}"), Role::Text))));
+            out.extend(
+                whole.lines().map(|line| Line::new(level, plain(&format!("     {line}"), Role::Text))),
+            );
             out.push(Line::gap());
         }
     }
@@ -245,8 +251,10 @@ fn brief(arguments: &serde_json::Value) -> String {
     let word = |value: &serde_json::Value| match value {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Array(items) => {
-            let items: Vec<String> =
-                items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect();
+            let items: Vec<String> = items
+                .iter()
+                .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+                .collect();
             format!("[{}]", items.join(", "))
         }
         other => other.to_string(),

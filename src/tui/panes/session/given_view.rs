@@ -42,7 +42,12 @@ impl SessionPane {
         }
         self.draw_lines(&lines, area, buf, cx);
         let digest: String = composed.digest.trim_start_matches("sha256:").chars().take(8).collect();
-        format!("next call {} {} {} sha256 {digest}", cx.glyphs.dot, bytes(composed.composed.text.len() as u64), cx.glyphs.dot)
+        format!(
+            "next call {} {} {} sha256 {digest}",
+            cx.glyphs.dot,
+            bytes(composed.composed.text.len() as u64),
+            cx.glyphs.dot
+        )
     }
 
     pub(super) fn draw_transcript(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -54,7 +59,11 @@ impl SessionPane {
         let open = |fold: &Fold| self.open.contains(fold);
         let lines = transcript(&entries, &open);
         self.draw_lines(&lines, area, buf, cx);
-        format!("append only {} {}", cx.glyphs.dot, if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) })
+        format!(
+            "append only {} {}",
+            cx.glyphs.dot,
+            if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) }
+        )
     }
 
     pub(super) fn draw_payload(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -68,7 +77,13 @@ impl SessionPane {
         let key = hasher.finish();
         if !self.rendered.contains_key(&key) && self.asked_for.insert(key) {
             self.rendered.clear();
-            let job = RenderJob { key, text: text.clone(), syntax: "json".to_owned(), width, ascii: cx.glyphs.ascii };
+            let job = RenderJob {
+                key,
+                text: text.clone(),
+                syntax: "json".to_owned(),
+                width,
+                ascii: cx.glyphs.ascii,
+            };
             self.wanted.push(Effect::Render(job));
         }
         let Some(rich) = self.rendered.get(&key).cloned() else { return api.to_string() };

@@ -228,10 +228,15 @@ impl SessionPane {
             .files
             .iter()
             .filter(|file| !scripts || file.path.starts_with("scripts/"))
-            .map(|file| (file.path.clone(), safe(&file.path), crate::tui::widgets::figures::bytes(file.bytes)))
+            .map(|file| {
+                (file.path.clone(), safe(&file.path), crate::tui::widgets::figures::bytes(file.bytes))
+            })
             .collect();
         if choices.is_empty() {
-            return Some(Effect::Toast(format!("{name} has no {}", if scripts { "scripts" } else { "files" })));
+            return Some(Effect::Toast(format!(
+                "{name} has no {}",
+                if scripts { "scripts" } else { "files" }
+            )));
         }
         let verb = if scripts { "Run a script" } else { "Read a file" };
         Some(pick(what, &format!("{verb} of {name}"), choices))
@@ -279,7 +284,9 @@ impl SessionPane {
     fn copy(&self) -> Option<Vec<Effect>> {
         let (text, what) = match (self.tab, &self.composed, &self.payload) {
             (Tab::Payload, _, Some((api, text))) => (text.to_string(), format!("the request for {api}")),
-            (Tab::Composed, Some(composed), _) => (composed.composed.text.clone(), "the instructions".to_owned()),
+            (Tab::Composed, Some(composed), _) => {
+                (composed.composed.text.clone(), "the instructions".to_owned())
+            }
             _ => (self.id()?.to_owned(), "the session's id".to_owned()),
         };
         Some(vec![Effect::Copy(text, what)])

@@ -48,7 +48,11 @@ impl SessionPane {
             }
             let changed = session.changed_since.contains(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
-            let mark = if changed { pen.glyphs.edited.to_owned() } else { format!("{digest}{}", pen.glyphs.ellipsis) };
+            let mark = if changed {
+                pen.glyphs.edited.to_owned()
+            } else {
+                format!("{digest}{}", pen.glyphs.ellipsis)
+            };
             let mark_role = if changed { Role::Warning } else { Role::Muted };
             let at_mark = if area.width >= 34 { pen.right(right, y, &mark, mark_role) } else { right };
             let at_tokens = pen.right(at_mark.saturating_sub(2), y, &tokens(skill.tokens), Role::Text);
@@ -87,10 +91,11 @@ impl SessionPane {
         if area.height < 7 {
             return area.y;
         }
-        let client = session.settings.client.as_deref().map_or_else(
-            || "whole catalogue".to_owned(),
-            |client| format!("as {}", shown(client)),
-        );
+        let client = session
+            .settings
+            .client
+            .as_deref()
+            .map_or_else(|| "whole catalogue".to_owned(), |client| format!("as {}", shown(client)));
         Title::of("Budget", false).note(client).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let size = composed.size;
         let rows: [(&str, LevelSize, usize, Role); 5] = [
@@ -177,7 +182,11 @@ fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
             DiffLine::Removed(text) => (false, text),
             DiffLine::Same(_) => continue,
         };
-        if added { lines.0 += 1 } else { lines.1 += 1 }
+        if added {
+            lines.0 += 1
+        } else {
+            lines.1 += 1
+        }
         let body = text.strip_prefix("<skill name=\"").and_then(|rest| rest.strip_suffix("\">"));
         let entry = text.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
         if let Some(name) = body {

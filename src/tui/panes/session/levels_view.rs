@@ -20,7 +20,8 @@ const BESIDE: u16 = 72;
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(levels) = self.levels.clone() else {
-            let text = if self.selected().is_none() { "load a skill to see its three levels" } else { "counting" };
+            let text =
+                if self.selected().is_none() { "load a skill to see its three levels" } else { "counting" };
             Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
             return String::new();
         };

@@ -191,7 +191,9 @@ impl SessionPane {
                 _ => vec![Effect::Toast("not run".to_owned())],
             },
             PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],
-            PickerKind::Agent => self.configure(SettingsChange { agent: named(), ..SettingsChange::default() }),
+            PickerKind::Agent => {
+                self.configure(SettingsChange { agent: named(), ..SettingsChange::default() })
+            }
             PickerKind::Client => {
                 self.configure(SettingsChange { client: named(), ..SettingsChange::default() })
             }

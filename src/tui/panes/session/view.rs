@@ -23,7 +23,11 @@ impl SessionPane {
             return;
         }
         if area.width < FOLD || cx.full_screen {
-            if self.focus == Part::Active { self.draw_left(area, buf, cx) } else { self.draw_right(area, buf, cx) }
+            if self.focus == Part::Active {
+                self.draw_left(area, buf, cx)
+            } else {
+                self.draw_right(area, buf, cx)
+            }
             return;
         }
         let share = (area.width * 31 / 100).max(28);
@@ -53,11 +57,7 @@ impl SessionPane {
         self.drawn.given = area;
         let focused = cx.focused && self.focus == Part::Given;
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
-        let body = Rect {
-            y: area.y + 3,
-            height: area.height.saturating_sub(3 + calls.unwrap_or(0)),
-            ..area
-        };
+        let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         let note = match self.tab {
             Tab::Composed => self.draw_composed(body, buf, cx),
