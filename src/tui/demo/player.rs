@@ -1,0 +1,333 @@
+//! Plays a script: which input comes next and when, the sentence below the screen, and the way back.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Input, Play};
+use crate::tui::glyphs::Glyphs;
+use crate::tui::keymap::parse_key;
+use crate::tui::theme::{Role, Theme};
+use crate::tui::widgets::measure::cut_end;
+use crate::tui::widgets::pen::Pen;
+
+/// Between two typed letters, so that an audience can read along.
+const LETTER: Duration = Duration::from_millis(45);
+/// How long a text is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Rows that the sentence takes.
+pub const ROWS: u16 = 2;
+
+/// What the presenter's key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It was none of the player's keys.
+    None,
+    /// The next step, or the present one's end.
+    Forward,
+    /// A step back.
+    Back,
+    /// The demonstration is over; the workbench stays as it is.
+    Leave,
+}
+
+/// A demonstration under way.
+pub struct Player {
+    play: Play,
+    /// Steps begun.
+    begun: usize,
+    waiting: VecDeque<Input>,
+    letters: VecDeque<char>,
+    /// Since when the next input may come.
+    since: Instant,
+    /// Pictures of the steps that are through.
+    shots: Vec<Buffer>,
+    /// Which of them is looked at.
+    looking: Option<usize>,
+    failed: Option<String>,
+    rested: bool,
+}
+
+impl Player {
+    /// Before the first step.
+    #[must_use]
+    pub fn new(play: Play, now: Instant) -> Self {
+        Self {
+            play,
+            begun: 0,
+            waiting: VecDeque::new(),
+            letters: VecDeque::new(),
+            since: now,
+            shots: Vec::new(),
+            looking: None,
+            failed: None,
+            rested: false,
+        }
+    }
+
+    /// How it is played.
+    #[must_use]
+    pub fn play(&self) -> &Play {
+        &self.play
+    }
+
+    /// What a key of the presenter asks for. Everything else is none of the audience's business: while a
+    /// demonstration is on, the workbench hears the script alone.
+    #[must_use]
+    pub fn key(&self, event: &Event) -> Turn {
+        let Event::Key(key) = event else { return Turn::None };
+        if key.kind == KeyEventKind::Release {
+            return Turn::None;
+        }
+        match key.code {
+            KeyCode::Right | KeyCode::PageDown | KeyCode::Enter | KeyCode::Char(' ' | 'n') => Turn::Forward,
+            KeyCode::Left | KeyCode::PageUp | KeyCode::Backspace | KeyCode::Char('p') => Turn::Back,
+            KeyCode::Char('q') | KeyCode::Esc => Turn::Leave,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Turn::Leave,
+            _ => Turn::None,
+        }
+    }
+
+    /// Whether nothing of the present step is left to do.
+    #[must_use]
+    pub fn resting(&self) -> bool {
+        self.waiting.is_empty() && self.letters.is_empty()
+    }
+
+    /// Whether every step is through.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.resting() && self.begun == self.play.script.steps.len()
+    }
+
+    /// Which step is shown, from 0; none before the first.
+    #[must_use]
+    pub fn step(&self) -> Option<usize> {
+        self.looking.or_else(|| self.begun.checked_sub(1))
+    }
+
+    /// Goes a step on: forward among the pictures, else to the next step. While a step goes on, its rest is done at
+    /// once.
+    pub fn forward(&mut self, now: Instant) {
+        if let Some(at) = self.looking {
+            self.looking = (at + 1 < self.shots.len()).then_some(at + 1);
+            return;
+        }
+        if !self.resting() {
+            self.since = now.checked_sub(LETTER).unwrap_or(now);
+            return;
+        }
+        if let Some(step) = self.play.script.steps.get(self.begun) {
+            self.waiting = step.inputs.clone().into();
+            self.begun += 1;
+            self.since = now;
+            self.failed = None;
+            self.rested = false;
+        }
+    }
+
+    /// Shows the picture of the step before.
+    pub fn back(&mut self) {
+        let present = self.looking.unwrap_or(self.shots.len().saturating_sub(1));
+        if present > 0 && !self.shots.is_empty() {
+            self.looking = Some(present - 1);
+        }
+    }
+
+    /// The next input, when it is time for it. `settled` says that nothing is under way, `screen` is what the audience
+    /// sees.
+    pub fn next(&mut self, now: Instant, settled: bool, screen: &Buffer) -> Option<KeyEvent> {
+        if self.looking.is_some() {
+            return None;
+        }
+        if let Some(&letter) = self.letters.front() {
+            if now < self.since + LETTER {
+                return None;
+            }
+            self.letters.pop_front();
+            self.since = now;
+            return Some(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE));
+        }
+        match self.waiting.front()? {
+            Input::Until { until } => {
+                if text_of(screen).contains(until.as_str()) {
+                    self.waiting.pop_front();
+                    self.since = now;
+                } else if now > self.since + PATIENCE {
+                    self.failed = Some(format!("waited in vain for {until:?}"));
+                    self.waiting.clear();
+                }
+                None
+            }
+            _ if !settled => None,
+            Input::Type { r#type } => {
+                self.letters = r#type.chars().collect();
+                self.waiting.pop_front();
+                self.since = now;
+                None
+            }
+            Input::Key(name) => {
+                let key = parse_key(name).ok();
+                self.waiting.pop_front();
+                self.since = now;
+                match key?.codes {
+                    crokey::OneToThree::One(code) => Some(KeyEvent::new(code, key?.modifiers)),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    /// When the player has something to do by itself.
+    #[must_use]
+    pub fn wake(&self, now: Instant) -> Option<Instant> {
+        if self.looking.is_some() {
+            return None;
+        }
+        if !self.resting() {
+            return Some(now + LETTER.min(Duration::from_millis(30)));
+        }
+        let pause = self.play.auto?;
+        (self.begun < self.play.script.steps.len()).then(|| self.since + pause)
+    }
+
+    /// Lets time pass: begins the next step by itself, where that was asked for.
+    pub fn tick(&mut self, now: Instant) {
+        if self.resting() && self.looking.is_none() && self.play.auto.is_some_and(|pause| now >= self.since + pause) {
+            self.forward(now);
+        }
+    }
+
+    /// Keeps the picture of a step that is through. Answers its number when it is a new one.
+    pub fn seen(&mut self, screen: &Buffer, settled: bool) -> Option<usize> {
+        if !self.resting() || !settled || self.looking.is_some() || self.begun == 0 || self.rested {
+            return None;
+        }
+        self.rested = true;
+        self.shots.truncate(self.begun - 1);
+        self.shots.push(screen.clone());
+        Some(self.begun)
+    }
+
+    /// The picture that is looked at, while one is.
+    #[must_use]
+    pub fn looked_at(&self) -> Option<&Buffer> {
+        self.shots.get(self.looking?)
+    }
+
+    /// The sentence and the keys, below the screen.
+    pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: &Glyphs) {
+        let mut pen = Pen { buf, theme, glyphs };
+        pen.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
+        let row = Rect { y: area.y + 1, height: 1, ..area };
+        pen.run(row.x, row.y, " ", row.width, Role::Text);
+        let steps = self.play.script.steps.len();
+        let step = self.step();
+        let place = match step {
+            None => format!("0/{steps}"),
+            Some(at) => format!("{}/{steps}", at + 1),
+        };
+        let keys = if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
+        let keys = match (self.looking.is_some(), self.over()) {
+            (true, _) => format!("looking back  {keys}"),
+            (false, true) => "that was all  q leave".to_owned(),
+            _ => keys.to_owned(),
+        };
+        let end = row.right().saturating_sub(1);
+        let at = if row.width >= 100 || self.looking.is_some() { pen.right(end, row.y, &keys, Role::Muted) } else { end };
+        let x = pen.put(row.x + 1, row.y, &place, Role::Muted, 8);
+        let said = match (&self.failed, step) {
+            (Some(why), _) => why.as_str(),
+            (None, None) => self.play.script.title.as_str(),
+            (None, Some(step)) => self.play.script.steps.get(step).map_or("", |step| step.say.as_str()),
+        };
+        let room = at.saturating_sub(x + 3);
+        pen.put(x + 2, row.y, &cut_end(said, room, glyphs.ellipsis), Role::Strong, room);
+    }
+}
+
+/// The letters of a screen, row by row.
+fn text_of(screen: &Buffer) -> String {
+    let width = usize::from(screen.area.width.max(1));
+    let mut out = String::new();
+    for row in screen.content.chunks(width) {
+        out.extend(row.iter().map(ratatui::buffer::Cell::symbol));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::demo::{Redaction, Script};
+
+    fn player(source: &str) -> (Player, Instant) {
+        let now = Instant::now();
+        let script = Script::parse(source).unwrap();
+        let play =
+            Play { script, auto: None, record: None, pictures: None, redaction: Redaction::default() };
+        (Player::new(play, now), now)
+    }
+
+    fn screen(text: &str) -> Buffer {
+        let mut screen = Buffer::empty(Rect::new(0, 0, 30, 2));
+        screen.set_string(0, 0, text, ratatui::style::Style::new());
+        screen
+    }
+
+    const TWO: &str = "title: t\nsteps:\n- say: a\n  do: ['2', {type: hi}, {until: found}, enter]\n- say: b\n";
+
+    #[test]
+    fn inputs_come_in_order_and_wait_for_the_screen() {
+        let (mut player, now) = player(TWO);
+        assert_eq!(player.next(now, true, &screen("")), None);
+        player.forward(now);
+        let code = |player: &mut Player, at, settled, text: &str| {
+            player.next(at, settled, &screen(text)).map(|key| key.code)
+        };
+        assert_eq!(code(&mut player, now, false, ""), None, "something is still under way");
+        assert_eq!(code(&mut player, now, true, ""), Some(KeyCode::Char('2')));
+        assert_eq!(code(&mut player, now, true, ""), None);
+        let later = now + LETTER;
+        assert_eq!(code(&mut player, later, true, ""), Some(KeyCode::Char('h')));
+        assert_eq!(code(&mut player, later, true, ""), None, "letters are apart");
+        assert_eq!(code(&mut player, later + LETTER, true, ""), Some(KeyCode::Char('i')));
+        assert_eq!(code(&mut player, later + LETTER, true, "not yet"), None);
+        assert_eq!(code(&mut player, later + LETTER, true, "found it"), None);
+        assert_eq!(code(&mut player, later + LETTER, true, ""), Some(KeyCode::Enter));
+        assert!(player.resting() && !player.over());
+    }
+
+    #[test]
+    fn a_text_that_never_comes_is_told_and_the_show_goes_on() {
+        let (mut player, now) = player("title: t\nsteps:\n- say: a\n  do: [{until: never}]\n- say: b\n");
+        player.forward(now);
+        assert_eq!(player.next(now + PATIENCE * 2, true, &screen("")), None);
+        assert!(player.failed.as_deref().is_some_and(|why| why.contains("never")));
+        player.forward(now);
+        assert_eq!((player.step(), player.failed.clone()), (Some(1), None));
+    }
+
+    #[test]
+    fn looking_back_shows_what_was_there() {
+        let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
+        for text in ["first", "second"] {
+            player.forward(now);
+            assert!(player.seen(&screen(text), true).is_some());
+            assert_eq!(player.seen(&screen(text), true), None, "once a step");
+        }
+        player.back();
+        assert_eq!(player.step(), Some(0));
+        assert!(text_of(player.looked_at().unwrap()).starts_with("first"));
+        player.back();
+        assert_eq!(player.step(), Some(0));
+        player.forward(now);
+        assert_eq!(player.step(), Some(1));
+        player.forward(now);
+        assert!(player.looked_at().is_none() && player.over());
+    }
+}

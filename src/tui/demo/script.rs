@@ -1,0 +1,97 @@
+//! The script of a demonstration: steps, each with one sentence for the audience and the keys that do it.
+
+use serde::Deserialize;
+
+/// A whole script.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Script {
+    /// What it shows.
+    pub title: String,
+    /// Its steps, one key each.
+    pub steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// What the audience sees, in one line.
+    pub say: String,
+    /// What is done, in order.
+    #[serde(default, rename = "do")]
+    pub inputs: Vec<Input>,
+}
+
+/// One input.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Input {
+    /// A key by name, as in the keymap (`"2"`, `enter`, `ctrl-s`).
+    Key(String),
+    /// Text, typed letter by letter.
+    Type {
+        /// The text.
+        r#type: String,
+    },
+    /// Wait until this stands on the screen.
+    Until {
+        /// The text.
+        until: String,
+    },
+}
+
+impl Script {
+    /// Reads a script.
+    ///
+    /// # Errors
+    /// A sentence with the line: no YAML of this form, no steps, a name that is no key.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        let script: Self = serde_saphyr::from_str(source).map_err(|error| error.to_string())?;
+        if script.steps.is_empty() {
+            return Err("`steps` is empty: a script has one step at least".to_owned());
+        }
+        for (step, at) in script.steps.iter().zip(1..) {
+            for input in &step.inputs {
+                if let Input::Key(name) = input {
+                    crate::tui::keymap::parse_key(name).map_err(|error| format!("step {at}: {error}"))?;
+                }
+            }
+        }
+        Ok(script)
+    }
+}
+
+/// The script that comes with this program.
+///
+/// # Errors
+/// As [`Script::parse`]; the tests read it.
+pub fn shipped() -> Result<Script, String> {
+    Script::parse(include_str!("../../../assets/demo.yaml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_script_is_sound_and_its_sentences_fit_in_a_line() {
+        let script = shipped().unwrap();
+        assert!(script.steps.len() >= 8, "{}", script.steps.len());
+        for step in &script.steps {
+            assert!(step.say.chars().count() <= 76, "{} characters: {}", step.say.chars().count(), step.say);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_script_is_said() {
+        for (source, word) in [
+            ("title: x\nsteps: []\n", "empty"),
+            ("title: x\nsteps:\n- say: a\n  do: [entre]\n", "entre"),
+            ("title: x\nsteps:\n- say: a\n  does: [enter]\n", "does"),
+        ] {
+            let error = Script::parse(source).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}
