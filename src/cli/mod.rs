@@ -2,6 +2,7 @@
 
 mod args;
 mod bar;
+mod budget;
 mod completions;
 mod config;
 mod context;
@@ -24,6 +25,7 @@ mod runs;
 mod scaffold;
 mod schema;
 mod trust;
+mod session;
 mod workbench;
 
 use std::ffi::OsString;
@@ -105,6 +107,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     }
     let done = match cli.command {
         None => workbench::open(&cx, log)?,
+        Some(Command::Demo(args)) => workbench::demo(&mut cx, log, &args)?,
         Some(command) => dispatch(&mut cx, command)?,
     };
     cx.out.flush()?;
@@ -114,7 +117,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
 /// Sets up the log. The workbench draws on the terminal: nothing else may write there.
 fn log(cli: &Cli, env: &Env) -> Result<Ring, Failure> {
     let stderr = match (&cli.command, cli.global.verbose) {
-        (None, _) | (_, 0) => Stderr::Never,
+        (None | Some(Command::Demo(_)), _) | (_, 0) => Stderr::Never,
         (_, 1) => Stderr::Warnings,
         (_, _) => Stderr::All,
     };
@@ -142,6 +145,11 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
         Command::Db(args) => runtime.block_on(db::run(cx, &args.action)),
         Command::AuditPurge(args) => runtime.block_on(db::audit_purge(cx, &args)),
+        Command::Session(args) => runtime.block_on(session::run(cx, &args)),
+        Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
+        Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
+        // Needs the terminal, not this runtime.
+        Command::Demo(_) => Ok(Done::Fine),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
         Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),

@@ -2,19 +2,55 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::args::DemoArgs;
 use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::config::Config;
 use crate::gateway::{Code, Error, Local, SharedClient};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
+use crate::tui::demo::{Play, Redaction, Script, shipped};
 use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Depth, Themes};
 use crate::tui::{self, RunError, Settings};
 
+/// Plays a demonstration in the workbench.
+pub fn demo(cx: &mut Context, log: Ring, args: &DemoArgs) -> Result<Done, Failure> {
+    let script = match &args.file {
+        None => {
+            // The shipped script speaks of the shipped skills.
+            cx.global.demo |= cx.global.roots.is_empty();
+            shipped().map_err(|error| Error::new(Code::InternalError, error))?
+        }
+        Some(file) => {
+            let source = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
+            Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
+        }
+    };
+    let auto = match args.auto {
+        Some(seconds) if !(seconds.is_finite() && (0.1..=3600.0).contains(&seconds)) => {
+            return Err(Failure::usage("--auto takes 0.1 to 3600 seconds"));
+        }
+        seconds => seconds.map(Duration::from_secs_f64),
+    };
+    let home = cx.env.home.to_string_lossy().into_owned();
+    let redaction = if args.no_redaction {
+        Redaction::default()
+    } else {
+        Redaction::of(&home, cx.env.get("USER"))
+    };
+    let play = Play { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction };
+    show(cx, log, Some(play))
+}
+
 /// Opens the workbench and comes back when the person leaves it.
 pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
+    show(cx, log, None)
+}
+
+fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     let config = cx.config()?;
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage(

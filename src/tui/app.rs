@@ -200,6 +200,18 @@ impl App {
         self.dirty
     }
 
+    /// The theme in force.
+    #[must_use]
+    pub fn theme(&self) -> &Theme {
+        &self.theme
+    }
+
+    /// The signs in force.
+    #[must_use]
+    pub fn glyphs(&self) -> &'static Glyphs {
+        self.glyphs
+    }
+
     /// Asks for a frame, whatever the last one showed.
     pub fn redraw(&mut self) {
         self.dirty = true;

@@ -5,6 +5,7 @@ pub mod action;
 pub mod app;
 pub mod calls;
 pub mod clipboard;
+pub mod demo;
 pub mod editor;
 pub mod field;
 mod follow_runs;

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::app::{App, News, Remembered, Want};
 use super::calls::Calls;
 use super::clipboard::Clipboard;
+use super::demo::{Play, Stage};
 use super::editor;
 use super::located::LocatedError;
 use super::pane::Pane;
@@ -23,12 +24,13 @@ use super::panes::attach::Attach;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
 use super::panes::runs::Runs;
+use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use crate::config::GlyphSet;
-use crate::gateway::SharedClient;
+use crate::gateway::{SharedClient, SharedSessionClient};
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -50,16 +52,25 @@ pub enum RunError {
 ///
 /// # Errors
 /// Settings that cannot be used, or no terminal.
-pub async fn run(client: SharedClient, settings: Settings) -> Result<(), RunError> {
-    run_panes(client, every_pane, settings).await
+pub async fn run(
+    client: SharedClient,
+    sessions: Option<SharedSessionClient>,
+    settings: Settings,
+    demo: Option<Play>,
+) -> Result<(), RunError> {
+    run_panes(client, sessions, every_pane, settings, demo).await
 }
 
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
 fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
-    let mut panes: Vec<Box<dyn Pane>> = vec![Box::new(Browse::new()), Box::new(Discover::new(history))];
-    panes.extend([Box::new(Attach::new()) as Box<dyn Pane>, Box::new(Runs::new())]);
-    panes
+    vec![
+        Box::new(Browse::new()),
+        Box::new(Discover::new(history)),
+        Box::new(Attach::new()),
+        Box::new(SessionPane::new()),
+        Box::new(Runs::new()),
+    ]
 }
 
 /// Runs the workbench over these panes.
@@ -68,8 +79,10 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
 /// As [`run`].
 pub async fn run_panes(
     client: SharedClient,
+    sessions: Option<SharedSessionClient>,
     panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
+    demo: Option<Play>,
 ) -> Result<(), RunError> {
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
     // Everything that can be wrong in settings is told before the terminal is touched.
@@ -88,12 +101,13 @@ pub async fn run_panes(
         screen,
         input: Some(EventStream::new()),
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone()),
+        calls: Calls::new(client, sender.clone()).with_sessions(sessions),
         news,
         told: sender,
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
         drawn: None,
+        stage: demo.map(|play| Stage::new(play, Instant::now())),
     };
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
@@ -148,6 +162,8 @@ struct Running {
     editor: Option<String>,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
+    /// A demonstration under way.
+    stage: Option<Stage>,
 }
 
 impl Running {
@@ -161,13 +177,21 @@ impl Running {
                 return Ok(());
             }
             let now = Instant::now();
+            self.play(now);
             let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
             if self.app.dirty() && now >= due {
-                self.screen.draw(|buffer| self.app.draw(buffer, now))?;
+                match &mut self.stage {
+                    Some(stage) => self.screen.draw(|buffer| {
+                        stage.draw(buffer, &mut self.app, now);
+                        None
+                    })?,
+                    None => self.screen.draw(|buffer| self.app.draw(buffer, now))?,
+                }
                 self.drawn = Some(now);
                 continue;
             }
             let wake = if self.app.dirty() { Some(due) } else { self.app.next_change(now) };
+            let wake = wake.into_iter().chain(self.stage.as_ref().and_then(|stage| stage.wake(now))).min();
             let input = async {
                 match &mut self.input {
                     Some(input) => input.next().await,
@@ -210,7 +234,34 @@ impl Running {
         if self.late.as_mut().is_some_and(|late| late.swallows(&event, now)) {
             return;
         }
+        if let Some(stage) = &mut self.stage
+            && !matches!(event, Input::Resize(..))
+        {
+            // The workbench hears the script alone.
+            if !stage.take(&event, now) {
+                self.stage = None;
+            }
+            self.app.redraw();
+            return;
+        }
         self.app.handle(News::Input(event), now);
+    }
+
+    /// Lets the demonstration press its next key, and keeps the picture of a step that is through.
+    fn play(&mut self, now: Instant) {
+        let Some(stage) = &mut self.stage else { return };
+        let settled = self.calls.under_way() == 0 && !self.app.dirty();
+        stage.rest(settled, &self.app);
+        if let Some(why) = stage.take_failure() {
+            self.told.send(News::Failed("the demonstration".to_owned(), why)).ok();
+        }
+        let before = stage.wake(now);
+        if let Some(key) = stage.next(now, settled) {
+            self.app.handle(News::Input(Input::Key(key)), now);
+        }
+        if stage.wake(now) != before {
+            self.app.redraw();
+        }
     }
 
     /// Carries out what the application wants. Answers whether it wants to end.

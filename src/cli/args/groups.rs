@@ -11,6 +11,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Keep runs", &["db", "audit-purge"]),
     ("Write and share skills", &["scaffold", "package-prepare", "package-validate", "schema"]),
+    ("See what a model is given", &["session", "agents", "budget", "demo"]),
     ("This program", &[]),
 ];
 

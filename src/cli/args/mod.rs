@@ -6,6 +6,7 @@ mod capabilities;
 mod groups;
 mod program;
 mod runs;
+mod sessions;
 mod skills;
 mod store;
 mod words;
@@ -21,6 +22,9 @@ pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
     RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
+};
+pub use self::sessions::{
+    AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
@@ -163,6 +167,14 @@ pub enum Command {
     Db(DbArgs),
     /// Forget inputs and output lines of runs that ended long ago.
     AuditPurge(BeforeArgs),
+    /// See and drive what a model is given: load, read, compose, export.
+    Session(SessionArgs),
+    /// Show which agents there are.
+    Agents(AgentsArgs),
+    /// Show what a client's bounds leave of the catalogue.
+    Budget(BudgetArgs),
+    /// Play a demonstration of progressive disclosure on the shipped skills, a key a step.
+    Demo(DemoArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
     /// Show what a skill would run, and trust it as it is.

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::session::{Api, Form, Instructions, Speaker};
 
-use super::words;
+use super::words::words;
 
 const FORMS: [&str; 2] = ["xml", "bullets"];
 const PLACES: [&str; 2] = ["top-level", "tool-result"];
@@ -206,4 +206,26 @@ pub struct BudgetArgs {
     /// Show every entry, not only those that give way.
     #[arg(long)]
     pub all: bool,
+}
+
+/// `skills demo`
+#[derive(Debug, Args)]
+#[command(after_help = "Right, Space or Enter goes on, Left looks back, q leaves. Without a file the shipped \
+    script plays on the shipped skills with a store in memory.")]
+pub struct DemoArgs {
+    /// A script of your own: `title`, and `steps` of `say` and `do`.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Go on by itself after so many seconds.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "4")]
+    pub auto: Option<f64>,
+    /// Record the screen as an asciicast.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Write a picture (SVG) of each step into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub pictures: Option<PathBuf>,
+    /// Leave paths and names readable.
+    #[arg(long)]
+    pub no_redaction: bool,
 }

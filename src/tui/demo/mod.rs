@@ -5,11 +5,13 @@ mod cast;
 mod player;
 mod redact;
 mod script;
+mod stage;
 
 pub use cast::Cast;
 pub use player::{Player, Turn};
 pub use redact::Redaction;
 pub use script::{Input, Script, Step, shipped};
+pub use stage::Stage;
 
 use std::path::PathBuf;
 use std::time::Duration;
