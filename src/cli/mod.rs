@@ -24,8 +24,8 @@ mod roots;
 mod runs;
 mod scaffold;
 mod schema;
-mod trust;
 mod session;
+mod trust;
 mod workbench;
 
 use std::ffi::OsString;

@@ -13,7 +13,7 @@ use crate::config::MEMORY_STORE;
 use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use crate::gateway::{Code, Error};
 use crate::sandbox::Sandbox;
-use crate::store::{Claimed, Clock, Sqlite, Store, StoreError};
+use crate::store::{Claimed, Clock, Sessions, Sqlite, Store, StoreError};
 
 /// How old a look at the capabilities may be when a worker begins a run.
 const FRESH: Duration = Duration::from_millis(500);
@@ -34,6 +34,8 @@ pub(super) struct Calling {
 pub(super) struct Room {
     /// Where runs are kept.
     pub store: Arc<dyn Store>,
+    /// Where sessions are kept: the same place.
+    pub sessions: Arc<dyn Sessions>,
     /// Chooses and calls bindings.
     pub broker: Arc<Broker>,
     /// Files that steps left.
@@ -122,6 +124,14 @@ impl Runs {
         Ok(chosen)
     }
 
+    /// Where sessions are kept; opens the store.
+    ///
+    /// # Errors
+    /// As [`Self::room`].
+    pub(in crate::gateway::local) async fn sessions(self: &Arc<Self>) -> Result<Arc<dyn Sessions>, Error> {
+        Ok(Arc::clone(&self.room().await?.sessions))
+    }
+
     /// The store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
@@ -150,12 +160,15 @@ impl Runs {
                 opened.store
             }
         };
-        let store: Arc<dyn Store> = Arc::new(store);
+        let store = Arc::new(store);
+        let sessions: Arc<dyn Sessions> = store.clone();
+        let store: Arc<dyn Store> = store;
         let caller: Arc<Broker> = Arc::clone(&calling.broker);
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
         let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
         Ok(Arc::new(Room {
             store,
+            sessions,
             broker: Arc::clone(&calling.broker),
             artifacts: Arc::clone(&calling.artifacts),
             engine,
