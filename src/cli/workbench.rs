@@ -8,7 +8,7 @@ use super::args::DemoArgs;
 use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::config::Config;
-use crate::gateway::{Code, Error, Local, SharedClient};
+use crate::gateway::{Code, Error, Local, SharedClient, SharedSessionClient};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
 use crate::tui::demo::{Play, Redaction, Script, shipped};
@@ -68,7 +68,8 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     // Runs that were left behind go on at once; what fails there is told as a notice.
     runtime.spawn(async move { drop(worker.start_workers().await) });
     let client: SharedClient = Arc::clone(&local) as SharedClient;
-    let ended = runtime.block_on(tui::run(client, settings));
+    let sessions: SharedSessionClient = Arc::clone(&local) as SharedSessionClient;
+    let ended = runtime.block_on(tui::run(client, Some(sessions), settings, play));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
     // Said again where it stays: a notice that came before the first frame was drawn nobody has seen.

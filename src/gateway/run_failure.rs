@@ -33,6 +33,7 @@ impl From<StoreError> for Error {
             StoreError::IdempotencyConflict { run, .. } => {
                 Self { reason: Some(json!({ "run": run })), ..Self::new(Code::IdempotencyConflict, message) }
             }
+            StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
         }

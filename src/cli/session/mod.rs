@@ -32,7 +32,7 @@ impl From<&SettingsArgs> for SettingsChange {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> {
-    let core = cx.open(Needs::Ranking).await?;
+    let core = cx.open(Needs::Index).await?;
     match &args.action {
         SessionAction::New(settings) => {
             let session = core.new_session(settings.into()).await?;
@@ -199,13 +199,16 @@ fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(value)?;
     } else if let Some(content) = value["content"].as_str() {
-        let text = if cx.out.look.terminal { safe_text::block(content) } else { content.to_owned() };
-        cx.out.raw(text.as_bytes())?;
+        if cx.out.look.terminal {
+            cx.out.raw(safe_text::block(content).as_bytes())?;
+        } else {
+            cx.out.raw(content.as_bytes())?;
+        }
         if let Some(next) = value["next_offset"].as_u64() {
             super::failure::print(&format!("more from byte {next}: --offset {next}\n"), false);
         }
     } else if value.get("exit_code").is_some() {
-        let text = |key: &str| safe_text::block(value[key].as_str().unwrap_or_default());
+        let text = |key: &str| safe_text::block(value[key].as_str().unwrap_or_default()).into_owned();
         cx.out.raw(text("stdout").as_bytes())?;
         super::failure::print(&text("stderr"), false);
         if value["exit_code"] != 0 {

@@ -9,6 +9,10 @@ use crate::gateway::{CallSize, DiffLine, LevelSize, SessionSummary, SessionView}
 use crate::session::{Entry, Turn};
 use crate::skill::safe_text;
 
+fn plain(text: &str) -> String {
+    safe_text::line(text).into_owned()
+}
+
 /// `session list`
 pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
     let mut out = String::new();
@@ -59,7 +63,7 @@ pub fn session_view(view: &SessionView, size: &CallSize, look: Look) -> String {
 }
 
 fn turn(entry: &Entry) -> String {
-    safe_text::line(&match &entry.turn {
+    plain(&match &entry.turn {
         Turn::Message { speaker, text } => format!("{speaker}: {text}"),
         Turn::Call { tool, arguments, result } => {
             let led = match result {
@@ -115,7 +119,7 @@ pub fn difference(lines: &[DiffLine], look: Look) -> String {
 pub fn receipt(value: &Value, look: Look) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {
-        value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe_text::line).collect()
+        value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect()
     };
     for (sign, ink, key) in [("+", Ink::Good, "loaded"), ("-", Ink::Muted, "unloaded")] {
         for name in names(key) {
@@ -124,10 +128,10 @@ pub fn receipt(value: &Value, look: Look) -> String {
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
-        let text = |key: &str| safe_text::line(skill[key].as_str().unwrap_or_default());
+        let text = |key: &str| plain(skill[key].as_str().unwrap_or_default());
         let _ = writeln!(out, "  {}  {} tok  {}", text("name"), skill["tokens"], text("location"));
         let requires: Vec<String> =
-            skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(safe_text::line).collect();
+            skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
         if !requires.is_empty() {
             let _ = writeln!(out, "    worth reading with it: {}", requires.join(", "));
         }

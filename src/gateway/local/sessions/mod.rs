@@ -34,15 +34,6 @@ fn broken(id: &str, error: &serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("session {id} cannot be read from the store: {error}"))
 }
 
-/// The failure of a store, in the words of every adapter.
-pub(super) fn stored(error: StoreError) -> Error {
-    let code = match &error {
-        StoreError::SessionConflict { .. } => Code::SessionConflict,
-        _ => Code::InternalError,
-    };
-    Error::new(code, error.to_string())
-}
-
 fn decode(row: SessionRow) -> Result<Session, Error> {
     let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
     let transcript = row
@@ -83,14 +74,14 @@ impl Local {
     /// The session that a person names: id, or a beginning or end of it.
     async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
         let desk = self.desk().await?;
-        if let Some(row) = desk.session(wanted).await.map_err(stored)? {
+        if let Some(row) = desk.session(wanted).await? {
             return decode(row);
         }
-        let heads = desk.sessions(1_000).await.map_err(stored)?;
+        let heads = desk.sessions(1_000).await?;
         let fits = |id: &str| wanted.len() >= 3 && (id.starts_with(wanted) || id.ends_with(wanted));
         let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
         match found.as_slice() {
-            [one] => match desk.session(one).await.map_err(stored)? {
+            [one] => match desk.session(one).await? {
                 Some(row) => decode(row),
                 None => Err(Error::new(Code::NotFound, format!("session {one} is gone"))),
             },
@@ -130,7 +121,7 @@ impl Local {
                     return Ok((answer, session));
                 }
                 Err(StoreError::SessionConflict { .. }) => {}
-                Err(error) => return Err(stored(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(Error::new(
@@ -194,12 +185,12 @@ impl SessionClient for Local {
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
         let row =
-            self.desk().await?.create_session(&session.id.0, encode(&session)?).await.map_err(stored)?;
+            self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
         Ok(self.session_view(decode(row)?))
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let heads = self.desk().await?.sessions(limit).await.map_err(stored)?;
+        let heads = self.desk().await?.sessions(limit).await?;
         heads
             .into_iter()
             .map(|head| {

@@ -187,7 +187,7 @@ impl Local {
                 let request = crate::discovery::Request { intent: query, limit, ..self.usual_request() };
                 let answer = crate::gateway::Client::discover(self, request).await.map_err(told)?;
                 answer
-                    .hits
+                    .results
                     .iter()
                     .filter_map(|hit| {
                         let listed = seen.listed.iter().find(|l| l.name == hit.skill_id.as_str())?;

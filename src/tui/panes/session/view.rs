@@ -26,7 +26,7 @@ impl SessionPane {
             if self.focus == Part::Active {
                 self.draw_left(area, buf, cx)
             } else {
-                self.draw_right(area, buf, cx)
+                self.draw_right(area, buf, cx);
             }
             return;
         }
