@@ -67,7 +67,8 @@ fn all(views: &[BudgetView], look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {:>7}  {whole:>7}  {shortened:>9}  {names:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
-            Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("(as written)"), 14, look.unicode), look.colour),
+            Ink::Strong
+                .paint(&fit(view.client.as_deref().unwrap_or("(as written)"), 14, look.unicode), look.colour),
             view.allowance.entries.len(),
             view.tokens.1,
         );
@@ -102,10 +103,14 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         let (ink, word, why) = match state {
             Shown::Whole if !every => continue,
             Shown::Whole => (Ink::Good, "whole", String::new()),
-            Shown::Shortened { characters, why } => (Ink::Warn, "shortened", format!("to {characters} characters: {why}")),
+            Shown::Shortened { characters, why } => {
+                (Ink::Warn, "shortened", format!("to {characters} characters: {why}"))
+            }
             Shown::NameOnly { why } => (Ink::Warn, "name only", why.clone()),
             Shown::Omitted { why } => (Ink::Bad, "left out", why.clone()),
-            Shown::Beyond => (Ink::Warn, "beyond", "beyond the bound; how it gives way is not published".to_owned()),
+            Shown::Beyond => {
+                (Ink::Warn, "beyond", "beyond the bound; how it gives way is not published".to_owned())
+            }
         };
         if shown == 0 {
             out.push('\n');

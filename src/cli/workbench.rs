@@ -36,11 +36,8 @@ pub fn demo(cx: &mut Context, log: Ring, args: &DemoArgs) -> Result<Done, Failur
         seconds => seconds.map(Duration::from_secs_f64),
     };
     let home = cx.env.home.to_string_lossy().into_owned();
-    let redaction = if args.no_redaction {
-        Redaction::default()
-    } else {
-        Redaction::of(&home, cx.env.get("USER"))
-    };
+    let redaction =
+        if args.no_redaction { Redaction::default() } else { Redaction::of(&home, cx.env.get("USER")) };
     let play = Play { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction };
     show(cx, log, Some(play))
 }

@@ -15,7 +15,7 @@ use super::keymap::parse_key;
 use super::located::LocatedError;
 use super::pane::Pane;
 use super::settings::Settings;
-use crate::gateway::SharedClient;
+use crate::gateway::{SharedClient, SharedSessionClient};
 
 /// How long a condition may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,6 +47,20 @@ impl Harness {
         width: u16,
         height: u16,
     ) -> Result<Self, LocatedError> {
+        Self::with_sessions(client, None, panes, settings, (width, height))
+    }
+
+    /// The same, over a core that has sessions.
+    ///
+    /// # Errors
+    /// As [`App::new`].
+    pub fn with_sessions(
+        client: SharedClient,
+        sessions: Option<SharedSessionClient>,
+        panes: Vec<Box<dyn Pane>>,
+        settings: &Settings,
+        (width, height): (u16, u16),
+    ) -> Result<Self, LocatedError> {
         let started = |error: std::io::Error| LocatedError::new("runtime", 1, error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -57,7 +71,7 @@ impl Harness {
         let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
         let (sender, news) = unbounded_channel();
         let calls = runtime.block_on(async {
-            let calls = Calls::new(client, sender);
+            let calls = Calls::new(client, sender).with_sessions(sessions);
             calls.follow_events();
             calls.follow_runs();
             calls

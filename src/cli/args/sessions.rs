@@ -195,7 +195,9 @@ pub enum AgentsAction {
 
 /// `skills budget`
 #[derive(Debug, Args)]
-#[command(after_help = "Bounds are those that a client publishes; what is not published is said to be unknown.")]
+#[command(
+    after_help = "Bounds are those that a client publishes; what is not published is said to be unknown."
+)]
 pub struct BudgetArgs {
     /// The client (e.g. claude-code, codex); without one, every client is shown in a line.
     #[arg(long, value_name = "CLIENT")]
@@ -210,8 +212,10 @@ pub struct BudgetArgs {
 
 /// `skills demo`
 #[derive(Debug, Args)]
-#[command(after_help = "Right, Space or Enter goes on, Left looks back, q leaves. Without a file the shipped \
-    script plays on the shipped skills with a store in memory.")]
+#[command(
+    after_help = "Right, Space or Enter goes on, Left looks back, q leaves. Without a file the shipped \
+    script plays on the shipped skills with a store in memory."
+)]
 pub struct DemoArgs {
     /// A script of your own: `title`, and `steps` of `say` and `do`.
     #[arg(value_name = "FILE")]

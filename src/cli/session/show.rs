@@ -20,7 +20,8 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
         let _ = writeln!(out, "no sessions yet: `skills session new` begins one");
     }
     for session in sessions {
-        let active = if session.active.is_empty() { "nothing loaded".to_owned() } else { session.active.join(", ") };
+        let active =
+            if session.active.is_empty() { "nothing loaded".to_owned() } else { session.active.join(", ") };
         let _ = writeln!(
             out,
             "{}  {}  {}",
@@ -98,7 +99,11 @@ pub fn composed_sizes(size: &CallSize, look: Look) -> String {
 
 fn line(name: &str, level: LevelSize, window: u32) -> String {
     let share = if window == 0 { 0.0 } else { f64::from(level.tokens) / f64::from(window) * 100.0 };
-    format!("{name:<13} {:>10} tok {:>9}  {share:>5.1} %", grouped(u64::from(level.tokens)), self::size(level.bytes))
+    format!(
+        "{name:<13} {:>10} tok {:>9}  {share:>5.1} %",
+        grouped(u64::from(level.tokens)),
+        self::size(level.bytes)
+    )
 }
 
 /// A difference, with signs that need no colour.

@@ -20,7 +20,14 @@ impl<W: Write> Cast<W> {
     ///
     /// # Errors
     /// As the writer's.
-    pub fn begin(mut out: W, width: u16, height: u16, title: &str, unix_s: i64, now: Instant) -> io::Result<Self> {
+    pub fn begin(
+        mut out: W,
+        width: u16,
+        height: u16,
+        title: &str,
+        unix_s: i64,
+        now: Instant,
+    ) -> io::Result<Self> {
         let header = json!({
             "version": 2, "width": width, "height": height, "timestamp": unix_s, "title": title,
             "env": {"TERM": "xterm-256color"},

@@ -196,7 +196,10 @@ impl Player {
 
     /// Lets time pass: begins the next step by itself, where that was asked for.
     pub fn tick(&mut self, now: Instant) {
-        if self.resting() && self.looking.is_none() && self.play.auto.is_some_and(|pause| now >= self.since + pause) {
+        if self.resting()
+            && self.looking.is_none()
+            && self.play.auto.is_some_and(|pause| now >= self.since + pause)
+        {
             self.forward(now);
         }
     }
@@ -230,14 +233,19 @@ impl Player {
             None => format!("0/{steps}"),
             Some(at) => format!("{}/{steps}", at + 1),
         };
-        let keys = if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
+        let keys =
+            if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
         let keys = match (self.looking.is_some(), self.over()) {
             (true, _) => format!("looking back  {keys}"),
             (false, true) => "that was all  q leave".to_owned(),
             _ => keys.to_owned(),
         };
         let end = row.right().saturating_sub(1);
-        let at = if row.width >= 100 || self.looking.is_some() { pen.right(end, row.y, &keys, Role::Muted) } else { end };
+        let at = if row.width >= 100 || self.looking.is_some() {
+            pen.right(end, row.y, &keys, Role::Muted)
+        } else {
+            end
+        };
         let x = pen.put(row.x + 1, row.y, &place, Role::Muted, 8);
         let said = match (&self.failed, step) {
             (Some(why), _) => why.as_str(),
@@ -268,8 +276,7 @@ mod tests {
     fn player(source: &str) -> (Player, Instant) {
         let now = Instant::now();
         let script = Script::parse(source).unwrap();
-        let play =
-            Play { script, auto: None, record: None, pictures: None, redaction: Redaction::default() };
+        let play = Play { script, auto: None, record: None, pictures: None, redaction: Redaction::default() };
         (Player::new(play, now), now)
     }
 
@@ -279,7 +286,8 @@ mod tests {
         screen
     }
 
-    const TWO: &str = "title: t\nsteps:\n- say: a\n  do: ['2', {type: hi}, {until: found}, enter]\n- say: b\n";
+    const TWO: &str =
+        "title: t\nsteps:\n- say: a\n  do: ['2', {type: hi}, {until: found}, enter]\n- say: b\n";
 
     #[test]
     fn inputs_come_in_order_and_wait_for_the_screen() {

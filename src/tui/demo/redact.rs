@@ -32,7 +32,8 @@ impl Redaction {
                 let wanted: Vec<String> = from.chars().map(String::from).collect();
                 let mut at = 0;
                 while at + wanted.len() <= cells.len() {
-                    let here = cells[at..at + wanted.len()].iter().zip(&wanted).all(|(cell, c)| cell.symbol() == c);
+                    let here =
+                        cells[at..at + wanted.len()].iter().zip(&wanted).all(|(cell, c)| cell.symbol() == c);
                     if here {
                         let mut letters = to.chars();
                         for cell in &mut cells[at..at + wanted.len()] {

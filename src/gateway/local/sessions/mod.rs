@@ -184,8 +184,7 @@ impl SessionClient for Local {
         self.checked(&mut settings, change)?;
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
-        let row =
-            self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
+        let row = self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
         Ok(self.session_view(decode(row)?))
     }
 

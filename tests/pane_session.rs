@@ -1,0 +1,93 @@
+//! The session's pane over the real core and the shipped skills: what a presenter presses and sees.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+
+use skill_workbench::config::{Config, Env, GlyphSet};
+use skill_workbench::gateway::{Local, SharedClient, SharedSessionClient};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::panes::session::SessionPane;
+
+struct Bench {
+    screen: Harness,
+    _home: tempfile::TempDir,
+}
+
+fn bench(width: u16, height: u16) -> Bench {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::defaults(home.path(), &Env::at(home.path()));
+    config.demo = true;
+    config.store = Some("memory:".to_owned());
+    let local = Arc::new(Local::open(config).unwrap());
+    let client: SharedClient = local.clone();
+    let sessions: SharedSessionClient = local;
+    let settings =
+        Settings { theme: Some("dark".to_owned()), glyphs: GlyphSet::Unicode, ..Settings::default() };
+    let panes = vec![Box::new(SessionPane::new()) as _];
+    let mut screen =
+        Harness::with_sessions(client, Some(sessions), panes, &settings, (width, height)).unwrap();
+    screen.wait_for("<available_skills>");
+    Bench { screen, _home: home }
+}
+
+#[test]
+fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("c l").type_text("csv-prof").press("enter");
+    screen.wait_for("<active_skills>").wait_for("1 of 8").wait_for("csv-profile body");
+    screen.press("d").wait_for("Difference").wait_for("+ <active_skills>");
+    screen.press("d tab");
+    let seen = screen.screen();
+    assert!(seen.contains("L1") && seen.contains("L2") && seen.contains("scripts run in"), "{seen}");
+}
+
+#[test]
+fn levels_stand_side_by_side_and_the_request_is_whole() {
+    let mut bench = bench(140, 40);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L1 in every call").wait_for("L2 once loaded").wait_for("L3 when read");
+    screen.press("]").wait_for("max_tokens");
+    screen.press("]").wait_for("append only").wait_for("skills.load");
+}
+
+#[test]
+fn a_file_is_read_and_a_script_asks_with_no_first() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("r").wait_for("Read a file of csv-profile").press("enter");
+    screen.wait_for("skills.read");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.press("enter").wait_for("not run");
+    assert!(!screen.screen().contains("skills.run_script"));
+}
+
+#[test]
+fn skills_change_their_order_and_leave() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    for skill in ["csv-profile", "json-diff"] {
+        screen.press("l").type_text(skill).press("enter").wait_for(skill);
+        screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
+    }
+    screen.wait_for("2 of 8").wait_for("the later one wins");
+    screen.press("K").wait_until("another order", |text| {
+        let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
+        at("1 json-diff") < at("2 csv-profile")
+    });
+    screen.press("u").wait_for("1 of 8");
+}
+
+#[test]
+fn it_folds_into_one_column_and_needs_no_colour() {
+    let mut bench = bench(60, 20);
+    let screen = &mut bench.screen;
+    let seen = screen.screen();
+    assert!(seen.contains("Active") || seen.contains("What the model is given"), "{seen}");
+    screen.press("tab");
+    assert!(screen.screen().lines().all(|line| line.chars().count() <= 60));
+}
