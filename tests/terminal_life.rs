@@ -29,7 +29,7 @@ fn child_workbench() {
     let client = Arc::new(FakeClient::answering(|_| fits()));
     let panes =
         |_: &_| -> Vec<Box<dyn Pane>> { vec![Box::new(notes), Box::new(Discover::new(History::default()))] };
-    if let Err(error) = runtime.block_on(run_panes(client, panes, settings)) {
+    if let Err(error) = runtime.block_on(run_panes(client, None, panes, settings, None)) {
         panic!("{error}");
     }
     println!("left in peace");

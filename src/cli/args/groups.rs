@@ -6,7 +6,7 @@ use clap::Command;
 use clap::builder::styling::Style;
 
 /// What belongs together, in the order of the page. What is in no group stands under the last title.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Find and check skills", &["discover", "list", "describe", "lint", "eval"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Keep runs", &["db", "audit-purge"]),

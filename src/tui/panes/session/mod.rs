@@ -70,7 +70,6 @@ struct Drawn {
     rows: Vec<(Rect, usize)>,
     /// Rows of the given text that fold.
     folds: Vec<(Rect, Fold)>,
-    folded: bool,
 }
 
 /// Pane 4.

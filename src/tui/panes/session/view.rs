@@ -17,7 +17,7 @@ const CALLS: u16 = 7;
 
 impl SessionPane {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        self.drawn = Drawn::default();
         if self.session.is_none() {
             self.draw_nothing(area, buf, cx);
             return;
