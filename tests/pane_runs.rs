@@ -7,7 +7,6 @@ mod support;
 use std::sync::Arc;
 
 use serde_json::json;
-use skill_workbench::config::GlyphSet;
 use skill_workbench::gateway::{Code, Error, RunDetail, RunOrder};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
 use skill_workbench::store::RunId;
@@ -16,10 +15,9 @@ use skill_workbench::tui::app::Want;
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::pane::Pane;
 use skill_workbench::tui::panes::runs::Runs;
-use skill_workbench::tui::theme::Depth;
 use support::fake_client::FakeClient;
 use support::note_pane::NotePane;
-use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, sheet};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 /// A run of one of the samples by its number.
 fn id(number: u32) -> String {
@@ -32,15 +30,6 @@ fn core(runs: Vec<RunDetail>) -> Arc<FakeClient> {
         client.runs.add(run);
     }
     Arc::new(client)
-}
-
-fn settings() -> Settings {
-    Settings {
-        clock_ms: Some(NOW_MS),
-        depth: Some(Depth::True),
-        glyphs: GlyphSet::Unicode,
-        ..Settings::default()
-    }
 }
 
 fn opened_as(client: &Arc<FakeClient>, settings: &Settings, size: (u16, u16)) -> Harness {
@@ -86,9 +75,9 @@ fn what_waits_for_a_person_stands_first_at_every_size() {
 fn without_colour_and_in_ascii_every_state_has_a_sign() {
     let client = core(every_state());
     let plain = Settings {
-        depth: Some(Depth::None),
+        depth: Some(skill_workbench::tui::theme::Depth::None),
         theme: Some("mono".to_owned()),
-        glyphs: GlyphSet::Ascii,
+        glyphs: skill_workbench::config::GlyphSet::Ascii,
         ..settings()
     };
     let mut harness = opened_as(&client, &plain, (100, 30));

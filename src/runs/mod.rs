@@ -1,8 +1,10 @@
 //! What is executed: the states of a run and the commands that move it.
 
 mod state;
+mod words;
 
-pub use state::{
+pub use state::{allowed, transition};
+pub use words::{
     Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
-    Verdict, WorkerMove, allowed, transition,
+    Verdict, WorkerMove,
 };

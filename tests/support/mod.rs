@@ -9,6 +9,7 @@ pub mod fake_runs;
 pub mod hand_runs_on;
 pub mod note_pane;
 pub mod pty;
+pub mod run_orders;
 pub mod run_samples;
 pub mod screen;
 pub mod steady_client;

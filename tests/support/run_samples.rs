@@ -309,3 +309,13 @@ pub fn capability(id: &str) -> CapabilityExplanation {
         used_by: vec!["invoice-intake/book".to_owned()],
     }
 }
+
+/// A workbench whose clock stands at the samples' moment.
+pub fn settings() -> skill_workbench::tui::Settings {
+    skill_workbench::tui::Settings {
+        clock_ms: Some(NOW_MS),
+        depth: Some(skill_workbench::tui::theme::Depth::True),
+        glyphs: skill_workbench::config::GlyphSet::Unicode,
+        ..skill_workbench::tui::Settings::default()
+    }
+}

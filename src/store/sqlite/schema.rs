@@ -83,6 +83,15 @@ const MIGRATIONS: &[&str] = &["
         PRIMARY KEY (principal, skill_id, key)
     ) WITHOUT ROWID;
     CREATE INDEX idempotency_of_run ON idempotency(run);
+", "
+    CREATE TABLE sessions (
+        id TEXT PRIMARY KEY, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL,
+        version INTEGER NOT NULL, document TEXT NOT NULL
+    );
+    CREATE INDEX sessions_by_change ON sessions(changed_ms);
+    CREATE TABLE session_lines (
+        session TEXT NOT NULL, number INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY (session, number)
+    ) WITHOUT ROWID;
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

@@ -176,12 +176,12 @@ mod tests {
         let paths: Vec<&str> = all.iter().map(|row| row.path.as_str()).collect();
         assert_eq!(
             paths,
-            ["outputs", "vars", "vars/rows", "vars/rows/0", "vars/rows/0/a", "vars/rows/1", "vars/rows/1/a"]
+            ["vars", "vars/rows", "vars/rows/0", "vars/rows/0/a", "vars/rows/1", "vars/rows/1/a", "outputs"]
         );
         let folded = HashSet::from(["vars/rows".to_owned()]);
         let closed = tree(&value, &folded);
         assert_eq!(closed.len(), 3);
-        assert_eq!(closed[2].value.text, "2 items");
+        assert_eq!(closed[1].value.text, "2 items");
     }
 
     #[test]

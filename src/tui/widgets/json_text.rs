@@ -252,7 +252,7 @@ mod tests {
                     [\"2026-10-03\", \"paper\", 0],\n    [\"2026-10-03\", \"paper\", 1],\n    … 212 more\n  ]\n}\n";
         assert_eq!(text(&value, 60, false), (said.to_owned(), true));
         let (whole, left_out) = text(&value, 60, true);
-        assert_eq!((whole.lines().count(), left_out), (219, false));
+        assert_eq!((whole.lines().count(), left_out), (220, false));
         assert_eq!(serde_json::from_str::<Value>(&whole).unwrap(), value);
     }
 

@@ -178,7 +178,7 @@ fn of_bundle(read: &Contracted, capabilities: &Capabilities) -> Vec<Finding> {
         let StepAction::Capability(id) = &step.action else { continue };
         if step.router.is_none() && step.scatter.is_none() && capabilities.capability(id).is_none() {
             findings.push(Finding {
-                code: "capability-missing".to_owned(),
+                code: "contract-reference".to_owned(),
                 severity: Severity::Error,
                 field: Some(format!("steps.{}", step.id)),
                 file: "skill.yaml".into(),

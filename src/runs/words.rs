@@ -1,0 +1,330 @@
+//! The words of a run's life: its states, what it waits for, what people decide, and every command there is.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString};
+
+/// Where a run stands.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunState {
+    /// Stored, no worker has it. A *held* one waits for `resume`.
+    Pending,
+    /// A worker executes its steps.
+    Running,
+    /// A worker restores recorded steps of the run it was replayed or forked from.
+    Replaying,
+    /// A gate waits for a person.
+    WaitingForHuman,
+    /// A step waits for a named signal.
+    WaitingForSignal,
+    /// All steps are through. Terminal.
+    Completed,
+    /// A step failed for good. Not the end: `resume` goes on.
+    Failed,
+    /// Stopped by a person. Terminal.
+    Canceled,
+}
+
+impl RunState {
+    /// Whether a worker holds it.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Running | Self::Replaying)
+    }
+
+    /// Whether nothing moves it any more but `replay` and `fork`, which make new runs.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled)
+    }
+
+    /// The word of the older run-status routes, which know no cancellation: canceled shows as failed.
+    #[must_use]
+    pub fn legacy(self) -> Self {
+        if self == Self::Canceled { Self::Failed } else { self }
+    }
+}
+
+/// What a waiting run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// A person's yes or no to one step with exactly these inputs.
+    Human {
+        /// The step.
+        step: String,
+        /// SHA-256 of what would run, in canonical JSON: the step with its occurrence, its capability and its
+        /// inputs. What is approved is what runs, once.
+        inputs_digest: String,
+        /// Why a person is asked.
+        why: Asked,
+    },
+    /// A signal of this name.
+    Signal {
+        /// The step.
+        step: String,
+        /// The name it waits for.
+        name: String,
+    },
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asked {
+    /// The capability wants a yes each time (`requires_confirmation`).
+    Confirmation,
+    /// A mandatory gate did not allow it, and leaves it to a person.
+    Gate {
+        /// The gate's capability.
+        capability: String,
+        /// What it answered, in words.
+        reason: String,
+    },
+    /// The policy of this installation wants a yes; the rule in words.
+    Policy {
+        /// The rule.
+        rule: String,
+    },
+    /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
+    UnknownOutcome,
+}
+
+/// What to do about a step whose outcome is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Choice {
+    /// Run it again.
+    Rerun,
+    /// Go on without it, its outputs absent.
+    Skip,
+    /// Let the run fail there.
+    Fail,
+}
+
+/// What becomes of a waiting run whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Expiry {
+    /// As if a person had said no: canceled.
+    #[default]
+    Deny,
+    /// Failed, so that it can be resumed.
+    Fail,
+}
+
+/// A person's answer to a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// Go on.
+    Approve,
+    /// Stop.
+    Deny,
+}
+
+/// A decision that was taken, kept so that the same one again gets the same answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// The step it was about.
+    pub step: String,
+    /// What would run, as the gate had it.
+    pub inputs_digest: String,
+    /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+}
+
+/// What the table needs to know of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: RunState,
+    /// A pending run that no worker may claim until it is resumed (a fork).
+    pub held: bool,
+    /// Whether recorded steps have to be restored before new ones run.
+    pub replays: bool,
+    /// The present fence.
+    pub fence: u64,
+    /// What it waits for, in the two waiting states.
+    pub gate: Option<Gate>,
+    /// The last decision, if any.
+    pub decided: Option<Decision>,
+}
+
+/// What a worker reports about a run it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerMove {
+    /// A step is through; more follow. A replay whose restored steps are past becomes running.
+    Checkpoint,
+    /// A gate asks; the lease is given back.
+    Wait(Gate),
+    /// All steps are through.
+    Complete,
+    /// A step failed for good.
+    Fail,
+}
+
+/// Everything that can be asked of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A worker wants it.
+    Claim {
+        /// Whether the present lease has run out, by the store's clock.
+        lease_expired: bool,
+        /// Whether claims after a lost lease are used up.
+        attempts_used_up: bool,
+    },
+    /// A worker reports, with the fence it was given.
+    Work {
+        /// The fence of its claim.
+        fence: u64,
+        /// What it reports.
+        report: WorkerMove,
+    },
+    /// A person decides a gate.
+    Decide(Decision),
+    /// A signal arrives.
+    Signal {
+        /// Its name.
+        name: String,
+    },
+    /// A person stops it.
+    Cancel,
+    /// Let a held or failed run go on.
+    Resume,
+    /// The time of a waiting run is over.
+    Expire(Expiry),
+    /// A new run that continues from a checkpoint of this one.
+    Replay,
+    /// A new held run that keeps the link to this one.
+    Fork,
+}
+
+/// A command's name, as adapters offer it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the command of that name")]
+pub enum CommandName {
+    Approve,
+    Deny,
+    Resume,
+    Signal,
+    Cancel,
+    Replay,
+    Fork,
+}
+
+/// What becomes of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// As it is.
+    Keep,
+    /// Given to the worker that claims, under the new fence.
+    Grant,
+    /// Given back or taken away.
+    Release,
+}
+
+/// What a command leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// The run moves.
+    Move {
+        /// New state.
+        state: RunState,
+        /// New fence.
+        fence: u64,
+        /// What becomes of the lease.
+        lease: Lease,
+        /// Whether it is held now.
+        held: bool,
+        /// What it waits for now.
+        gate: Option<Gate>,
+    },
+    /// Nothing moves; the first answer holds (a decision or a cancel sent again).
+    Same,
+    /// Nothing moves; the signal is kept until a step asks for it.
+    Kept,
+    /// A new run is made from this one.
+    NewRun {
+        /// Whether it waits for `resume` (a fork) or starts at once (a replay).
+        held: bool,
+    },
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The state does not take it (HTTP 409, `invalid_transition`).
+    #[error("a {state} run does not take {command}{}; it takes {}", .needed.as_deref().map(|n| format!(": {n}")).unwrap_or_default(), list(.allowed))]
+    Invalid {
+        /// The command.
+        command: String,
+        /// The state.
+        state: RunState,
+        /// What is needed instead, in words.
+        needed: Option<String>,
+        /// What it takes now.
+        allowed: Vec<CommandName>,
+    },
+    /// The run was decided otherwise, or the decision is for another gate (409).
+    #[error("{0}")]
+    OtherDecision(String),
+    /// A worker whose claim is no longer the present one; its write changes nothing.
+    #[error("the worker's fence {given} is not the run's {present}: another worker has it")]
+    StaleFence {
+        /// The worker's.
+        given: u64,
+        /// The run's.
+        present: u64,
+    },
+    /// The time of the waiting run is not over (any more).
+    #[error("the run's time is not over")]
+    NotOver,
+    /// Nothing to claim here now.
+    #[error("the run cannot be claimed now")]
+    NotClaimable,
+}
+
+fn list(commands: &[CommandName]) -> String {
+    if commands.is_empty() {
+        return "nothing".to_owned();
+    }
+    commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,128 @@
+//! What an order does to a run in the core that holds runs in memory, by the one table of states.
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "each test file uses a part of it"
+)]
+
+use super::run_samples::{self, NOW_MS};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use skill_workbench::gateway::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
+    ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+};
+use skill_workbench::runs::{
+    Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition,
+};
+use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
+use skill_workbench::store::{
+    Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// What the state machine would be given for a run.
+pub fn standing(run: &RunRecord) -> Standing {
+    Standing {
+        state: run.state,
+        held: run.held,
+        replays: run.source.is_some(),
+        fence: run.fence,
+        gate: run.gate.clone(),
+        decided: run.decided.clone(),
+    }
+}
+
+pub fn command(run: &RunRecord, order: &RunOrder) -> Command {
+    match order {
+        RunOrder::Decide { verdict, step, inputs_digest, choice, .. } => {
+            let (at, digest) = match (&run.gate, &run.decided) {
+                (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
+                (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
+                _ => (String::new(), String::new()),
+            };
+            Command::Decide(Decision {
+                verdict: *verdict,
+                step: step.clone().unwrap_or(at),
+                inputs_digest: inputs_digest.clone().unwrap_or(digest),
+                choice: *choice,
+            })
+        }
+        RunOrder::Resume { .. } => Command::Resume,
+        RunOrder::Signal { name, .. } => Command::Signal { name: name.clone() },
+        RunOrder::Cancel => Command::Cancel,
+        RunOrder::Replay { .. } => Command::Replay,
+        RunOrder::Fork { .. } => Command::Fork,
+    }
+}
+
+pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
+    match order {
+        RunOrder::Decide { verdict: Verdict::Approve, approver, notes, .. } => {
+            ("gate.approved", json!({ "approver": approver, "notes": notes }))
+        }
+        RunOrder::Decide { verdict: Verdict::Deny, approver, notes, .. } => {
+            ("gate.denied", json!({ "approver": approver, "notes": notes }))
+        }
+        RunOrder::Resume { checkpoint, inputs, .. } => {
+            ("run.resumed", json!({ "checkpoint": checkpoint, "inputs": inputs }))
+        }
+        RunOrder::Signal { name, payload } => {
+            ("signal.received", json!({ "name": name, "payload": payload }))
+        }
+        RunOrder::Cancel => ("run.canceled", json!({})),
+        RunOrder::Replay { checkpoint } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
+        RunOrder::Fork { checkpoint } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
+    }
+}
+
+pub fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
+    if let Next::Move { state, fence, held, gate, .. } = next {
+        if let (RunOrder::Decide { approver, notes, .. }, Command::Decide(decision)) =
+            (order, command(&detail.run, order))
+        {
+            let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
+            detail.decisions.push(Decided { at_ms: NOW_MS, decision: decision.clone(), by });
+            detail.run.decided = Some(decision);
+        }
+        let run = &mut detail.run;
+        (run.state, run.fence, run.held, run.gate, run.since_ms) = (state, fence, held, gate, NOW_MS);
+        if state != RunState::WaitingForHuman {
+            detail.sheet = None;
+        }
+    }
+    detail.run.allowed = allowed(&standing(&detail.run));
+}
+
+pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
+    match (order, next) {
+        (RunOrder::Decide { verdict, .. }, Next::Same) => {
+            let who = decisions.last().and_then(|d| d.by.approver.clone()).unwrap_or("somebody".to_owned());
+            let done = if *verdict == Verdict::Approve { "approved" } else { "denied" };
+            format!("was already {done} by {who}")
+        }
+        (RunOrder::Decide { choice: Some(choice), .. }, _) => match choice {
+            Choice::Rerun => "runs again",
+            Choice::Skip => "skipped",
+            Choice::Fail => "failed there",
+        }
+        .to_owned(),
+        (RunOrder::Decide { verdict: Verdict::Approve, .. }, _) => "approved".to_owned(),
+        (RunOrder::Decide { .. }, _) => "denied".to_owned(),
+        (RunOrder::Resume { .. }, _) => "resumed".to_owned(),
+        (RunOrder::Signal { name, .. }, Next::Kept) => {
+            format!("signal {name} is kept until a step asks for it")
+        }
+        (RunOrder::Signal { name, .. }, _) => format!("signal {name} sent"),
+        (RunOrder::Cancel, Next::Same) => "was already canceled".to_owned(),
+        (RunOrder::Cancel, _) => "canceled".to_owned(),
+        (RunOrder::Replay { .. }, _) => "replayed".to_owned(),
+        (RunOrder::Fork { .. }, _) => "forked; held until it is resumed".to_owned(),
+    }
+}
