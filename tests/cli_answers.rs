@@ -105,7 +105,7 @@ fn list_has_a_fixed_shape() {
     let home = Home::with_skills();
     let list = home.json(&["list"]);
     let skill = list["skills"].as_array().unwrap().iter().find(|s| s["skill_id"] == "table-audit").unwrap();
-    insta::assert_snapshot!(keys(skill).join(" "), @"skill_id name description role invocation effect_mode status kind domain tags attach_targets inferred location root digest findings shadowed_by");
+    insta::assert_snapshot!(keys(skill).join(" "), @"skill_id name description role invocation effect_mode status kind domain tags attach_targets inferred location root digest findings shadowed_by has_contract trusted needs_approval");
     assert_eq!(skill["attach_targets"], json!(["output", "artifact"]));
     assert_eq!((&skill["role"], &skill["invocation"]), (&json!("sidecar"), &json!("attach")));
     assert!(skill["findings"].is_u64() && skill["digest"].as_str().unwrap().len() == 64);

@@ -27,7 +27,7 @@ fn shipped(home: &Path) -> Harness {
         vec![Box::new(Browse::new()), Box::new(Discover::new(History::default()))];
     let mut harness = Harness::new(client, panes, &Settings::default(), 120, 32).unwrap();
     harness.wait_until("all skills read and indexed", |screen| {
-        screen.contains("16 skills") && !screen.contains("indexed") && !screen.contains("so far")
+        screen.contains("21 skills") && !screen.contains("indexed") && !screen.contains("so far")
     });
     harness
 }

@@ -205,9 +205,9 @@ fn the_button_is_live_only_when_everything_holds() {
     assert!(desk.harness.screen().contains("threshold is required"), "{}", desk.harness.screen());
     desk.harness.press("ctrl-s");
     assert!(desk.core.runs.attachments.lock().unwrap().is_empty());
-    desk.harness.type_text("high");
+    desk.harness.press("tab").type_text("high");
     let screen = desk.harness.screen();
-    assert!(screen.contains("needs a number"), "sending went to the wrong field: {screen}");
+    assert!(screen.contains("needs a number"), "{screen}");
     desk.harness.press("ctrl-u").type_text("0.8");
     assert!(desk.harness.screen().contains("all four checks hold"), "{}", desk.harness.screen());
     let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);

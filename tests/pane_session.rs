@@ -28,7 +28,7 @@ fn bench(width: u16, height: u16) -> Bench {
     let panes = vec![Box::new(SessionPane::new()) as _];
     let mut screen =
         Harness::with_sessions(client, Some(sessions), panes, &settings, (width, height)).unwrap();
-    screen.wait_for("<available_skills>");
+    screen.wait_for("agent orchestrator sees 21");
     Bench { screen, _home: home }
 }
 
@@ -36,7 +36,7 @@ fn bench(width: u16, height: u16) -> Bench {
 fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
-    screen.press("c l").type_text("csv-prof").press("enter");
+    screen.press("c l").type_text("csv-profile").press("enter");
     screen.wait_for("<active_skills>").wait_for("1 of 8").wait_for("csv-profile body");
     screen.press("d").wait_for("Difference").wait_for("+ <active_skills>");
     screen.press("d tab");

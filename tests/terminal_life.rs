@@ -227,7 +227,7 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     }
     command.cwd(home.path());
     let mut pty = Pty::spawn(command, 120, 36);
-    pty.wait_for("16 skills").wait_for("csv-profile");
+    pty.wait_for("21 skills").wait_for("csv-profile");
     pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
     pty.wait_until("the index", |pty| !pty.screen().contains("indexed"));
     pty.rest(Duration::from_millis(500));

@@ -167,13 +167,13 @@ pub enum Command {
     Db(DbArgs),
     /// Forget inputs and output lines of runs that ended long ago.
     AuditPurge(BeforeArgs),
-    /// See and drive what a model is given: load, read, compose, export.
+    /// See what a model is given: load, read, compose.
     Session(SessionArgs),
     /// Show which agents there are.
     Agents(AgentsArgs),
     /// Show what a client's bounds leave of the catalogue.
     Budget(BudgetArgs),
-    /// Play a demonstration of progressive disclosure on the shipped skills, a key a step.
+    /// Play a demonstration on the shipped skills.
     Demo(DemoArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
@@ -187,7 +187,7 @@ pub enum Command {
     PackagePrepare(PackagePrepareArgs),
     /// Check such a file: digests, paths, limits, lint.
     PackageValidate(PackageValidateArgs),
-    /// Say what is found here: roots, configuration, cache, terminal.
+    /// Say what is found here: roots, store, isolation, terminal.
     Doctor,
     /// Print completions for a shell.
     Completions(CompletionsArgs),

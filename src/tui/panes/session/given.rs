@@ -84,7 +84,11 @@ pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold)
             }
             PartKind::Available => {
                 listed += 1;
-                if whole || listed <= KEPT {
+                if !whole && listed <= KEPT {
+                    // An entry in a line; unfolded it stands as it is sent.
+                    let entry: Vec<&str> = text.lines().collect();
+                    out.push(Line::new(1, markup(&format!("  {}", entry.concat()))));
+                } else if whole {
                     out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
                 } else if listed == KEPT + 1 {
                     let more = format!("  … {} more", count(all - KEPT));

@@ -142,6 +142,7 @@ impl SessionPane {
     fn show(&mut self, session: Arc<SessionView>) {
         let name = self.selected().map(|skill| skill.name.clone());
         let other = self.id() != Some(session.session_id.as_str());
+        let more = !other && session.active.len() > self.active().len();
         if other {
             self.open.clear();
             self.composed = None;
@@ -150,6 +151,8 @@ impl SessionPane {
         }
         self.session = Some(session);
         self.trouble = None;
+        // A skill that was just loaded is what one wants to see.
+        let name = name.filter(|_| !more);
         self.cursor = name
             .and_then(|name| self.active().iter().position(|skill| skill.name == name))
             .unwrap_or_else(|| self.active().len().saturating_sub(1));
