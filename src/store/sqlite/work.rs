@@ -312,6 +312,15 @@ pub(super) fn report(
                 events.push(moved("run.failed", error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
+                let step = gate.as_ref().map(|gate| match gate {
+                    Gate::Human { step, .. } | Gate::Signal { step, .. } => step,
+                });
+                execute(
+                    connection,
+                    "showing the step that waits",
+                    "UPDATE runs SET step = ?2 WHERE id = ?1",
+                    params![run.0, step],
+                )?;
                 events.push(moved("gate.waiting", json!({"gate": gate})));
             }
             _ => {}

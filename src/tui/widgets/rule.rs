@@ -121,7 +121,8 @@ pub fn divider(pen: &mut Pen<'_>, area: Rect, joints: &[(u16, Joint)]) {
             let sign = pen.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
             sign.is_some_and(|s| s == pen.glyphs.rule || s == pen.glyphs.heavy)
         };
-        let free = joint.is_none() || is_rule(area.x) || is_rule(area.x.saturating_sub(1));
+        let right = matches!(joint, Some(Joint::Right { .. })) && is_rule(area.x + 1);
+        let free = joint.is_none() || right || is_rule(area.x) || is_rule(area.x.saturating_sub(1));
         if free {
             pen.put(area.x, y, sign, Role::Rule, 1);
         }
