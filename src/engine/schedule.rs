@@ -6,7 +6,7 @@ use crate::skill::contract::Step;
 pub const PARALLEL: usize = 8;
 
 /// Steps that are not through while all they depend on is, in contract order. A skipped step counts as through.
-pub fn open<'s>(steps: &'s [Step], through: impl Fn(&str) -> bool) -> Vec<&'s Step> {
+pub fn open(steps: &[Step], through: impl Fn(&str) -> bool) -> Vec<&Step> {
     steps
         .iter()
         .filter(|step| !through(&step.id))

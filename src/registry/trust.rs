@@ -286,12 +286,11 @@ impl Trust {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Pins) -> Result<T, TrustError>) -> Result<T, TrustError> {
-        match &self.inner.file {
-            Some(file) => file::change(file, change),
-            None => {
-                let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
-                change(Arc::make_mut(&mut read.pins))
-            }
+        if let Some(file) = &self.inner.file {
+            file::change(file, change)
+        } else {
+            let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+            change(Arc::make_mut(&mut read.pins))
         }
     }
 

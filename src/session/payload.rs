@@ -1,6 +1,6 @@
 //! A whole call as the common model APIs take it: instructions, tools and history.
 //!
-//! Shapes by the services' own references: Anthropic Messages (<https://docs.claude.com/en/api/messages>), OpenAI
+//! Shapes by the services' own references: Anthropic Messages (<https://docs.claude.com/en/api/messages>), `OpenAI`
 //! Responses (<https://platform.openai.com/docs/api-reference/responses>) and Chat Completions
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
@@ -19,9 +19,9 @@ use super::transcript::{Entry, Speaker, Turn};
 pub enum Api {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Responses.
+    /// `OpenAI` Responses.
     OpenaiResponses,
-    /// OpenAI Chat Completions.
+    /// `OpenAI` Chat Completions.
     OpenaiChat,
 }
 

@@ -173,6 +173,7 @@ fn open_beneath(root: &Path, inside: &Path, path: &str) -> Result<File, ToolErro
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "what cannot be made has to fail the test")]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -40,7 +40,7 @@ fn binding(id: &str, capability: &str, script: &str) -> String {
 impl Desk {
     pub fn new() -> Self {
         let desk = Self { home: Home::empty() };
-        desk.home.config(&format!("trust: [{:?}]\n", desk.home.skills()));
+        desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
         desk.skills();
         desk
     }

@@ -12,13 +12,9 @@ use skill_workbench::gateway::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
     ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
-use skill_workbench::runs::{
-    Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition,
-};
+use skill_workbench::runs::{Next, RunState, allowed, transition};
 use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
-use skill_workbench::store::{
-    Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-};
+use skill_workbench::store::{IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

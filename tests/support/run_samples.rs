@@ -83,7 +83,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         contract_version: "1.2.0".to_owned(),
         contract_unchanged: Some(true),
         steps: steps.collect(),
-        checkpoints: (0..=through as u64).map(|number| checkpoint(number, run.created_ms)).collect(),
+        checkpoints: (0..=u64::from(through)).map(|number| checkpoint(number, run.created_ms)).collect(),
         events: events(&run, through),
         decisions: Vec::new(),
         sheet,

@@ -62,7 +62,6 @@ impl BeforeArgs {
 mod tests {
     use clap::Parser as _;
 
-    use super::*;
     use crate::cli::args::{Cli, Command};
 
     fn before(words: &[&str]) -> Result<i64, clap::Error> {

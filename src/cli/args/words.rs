@@ -46,12 +46,11 @@ pub struct HandedFile {
 
 /// Reads `NAME=PATH`, or a path alone, which keeps its name.
 pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
-    let (name, path) = match text.split_once('=') {
-        Some((name, path)) => (name.trim().to_owned(), PathBuf::from(path)),
-        None => {
-            let path = PathBuf::from(text);
-            (path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(), path)
-        }
+    let (name, path) = if let Some((name, path)) = text.split_once('=') {
+        (name.trim().to_owned(), PathBuf::from(path))
+    } else {
+        let path = PathBuf::from(text);
+        (path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(), path)
     };
     if name.is_empty() || path.as_os_str().is_empty() {
         return Err("write it as NAME=PATH: the name in the work directory, and the file here".to_owned());

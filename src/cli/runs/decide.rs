@@ -94,15 +94,14 @@ impl Asking<'_> {
         }
         let question = format!("How did {} end? rerun, skip or fail it [nothing]:", sheet.step);
         let answer = voice::ask(&question, &self.instead(sheet))?;
-        match answer.parse::<Choice>() {
-            Ok(choice) => Ok(Some(choice)),
-            Err(_) => {
-                let message = format!(
-                    "nothing was decided: {answer:?} is none of rerun, skip, fail; run {} still waits",
-                    standing::short(self.id)
-                );
-                Err(Error::new(Code::ConfirmationRequired, message).into())
-            }
+        if let Ok(choice) = answer.parse::<Choice>() {
+            Ok(Some(choice))
+        } else {
+            let message = format!(
+                "nothing was decided: {answer:?} is none of rerun, skip, fail; run {} still waits",
+                standing::short(self.id)
+            );
+            Err(Error::new(Code::ConfirmationRequired, message).into())
         }
     }
 

@@ -336,8 +336,7 @@ mod tests {
             if failed {
                 log.release();
             }
-            let seen = seen.lock().unwrap().clone();
-            seen
+            std::mem::take(&mut *seen.lock().unwrap())
         };
         assert_eq!(logged(&["a", "b", "{\"x\": 1}"], false), ["a", "b"]);
         assert_eq!(logged(&["a", "b"], true), ["a", "b"]);

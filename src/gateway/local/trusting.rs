@@ -202,20 +202,19 @@ impl Local {
                 without: place(without, &skill.id),
             }),
         };
-        let skills = match &asked {
-            Some(skill) => vec![explain(skill)],
-            None => {
-                let winners = catalogue.entries.iter().map(|entry| &entry.skill);
-                let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
-                let all = winners.chain(losers).map(explain);
-                let touched = |explanation: &PolicyExplanation| {
-                    let matters = !explanation.verdict.rules.is_empty() || !explanation.verdict.allowed;
-                    let ranked =
-                        explanation.ranking.is_none_or(|ranking| ranking.with.or(ranking.without).is_some());
-                    matters && ranked
-                };
-                all.filter(touched).collect()
-            }
+        let skills = if let Some(skill) = &asked {
+            vec![explain(skill)]
+        } else {
+            let winners = catalogue.entries.iter().map(|entry| &entry.skill);
+            let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+            let all = winners.chain(losers).map(explain);
+            let touched = |explanation: &PolicyExplanation| {
+                let matters = !explanation.verdict.rules.is_empty() || !explanation.verdict.allowed;
+                let ranked =
+                    explanation.ranking.is_none_or(|ranking| ranking.with.or(ranking.without).is_some());
+                matters && ranked
+            };
+            all.filter(touched).collect()
         };
         Ok(PolicyReport {
             file: self.policy.path().map(Path::to_path_buf),

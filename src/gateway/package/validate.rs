@@ -185,12 +185,11 @@ impl Reading<'_> {
             return Ok(());
         }
         // Never through something that is there: all that lies here was written by this very loop.
-        match File::options().write(true).create_new(true).open(&place) {
-            Ok(mut file) => file.write_all(content)?,
-            Err(_) => {
-                self.note("bad-path", Some(path), "it is a folder elsewhere in the archive");
-                return Ok(());
-            }
+        if let Ok(mut file) = File::options().write(true).create_new(true).open(&place) {
+            file.write_all(content)?;
+        } else {
+            self.note("bad-path", Some(path), "it is a folder elsewhere in the archive");
+            return Ok(());
         }
         if executable {
             make_executable(&place)?;

@@ -135,7 +135,7 @@ fn skill_md(spec: &Scaffold) -> String {
             );
         }
         None => {
-            out += "1. Read what was given, whole, before you answer.\n2. Say what follows from it, and from which part.\n3. Name what is missing instead of guessing it.\n"
+            out += "1. Read what was given, whole, before you answer.\n2. Say what follows from it, and from which part.\n3. Name what is missing instead of guessing it.\n";
         }
     }
     if spec.contract {

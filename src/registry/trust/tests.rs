@@ -1,6 +1,6 @@
 //! What trust promises, tried from outside: changes, links, races, damage.
 
-#![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "the tests' scratch folder")]
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::thread;

@@ -44,12 +44,11 @@ impl<W: Write> Cast<W> {
         let mut bytes = Vec::new();
         {
             let mut backend = CrosstermBackend::new(&mut bytes);
-            match self.last.as_ref().filter(|last| last.area == screen.area) {
-                Some(last) => backend.draw(last.diff(screen).into_iter())?,
-                None => {
-                    let empty = Buffer::empty(screen.area);
-                    backend.draw(empty.diff(screen).into_iter())?;
-                }
+            if let Some(last) = self.last.as_ref().filter(|last| last.area == screen.area) {
+                backend.draw(last.diff(screen).into_iter())?;
+            } else {
+                let empty = Buffer::empty(screen.area);
+                backend.draw(empty.diff(screen).into_iter())?;
             }
         }
         if self.last.is_none() {

@@ -156,12 +156,11 @@ fn free(lanes: &mut Vec<Option<usize>>, from: usize) -> usize {
     while lanes.len() < from {
         lanes.push(None);
     }
-    match (from..lanes.len()).find(|at| lanes[*at].is_none()) {
-        Some(at) => at,
-        None => {
-            lanes.push(None);
-            lanes.len() - 1
-        }
+    if let Some(at) = (from..lanes.len()).find(|at| lanes[*at].is_none()) {
+        at
+    } else {
+        lanes.push(None);
+        lanes.len() - 1
     }
 }
 

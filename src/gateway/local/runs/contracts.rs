@@ -38,13 +38,12 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
         _ => refused(format!("the contract of {} cannot be read: {}: {e}", skill.id, place.display())),
     })?;
     let (contract, findings) = parse(&place, &text);
-    match contract {
-        Some(contract) => Ok(Contracted { skill: Arc::clone(skill), contract: Arc::new(contract) }),
-        None => {
-            let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
-            let why = errors.first().map_or_else(|| "it is no contract".to_owned(), |f| located(&place, f));
-            Err(refused(format!("the contract of {} cannot be used: {why}", skill.id)))
-        }
+    if let Some(contract) = contract {
+        Ok(Contracted { skill: Arc::clone(skill), contract: Arc::new(contract) })
+    } else {
+        let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
+        let why = errors.first().map_or_else(|| "it is no contract".to_owned(), |f| located(&place, f));
+        Err(refused(format!("the contract of {} cannot be used: {why}", skill.id)))
     }
 }
 

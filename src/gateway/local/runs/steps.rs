@@ -109,11 +109,11 @@ impl Maker<'_> {
             let Some(rest) = known.strip_prefix(path) else { continue };
             if let Some(gate) = rest.strip_prefix("~gate:") {
                 gates.push(((*known).to_owned(), format!("gate {gate}")));
-            } else if let Some(inside) = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')) {
-                if !inside.contains(['[', '/', '~']) {
-                    let place = inside.parse().unwrap_or(u64::MAX);
-                    turns.insert((place, (*known).to_owned()));
-                }
+            } else if let Some(inside) = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'))
+                && !inside.contains(['[', '/', '~'])
+            {
+                let place = inside.parse().unwrap_or(u64::MAX);
+                turns.insert((place, (*known).to_owned()));
             }
         }
         let what = |part: &str| {

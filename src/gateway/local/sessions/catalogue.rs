@@ -96,26 +96,23 @@ impl Local {
         let window = window.unwrap_or(settings.window);
         let catalogue = self.registry.snapshot();
         let mut all = listed(&catalogue, None, false);
-        let (name, source, allowance) = match client {
-            Some(id) => {
-                let profile = profile(id)?;
-                self.keep_found(profile, &catalogue, &mut all);
-                (profile.name.clone(), profile.sources_line(), shorten(&all, &[], &profile.budget, window))
-            }
-            None => {
-                let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
-                let characters = all.iter().map(size).sum();
-                let entries = all.iter().map(|entry| (entry.clone(), crate::session::Shown::Whole)).collect();
-                let allowance = Allowance {
-                    entries,
-                    limit: None,
-                    limit_from: "no bound".to_owned(),
-                    wanted: characters,
-                    used: characters,
-                    unknown: Vec::new(),
-                };
-                ("no client".to_owned(), String::new(), allowance)
-            }
+        let (name, source, allowance) = if let Some(id) = client {
+            let profile = profile(id)?;
+            self.keep_found(profile, &catalogue, &mut all);
+            (profile.name.clone(), profile.sources_line(), shorten(&all, &[], &profile.budget, window))
+        } else {
+            let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
+            let characters = all.iter().map(size).sum();
+            let entries = all.iter().map(|entry| (entry.clone(), crate::session::Shown::Whole)).collect();
+            let allowance = Allowance {
+                entries,
+                limit: None,
+                limit_from: "no bound".to_owned(),
+                wanted: characters,
+                used: characters,
+                unknown: Vec::new(),
+            };
+            ("no client".to_owned(), String::new(), allowance)
         };
         let levels = std::sync::Arc::clone(&self.levels);
         let shown: Vec<Listed> = allowance.kept().cloned().collect();

@@ -242,13 +242,12 @@ async fn reading(tool: &str, given: &Value, session: &Session) -> Result<Value, 
         answer["offset"] = json!(range.offset);
     }
     // A range may begin or end inside a character: such bytes are handed out as they are.
-    match std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
-        Some(text) => answer["content"] = json!(text),
-        None => {
-            answer["encoding"] = json!("base64");
-            answer["media_type"] = json!(detail::media_type_of(&range.path, false));
-            answer["content"] = json!(BASE64.encode(&range.bytes));
-        }
+    if let Some(text) = std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
+        answer["content"] = json!(text);
+    } else {
+        answer["encoding"] = json!("base64");
+        answer["media_type"] = json!(detail::media_type_of(&range.path, false));
+        answer["content"] = json!(BASE64.encode(&range.bytes));
     }
     if let Some(next) = range.next_offset {
         answer["next_offset"] = json!(next);

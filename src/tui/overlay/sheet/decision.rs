@@ -219,12 +219,13 @@ impl Decision {
     fn news_of(&mut self, detail: &RunDetail) {
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
         match (known, &detail.sheet) {
-            (Some(one), Some(sheet)) if one.standing == Standing::Open => {
-                if one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step {
-                    one.sheet = sheet.clone();
-                    self.said = Some("It waits for something else now: read it again.".to_owned());
-                    self.body.offset = 0;
-                }
+            (Some(one), Some(sheet))
+                if one.standing == Standing::Open
+                    && (one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step) =>
+            {
+                one.sheet = sheet.clone();
+                self.said = Some("It waits for something else now: read it again.".to_owned());
+                self.body.offset = 0;
             }
             (Some(one), None) if one.standing == Standing::Open => {
                 let by = detail.decisions.last().and_then(|decided| decided.by.approver.as_deref());

@@ -183,9 +183,9 @@ fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
             DiffLine::Same(_) => continue,
         };
         if added {
-            lines.0 += 1
+            lines.0 += 1;
         } else {
-            lines.1 += 1
+            lines.1 += 1;
         }
         let body = text.strip_prefix("<skill name=\"").and_then(|rest| rest.strip_suffix("\">"));
         let entry = text.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));

@@ -29,13 +29,12 @@ impl SessionPane {
             Message::Visit(Target::Skill(skill)) => {
                 // Nothing is open yet when the first skill is loaded from another pane.
                 let load = json!({"names": [skill.as_str()], "mode": "add"});
-                match self.id() {
-                    Some(_) => self.call("skills.load", load, false),
-                    None => {
-                        self.asked = true;
-                        self.waiting_load = Some(skill.to_string());
-                        vec![Effect::Session(SessionAsk::Latest)]
-                    }
+                if let Some(_) = self.id() {
+                    self.call("skills.load", load, false)
+                } else {
+                    self.asked = true;
+                    self.waiting_load = Some(skill.to_string());
+                    vec![Effect::Session(SessionAsk::Latest)]
                 }
             }
             Message::Detail(_, Ok(detail)) => self.choose_file(detail).into_iter().collect(),
@@ -120,7 +119,7 @@ impl SessionPane {
                 vec![super::keys::pick(PickerKind::Session, "Open a session", choices)]
             }
             SessionTold::Agents(Ok(agents)) => {
-                let all = ("".to_owned(), "orchestrator".to_owned(), "sees every skill".to_owned());
+                let all = (String::new(), "orchestrator".to_owned(), "sees every skill".to_owned());
                 let named = agents.iter().map(|view| {
                     let skills = view.agent.uses_skills.join(", ");
                     (view.agent.id.clone(), view.agent.id.clone(), skills)

@@ -24,7 +24,7 @@ impl SessionPane {
         }
         if area.width < FOLD || cx.full_screen {
             if self.focus == Part::Active {
-                self.draw_left(area, buf, cx)
+                self.draw_left(area, buf, cx);
             } else {
                 self.draw_right(area, buf, cx);
             }
