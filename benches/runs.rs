@@ -68,6 +68,7 @@ impl Caller for Echo {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "the shape that pinning a plan asks for")]
 fn capability(id: &str) -> Option<Arc<Capability>> {
     let whole = json!({
         "id": id, "version": "1.0.0", "description": "", "inputs": {}, "outputs": {},

@@ -98,7 +98,10 @@ impl OrderSheet {
             OrderKind::Resume { changed } => {
                 for (name, value) in sheet.run.inputs.as_object().cloned().unwrap_or_default() {
                     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    sheet.add(Asked::Input(name), Answer::Text(filled(&text)));
+                    // A field of one line would join the lines of a longer text: such inputs stay as they are.
+                    if !text.contains('\n') {
+                        sheet.add(Asked::Input(name), Answer::Text(filled(&text)));
+                    }
                 }
                 if changed {
                     sheet.add(Asked::Despite, Answer::Flag(false));

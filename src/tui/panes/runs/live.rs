@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::gateway::RunDetail;
+use crate::gateway::{RunDetail, StepState};
 use crate::store::RunEvent;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{duration, time_of_day};
@@ -46,15 +46,19 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "step.completed" => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
         "step.skipped" => (reasoned("skipped", &text("reason")), Role::Muted),
         "step.failed" => {
-            (reasoned("failed", &failure(data, view.and_then(|view| view.gist.as_deref()))), Role::Danger)
+            // A later attempt that went well has another gist.
+            let failed = view.filter(|view| view.state == StepState::Failed);
+            (reasoned("failed", &failure(data, failed.and_then(|view| view.gist.as_deref()))), Role::Danger)
         }
         "step.retrying" => {
             let attempt = data.get("attempt").and_then(Value::as_u64);
             let again = attempt.map(|attempt| format!("again, attempt {attempt}"));
             (reasoned(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
         }
-        "gate.waiting" if text("signal").is_empty() => ("waits for a person".to_owned(), Role::Waiting),
-        "gate.waiting" => (format!("waits for the signal {}", text("signal")), Role::Text),
+        "gate.waiting" => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
+            Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
+            None => ("waits for a person".to_owned(), Role::Waiting),
+        },
         "gate.approved" => (format!("approved{}", by()), Role::Success),
         "gate.denied" => (format!("denied{}", by()), Role::Danger),
         "gate.warned" => (reasoned("a gate warns", &text("reason")), Role::Warning),
