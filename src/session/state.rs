@@ -96,7 +96,7 @@ impl Session {
     /// Loads skills that were resolved; all of them or none.
     ///
     /// # Errors
-    /// As [`active::loaded`]; the session is unchanged then.
+    /// Too many skills, or none named; the session is unchanged then.
     pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
         Ok(self.replace(next))

@@ -1,5 +1,10 @@
 //! Runs, contracts and capabilities as a store would hold them: one for every state that a screen can meet.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "values of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::path::Path;
 

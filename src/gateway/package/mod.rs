@@ -49,7 +49,7 @@ pub struct PackedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// [`FORMAT`].
+    /// `FORMAT`.
     pub format: String,
     /// The skill's id, which is its folder's name.
     pub id: String,
