@@ -23,6 +23,12 @@ impl Seg {
         Self { text: text.into(), role, plus: Modifier::empty() }
     }
 
+    /// Other text in the same look. A stretch may be megabytes long, so its own text is not copied for that.
+    #[must_use]
+    pub fn piece(&self, text: impl Into<String>) -> Self {
+        Self { text: text.into(), role: self.role, plus: self.plus }
+    }
+
     /// The same stretch with more weight, underline or slant.
     #[must_use]
     pub fn with(mut self, plus: Modifier) -> Self {

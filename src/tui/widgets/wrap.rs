@@ -57,7 +57,7 @@ fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
         let cells = grapheme.width();
         if *used + cells > width && *used > 0 {
             if !part.is_empty() {
-                out.push(Piece::Text(Seg { text: std::mem::take(&mut part), ..seg.clone() }));
+                out.push(Piece::Text(seg.piece(std::mem::take(&mut part))));
             }
             out.push(Piece::Break);
             *used = 0;
@@ -66,7 +66,7 @@ fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
         *used += cells;
     }
     if !part.is_empty() {
-        out.push(Piece::Text(Seg { text: part, ..seg.clone() }));
+        out.push(Piece::Text(seg.piece(part)));
     }
     out
 }
@@ -86,16 +86,16 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
         let mut rest = seg.text.as_str();
         while let Some(at) = rest.find(' ') {
             if at > 0 {
-                word.push(Seg { text: rest[..at].to_owned(), ..seg.clone() });
+                word.push(seg.piece(&rest[..at]));
             }
-            let space = Seg { text: " ".to_owned(), ..seg.clone() };
+            let space = seg.piece(" ");
             if !word.is_empty() {
                 out.push((std::mem::take(&mut word), Some(space)));
             }
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
-            word.push(Seg { text: rest.to_owned(), ..seg.clone() });
+            word.push(seg.piece(rest));
         }
     }
     if !word.is_empty() {
@@ -132,7 +132,7 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
 fn joined(graphemes: &[(&str, &Seg)]) -> Vec<Seg> {
     let mut line = Vec::new();
     for (grapheme, seg) in graphemes {
-        join(&mut line, Seg { text: (*grapheme).to_owned(), ..(*seg).clone() });
+        join(&mut line, seg.piece(*grapheme));
     }
     line
 }
@@ -148,7 +148,7 @@ pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
     for seg in &line.segs {
         let kept = head(&seg.text, room);
         if !kept.is_empty() {
-            segs.push(Seg { text: kept.to_owned(), ..seg.clone() });
+            segs.push(seg.piece(kept));
         }
         room -= kept.width() as u16;
         if kept.len() < seg.text.len() {
