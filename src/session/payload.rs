@@ -49,10 +49,7 @@ pub fn payload(
         .first()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
     if !begins_with_user {
-        notes.push(
-            "the conversation does not begin with a user message, which some services demand: add one first"
-                .to_owned(),
-        );
+        notes.push("no user message comes first, and some services demand one".to_owned());
     }
     let body = match api {
         Api::Anthropic => anthropic(model, instructions, transcript, tools, max_tokens),

@@ -6,7 +6,9 @@ use crate::session::{Active, Entry, Part, PartKind, Turn};
 use crate::skill::safe_text;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, count, tokens};
+use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::wrap::break_code;
 
 /// Entries of the catalogue, and lines of a body, that stay in sight when folded.
 const KEPT: usize = 3;
@@ -22,16 +24,38 @@ pub(super) struct Line {
     pub note: String,
     /// What it folds or unfolds.
     pub fold: Option<Fold>,
+    /// Stands for more than it shows: cut where it is too long, instead of going on in the next row.
+    pub short: bool,
 }
 
 impl Line {
     fn new(level: usize, text: RichLine) -> Self {
-        Self { level, text, note: String::new(), fold: None }
+        Self { level, text, note: String::new(), fold: None, short: false }
     }
 
     fn gap() -> Self {
         Self::new(0, RichLine::default())
     }
+}
+
+/// The lines as rows of at most `width` cells: nothing that a model is given is cut off, but what is folded.
+pub(super) fn fitted(lines: Vec<Line>, width: u16) -> Vec<Line> {
+    let mut rows = Vec::with_capacity(lines.len());
+    for line in lines {
+        let note = cells(&line.note);
+        let room = width.saturating_sub(note + u16::from(note > 0)).max(1);
+        if line.short || line.text.width() <= usize::from(room) {
+            rows.push(line);
+            continue;
+        }
+        let band = line.text.band;
+        let mut parts = break_code(&line.text.segs, room).into_iter();
+        let first = parts.next().unwrap_or_default();
+        let level = line.level;
+        rows.push(Line { text: RichLine { segs: first, ..line.text.clone() }, ..line });
+        rows.extend(parts.map(|segs| Line::new(level, RichLine { segs, band, source: 0 })));
+    }
+    rows
 }
 
 fn plain(text: &str, role: Role) -> RichLine {
@@ -87,7 +111,7 @@ pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold)
                 if !whole && listed <= KEPT {
                     // An entry in a line; unfolded it stands as it is sent.
                     let entry: Vec<&str> = text.lines().collect();
-                    out.push(Line::new(1, markup(&format!("  {}", entry.concat()))));
+                    out.push(Line { short: true, ..Line::new(1, markup(&format!("  {}", entry.concat()))) });
                 } else if whole {
                     out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
                 } else if listed == KEPT + 1 {
@@ -190,6 +214,7 @@ pub(super) fn transcript(entries: &[Entry], open: &dyn Fn(&Fold) -> bool) -> Vec
         let mut line = Line::new(level, RichLine::from_segs(segs));
         line.note = note;
         line.fold = Some(fold.clone());
+        line.short = true;
         out.push(line);
         if open(&fold) {
             out.extend(

@@ -1,11 +1,12 @@
 //! Draws what the model is given: the composed call or its difference, the request, the transcript.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::given::{Line, difference, lines, transcript};
+use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
@@ -14,7 +15,29 @@ use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::wrap::cut_line;
 
+/// Cells for a line beside its rail.
+fn room(area: Rect) -> u16 {
+    area.width.saturating_sub(6)
+}
+
 impl SessionPane {
+    /// The composed call as rows of that width; laid out again only when something of it changed.
+    fn rows(&mut self, width: u16) -> Arc<[Line]> {
+        let Some(composed) = self.composed.clone() else { return Arc::new([]) };
+        let mut open: Vec<&Fold> = self.open.iter().collect();
+        open.sort();
+        let mut hasher = DefaultHasher::new();
+        (&composed.digest, composed.size.l1.tokens, composed.size.l2.tokens, open, width).hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some((_, rows)) = self.laid_out.as_ref().filter(|(known, _)| *known == key) {
+            return Arc::clone(rows);
+        }
+        let open = |fold: &Fold| self.open.contains(fold);
+        let rows: Arc<[Line]> = fitted(lines(&composed, self.active(), &open), width).into();
+        self.laid_out = Some((key, Arc::clone(&rows)));
+        rows
+    }
+
     pub(super) fn draw_composed(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(composed) = self.composed.clone() else {
             Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
@@ -31,11 +54,10 @@ impl SessionPane {
                 return String::new();
             }
             let lines = difference(composed.diff.as_deref().unwrap_or_default());
-            self.draw_lines(&lines, area, buf, cx);
+            self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
             return "next call against the last".to_owned();
         }
-        let open = |fold: &Fold| self.open.contains(fold);
-        let lines = lines(&composed, self.active(), &open);
+        let lines = self.rows(room(area));
         if lines.is_empty() {
             let text = "nothing: there are no skills here";
             Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
@@ -58,7 +80,7 @@ impl SessionPane {
         }
         let open = |fold: &Fold| self.open.contains(fold);
         let lines = transcript(&entries, &open);
-        self.draw_lines(&lines, area, buf, cx);
+        self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
         format!(
             "append only {} {}",
             cx.glyphs.dot,
@@ -86,7 +108,11 @@ impl SessionPane {
             };
             self.wanted.push(Effect::Render(job));
         }
-        let Some(rich) = self.rendered.get(&key).cloned() else { return api.to_string() };
+        let Some(rich) = self.rendered.get(&key).cloned() else {
+            let told = format!("laying out {}", bytes(text.len() as u64));
+            Pen::new(buf, cx).put(area.x + 2, area.y, &told, Role::Muted, width);
+            return api.to_string();
+        };
         let height = usize::from(area.height);
         self.given.height = height;
         self.given.offset = self.given.offset.min(rich.len().saturating_sub(height));
@@ -113,7 +139,7 @@ impl SessionPane {
             if note > 0 {
                 pen.right(end, y, &line.note, Role::Muted);
             }
-            let room = area.width.saturating_sub(6 + note + u16::from(note > 0));
+            let room = room(area).saturating_sub(note + u16::from(note > 0));
             let text = cut_line(&line.text, room, pen.glyphs.ellipsis);
             pen.line(area.x + 4, y, &text, room);
             if let Some(fold) = &line.fold {
@@ -148,9 +174,7 @@ impl SessionPane {
         self.open.insert(fold.clone());
         self.tab = super::Tab::Composed;
         self.diff = false;
-        let Some(composed) = &self.composed else { return };
-        let open = |fold: &Fold| self.open.contains(fold);
-        let lines = lines(composed, self.active(), &open);
+        let lines = self.rows(room(self.drawn.given));
         if let Some(at) = lines.iter().position(|line| line.fold.as_ref() == Some(&fold)) {
             self.given.offset = at;
         }

@@ -8,7 +8,7 @@ use super::{Part, SessionPane};
 use crate::gateway::{CallSize, DiffLine, LevelSize};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, tokens};
+use crate::tui::widgets::figures::{bytes, count, tokens};
 use crate::tui::widgets::measure::{cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rule::Title;
@@ -33,7 +33,9 @@ impl SessionPane {
         let mut y = area.y + 2;
         let right = area.right().saturating_sub(1);
         if session.active.is_empty() {
-            pen.put(area.x + 2, y, "nothing is loaded: l loads a skill", Role::Muted, area.width - 2);
+            let room = area.width.saturating_sub(3);
+            let text = cut_end("nothing loaded: l loads a skill", room, pen.glyphs.ellipsis);
+            pen.put(area.x + 2, y, &text, Role::Muted, room);
             y += 1;
         }
         let most = usize::from(area.height / 2).max(1);
@@ -75,11 +77,12 @@ impl SessionPane {
             let end = pen.put(area.x + 2, y, "agent ", Role::Muted, area.width - 2);
             let end = pen.put(end, y, &agent, Role::Text, right.saturating_sub(end));
             let sees = match (&session.settings.agent, &self.composed) {
-                (None, Some(composed)) => format!(" sees {}", listed(composed)),
-                (Some(_), Some(composed)) => format!(" sees {} of its own", listed(composed)),
+                (None, Some(composed)) => format!(" sees {}", count(listed(composed))),
+                (Some(_), Some(composed)) => format!(" sees {} of its own", count(listed(composed))),
                 _ => String::new(),
             };
-            pen.put(end, y, &sees, Role::Muted, right.saturating_sub(end));
+            let room = right.saturating_sub(end);
+            pen.put(end, y, &cut_end(&sees, room, pen.glyphs.ellipsis), Role::Muted, room);
             y += 1;
         }
         y + 1
@@ -123,8 +126,14 @@ impl SessionPane {
         let share = if size.window == 0 { 0.0 } else { f64::from(sum) / f64::from(size.window) * 100.0 };
         pen.put(area.x + 4, y, "sum", Role::Muted, 4);
         pen.right(area.x + 15, y, &tokens(sum), Role::Strong);
-        let of = format!("of {} {} {share:.1} %", tokens(size.window), pen.glyphs.dot);
-        pen.put(area.x + 16, y, &of, Role::Muted, bar);
+        let (of, role) = if sum > size.window {
+            (format!("{} over {}", pen.glyphs.warn, tokens(size.window)), Role::Warning)
+        } else if bar >= 16 {
+            (format!("of {} {} {share:.1} %", tokens(size.window), pen.glyphs.dot), Role::Muted)
+        } else {
+            (format!("of {}", tokens(size.window)), Role::Muted)
+        };
+        pen.put(area.x + 17, y, &of, role, bar);
         y + 2
     }
 
@@ -139,7 +148,13 @@ impl SessionPane {
         let room = area.width.saturating_sub(4);
         let mut y = area.y + 1 + u16::from(area.height > 5);
         let Some(diff) = &composed.diff else {
-            pen.put(area.x + 2, y, "no call was made yet: c makes one", Role::Muted, area.width - 2);
+            pen.put(
+                area.x + 2,
+                y,
+                &cut_end("none yet: c makes one", room, pen.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
             return;
         };
         let changes = changes(diff);

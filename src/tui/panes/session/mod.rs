@@ -50,7 +50,7 @@ const TABS: [(Tab, &str); 4] = [
 ];
 
 /// A stretch of the composed text that can be folded.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fold {
     /// All entries of the catalogue.
     Catalogue,
@@ -93,6 +93,8 @@ pub struct SessionPane {
     api: Option<Api>,
     payload: Option<(Api, Arc<str>)>,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
+    /// The composed call as rows, and of what.
+    laid_out: Option<(u64, Arc<[given::Line]>)>,
     levels: Option<Arc<LevelsView>>,
     /// Whether a session was asked for.
     asked: bool,
