@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, Ordered, RunDetail, RunOrder, SharedClient, TargetChoice,
+    Launched, ListFilter, Ordered, RunDetail, RunOrder, SharedClient, TargetChoice,
 };
-use crate::skill::AttachTarget;
+use crate::skill::{AttachTarget, SkillId};
 use crate::store::{RunEvent, RunFilter, RunId, RunPage};
 
 /// Something a pane asks of the core about runs. Numbers named `generation` and `ticket` come back with the answer.
@@ -62,6 +62,8 @@ pub enum RunAsk {
         /// Tells the questions apart.
         generation: u64,
     },
+    /// The skills that have a contract.
+    Launchable,
     /// The contract of a skill.
     Contract(String),
     /// Which binding carries a capability out, and why.
@@ -89,6 +91,8 @@ pub enum RunTold {
     Attached(u64, Result<Arc<Attached>, Error>),
     /// Answer to [`RunAsk::Targets`].
     Targets(u64, Result<Arc<[TargetChoice]>, Error>),
+    /// Answer to [`RunAsk::Launchable`]: id and description of each.
+    Launchable(Result<Arc<[(SkillId, String)]>, Error>),
     /// Answer to [`RunAsk::Contract`].
     Contract(String, Result<Arc<ContractView>, Error>),
     /// Answer to [`RunAsk::Explain`].
@@ -107,6 +111,7 @@ impl RunAsk {
             Self::AttachPreview { .. } => "attach_preview",
             Self::Attach { .. } => "attach",
             Self::Targets { .. } => "target_choices",
+            Self::Launchable => "list",
             Self::Contract(_) => "contract",
             Self::Explain(_) => "explain_capability",
         }
@@ -138,6 +143,16 @@ impl RunAsk {
             Self::Targets { target_type, text, limit, generation } => {
                 let found = core.target_choices(target_type, &text, limit).await;
                 RunTold::Targets(generation, found.map(Into::into))
+            }
+            Self::Launchable => {
+                let listed = core.list(ListFilter::default()).await;
+                RunTold::Launchable(listed.map(|list| {
+                    let ready = list
+                        .skills
+                        .into_iter()
+                        .filter(|skill| skill.has_contract && skill.shadowed_by.is_none());
+                    ready.map(|skill| (skill.skill_id, skill.description)).collect()
+                }))
             }
             Self::Contract(skill) => {
                 let contract = core.contract(&skill).await.map(Arc::new);

@@ -16,7 +16,7 @@ mod state_view;
 mod steps_view;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
@@ -68,6 +68,8 @@ pub struct Runs {
     counts: BTreeMap<RunState, u64>,
     /// Whether an answer has come.
     loaded: bool,
+    /// Runs of which it was told that they wait for a person.
+    told_waiting: HashSet<RunId>,
     error: Option<Error>,
     rows: Vec<Row>,
     scroll: Scroll,
@@ -180,6 +182,10 @@ impl Runs {
             RunTold::Launched(_, Err(error)) => {
                 vec![Effect::Trouble("nothing was launched".to_owned(), shown(&error.message))]
             }
+            RunTold::Launchable(Ok(ready)) => self.choose_skill(ready),
+            RunTold::Launchable(Err(error)) => {
+                vec![Effect::Trouble("no list of skills".to_owned(), shown(&error.message))]
+            }
             RunTold::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
                 self.launching = None;
                 match answer {
@@ -211,16 +217,13 @@ impl Runs {
         };
         self.error = None;
         self.counts.clone_from(&page.counts);
-        let first = !self.loaded;
-        let waited = self.known.waiting();
         let mut effects = self.feeds.take(generation, page, &mut self.known);
-        self.loaded = true;
-        if !first {
-            for run in self.known.began_to_wait(&waited) {
-                let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
-                let text = format!("{} {} waits for you{step}", shown(&run.skill_id), list::tail(&run.id));
-                effects.push(Effect::Awaited(text));
-            }
+        if self.loaded {
+            effects.extend(self.tell_awaited());
+        } else {
+            // What waits when the workbench opens is no news.
+            self.loaded = true;
+            self.told_waiting = self.known.waiting();
         }
         self.build();
         effects.extend(self.selection_changed());
@@ -238,7 +241,7 @@ impl Runs {
         skills.into_iter().map(|skill| Effect::Run(RunAsk::Contract(skill))).collect()
     }
 
-    /// Skills that may have a contract: tools. One without says so when it is asked for.
+    /// Skills that may have a contract, told by their kind alone: enough to ask one for the isolation.
     fn launchable(&self) -> impl Iterator<Item = &Arc<Skill>> {
         let skills = self.catalogue.entries.iter().map(|entry| &entry.skill);
         skills.filter(|skill| skill.kind.value == Kind::Tool)
@@ -261,6 +264,17 @@ impl Runs {
         effects
     }
 
+    /// Tells what began to wait since it was told last, whichever answer brought it.
+    fn tell_awaited(&mut self) -> Vec<Effect> {
+        let began = self.known.began_to_wait(&self.told_waiting);
+        self.told_waiting = self.known.waiting();
+        let tell = |run: RunRecord| {
+            let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
+            Effect::Awaited(format!("{} {} waits for you{step}", shown(&run.skill_id), list::tail(&run.id)))
+        };
+        began.into_iter().map(tell).collect()
+    }
+
     fn take_detail(&mut self, run: &RunId, answer: &Result<Arc<RunDetail>, Error>) -> Vec<Effect> {
         if let Ok(detail) = answer {
             self.machine = Some(detail.isolation.clone());
@@ -273,6 +287,9 @@ impl Runs {
         }
         let again = self.detail.take(run, answer, self.selected.as_ref());
         let mut effects = if again { self.ask_detail() } else { Vec::new() };
+        if self.loaded {
+            effects.extend(self.tell_awaited());
+        }
         effects.extend(self.open_awaited_sheet(run));
         effects
     }

@@ -7,6 +7,7 @@ use super::detail_view::label_of;
 use super::{Part, Runs};
 use crate::gateway::ContractView;
 use crate::runs::{CommandName, Gate, RunState};
+use crate::skill::SkillId;
 use crate::store::{RunId, RunRecord};
 use crate::tui::action::{Action, Command};
 use crate::tui::overlay::{OrderKind, Sheet, state_word};
@@ -121,7 +122,7 @@ impl Runs {
                 let run = known(self)?;
                 self.open_order(run, OrderKind::Fork)
             }
-            Action::Launch => self.choose_skill(),
+            Action::Launch => vec![Effect::Run(RunAsk::Launchable)],
             Action::Compare => self.compare(),
             Action::ShowCheckpoint => {
                 let head = known(self)?.head;
@@ -206,12 +207,14 @@ impl Runs {
     }
 
     /// Lets a skill be chosen, beginning on that of the run under the cursor.
-    fn choose_skill(&self) -> Vec<Effect> {
-        let mut choices: Vec<(String, String, String)> = Vec::new();
-        for skill in self.launchable() {
-            let description: String = shown(&skill.description).chars().take(60).collect();
-            choices.push((skill.id.to_string(), skill.id.to_string(), description));
-        }
+    pub(super) fn choose_skill(&self, ready: &[(SkillId, String)]) -> Vec<Effect> {
+        let choices: Vec<(String, String, String)> = ready
+            .iter()
+            .map(|(id, description)| {
+                let description: String = shown(description).chars().take(60).collect();
+                (id.to_string(), shown(id.as_str()), description)
+            })
+            .collect();
         if choices.is_empty() {
             return vec![Effect::Toast(
                 "no skill here brings a contract (skill.yaml beside its SKILL.md)".to_owned(),
