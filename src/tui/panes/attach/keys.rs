@@ -32,6 +32,10 @@ impl Pane for Attach {
     }
 
     fn commands(&self) -> Vec<Command> {
+        if self.offered.is_empty() {
+            // There is no form: the screen says what makes a skill attachable.
+            return Vec::new();
+        }
         let blocked = self.blocked();
         let attach = Command { blocked, ..shown_key(Action::CarryOut, "attach") };
         let mut out = match self.focus {
