@@ -196,6 +196,8 @@ fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
             return Err(Error::new(code, error.message.clone()).into());
         }
     };
+    // A script that failed is a finding, however it is told.
+    let failed = value.get("exit_code").is_some_and(|code| *code != 0);
     if cx.out.json {
         cx.out.value(value)?;
     } else if let Some(content) = value["content"].as_str() {
@@ -211,15 +213,14 @@ fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
         let text = |key: &str| safe_text::block(value[key].as_str().unwrap_or_default()).into_owned();
         cx.out.raw(text("stdout").as_bytes())?;
         super::failure::print(&text("stderr"), false);
-        if value["exit_code"] != 0 {
+        if failed {
             super::failure::print(&format!("exit code {}\n", value["exit_code"]), false);
-            return Ok(Done::Findings);
         }
     } else {
         let text = show::receipt(value, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    Ok(Done::Fine)
+    Ok(if failed { Done::Findings } else { Done::Fine })
 }
 
 fn pairs(given: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {
