@@ -11,6 +11,7 @@ pub mod config;
 pub mod discovery;
 pub mod engine;
 pub mod gateway;
+pub mod governance;
 pub mod policy;
 pub mod registry;
 pub mod runs;

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, RunClient,
-    SkillDetail, SkillList,
+    ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
+    LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
 };
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::registry::Catalogue;
@@ -68,6 +68,21 @@ pub trait Client: Send + Sync + 'static {
 
     /// Counts per operation, per link, roots, cache, memory.
     async fn diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// Sets the counts of diagnostics and all metrics back to nothing; answers diagnostics as they stand then.
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// What the process counted since it began or was reset.
+    async fn metrics(&self) -> Result<MetricsReport, Error>;
+
+    /// The same as OpenMetrics text, for Prometheus; its type is [`super::METRICS_CONTENT_TYPE`].
+    async fn metrics_text(&self) -> Result<String, Error>;
+
+    /// The quality states of skills, with what led to each and what is missing for the next.
+    ///
+    /// # Errors
+    /// `not_found` with near names; `invalid_configuration` for a golden set that cannot be read.
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error>;
 
     /// Reads all roots again now.
     async fn rescan(&self) -> Result<(), Error>;

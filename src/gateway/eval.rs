@@ -120,6 +120,12 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
 }
 
 impl Golden {
+    /// The requests.
+    #[must_use]
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
     /// Adds a file's queries; false when there is no such file.
     fn read(
         &mut self,

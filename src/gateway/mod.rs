@@ -19,6 +19,7 @@ mod run_failure;
 mod run_types;
 mod scaffold;
 mod schema;
+mod service_types;
 mod session_client;
 mod session_types;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod trace;
 mod trusting;
 mod types;
 
+pub use crate::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use door::MOST_RESULTS;
@@ -49,6 +51,7 @@ pub use run_types::{
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
+pub use service_types::{CapabilityRequest, Counting, GovernanceFilter, GovernanceList, GovernedSkill};
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary,

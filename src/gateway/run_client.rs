@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, Ordered, RunDetail, RunOrder, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
+    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -21,6 +21,14 @@ pub trait RunClient: Send + Sync + 'static {
     /// session") or with one that has errors; `untrusted`; `forbidden` by policy; `invalid_request` naming each wrong
     /// input; `idempotency_conflict`.
     async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error>;
+
+    /// Launches a run of one capability alone: one step, behind the same gates, confirmations and policy as in any
+    /// run. Its skill is shown as `capability:ID`.
+    ///
+    /// # Errors
+    /// `not_found` with near names; `forbidden` by policy; `invalid_request` naming each wrong input;
+    /// `idempotency_conflict`.
+    async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error>;
 
     /// A page of runs, waiting ones first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;

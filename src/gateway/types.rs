@@ -257,9 +257,18 @@ pub struct Diagnostics {
     pub scan: ScanProgress,
     /// How far the index is.
     pub index: IndexProgress,
+    /// Since when the counts below count, and where they are kept.
+    #[serde(default)]
+    pub counting: super::Counting,
+    /// When this process began, milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    pub started_ms: i64,
+    /// How long ago that is, in seconds.
+    #[serde(default)]
+    pub uptime_seconds: u64,
     /// Per operation, by name.
     pub operations: BTreeMap<String, OperationCount>,
-    /// Failures per link since the start.
+    /// Failures per link.
     pub link_failures: BTreeMap<String, u64>,
     /// Where the warm-start cache lies, and what became of it at start (`used`, `rebuilt: …`, `off`).
     pub cache: (PathBuf, String),

@@ -2,12 +2,14 @@
 //! behind one trait with an embedded and a client-server form. No rules: which command moves which
 //! state where is the state machine's alone; a store applies its answer in one transaction.
 
+mod counts;
 mod sessions;
 mod sqlite;
 mod types;
 
+pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{Clock, Opened, Sqlite};
+pub use sqlite::{Clock, CommitObserver, Opened, Sqlite};
 pub use types::{
     AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
     Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage,

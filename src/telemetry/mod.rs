@@ -1,8 +1,10 @@
-//! Logging: to a file and to a ring that the workbench shows; never to the terminal it draws on.
+//! Logging: to a file and to a ring that the workbench shows; never to the terminal it draws on. And the
+//! counters of this process.
 //!
 //! `SKILLS_LOG` filters as `RUST_LOG` does elsewhere (`info`, `skill_workbench::registry=debug`).
 
 mod file;
+mod metrics;
 mod ring;
 
 use std::io;
@@ -14,6 +16,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::{Layer as _, fmt};
 
 pub use file::LogFile;
+pub use metrics::{
+    Bucket, Distribution, KeyOutcome, METRICS_CONTENT_TYPE, MetricFamily, MetricKind, MetricSample, Metrics,
+    MetricsReport,
+};
 pub use ring::{Level, Record, Ring};
 
 /// What is logged when nobody says anything.

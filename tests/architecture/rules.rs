@@ -35,13 +35,24 @@ pub const ROOMS: &[Room] = &[
             "sandbox",
             "policy",
             "session",
+            "governance",
         ],
         values_of: &[],
     },
     Room {
         name: "cli",
         rooms: &["gateway", "tui", "config", "telemetry"],
-        values_of: &["policy", "discovery", "registry", "skill", "engine", "runs", "session", "store"],
+        values_of: &[
+            "policy",
+            "discovery",
+            "registry",
+            "skill",
+            "engine",
+            "runs",
+            "session",
+            "store",
+            "governance",
+        ],
     },
     Room {
         name: "tui",
@@ -54,6 +65,7 @@ pub const ROOMS: &[Room] = &[
     Room { name: "sandbox", rooms: &[], values_of: &[] },
     Room { name: "session", rooms: &["skill"], values_of: &[] },
     Room { name: "telemetry", rooms: &[], values_of: &[] },
+    Room { name: "governance", rooms: &[], values_of: &[] },
     // The binary: it hands over to the command line, or becomes the sandbox's helper, and does nothing else.
     Room { name: "main", rooms: &["cli", "sandbox"], values_of: &[] },
 ];
@@ -137,6 +149,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "safe_text",
         ],
     ),
+    ("governance", &["QualityState"]),
     ("engine", &["Artifact", "BindingChoice", "Explanation", "LogLine"]),
     (
         "session",

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use skill_workbench::discovery::{Answer, BodyLine, Request};
 use skill_workbench::gateway::{
-    Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, IndexProgress, LevelTokens,
-    ListFilter, SkillDetail, SkillList,
+    Client, ClientView, Code, Connection, Counting, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, IndexProgress, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
 use skill_workbench::registry::{Catalogue, ScanProgress};
 use skill_workbench::skill::SkillId;
@@ -141,11 +141,30 @@ impl Client for FakeClient {
             refused: 0,
             scan: ScanProgress { done: true, ..ScanProgress::default() },
             index: IndexProgress { done: true, ..IndexProgress::default() },
+            counting: Counting::default(),
+            started_ms: 0,
+            uptime_seconds: 0,
             operations: std::collections::BTreeMap::new(),
             link_failures: std::collections::BTreeMap::new(),
             cache: (std::path::PathBuf::new(), "off".to_owned()),
             resident_bytes: None,
         })
+    }
+
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.diagnostics().await
+    }
+
+    async fn metrics(&self) -> Result<MetricsReport, Error> {
+        Ok(MetricsReport::default())
+    }
+
+    async fn metrics_text(&self) -> Result<String, Error> {
+        Ok("# EOF\n".to_owned())
+    }
+
+    async fn governance(&self, _filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        Ok(GovernanceList::default())
     }
 
     async fn rescan(&self) -> Result<(), Error> {

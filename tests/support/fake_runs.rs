@@ -9,8 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_workbench::gateway::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
-    ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation,
+    CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail,
+    RunOrder, TargetChoice,
 };
 use skill_workbench::runs::{Next, RunState, allowed, transition};
 use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
@@ -138,6 +139,12 @@ impl RunClient for FakeRuns {
         let run = detail.run.clone();
         self.add(detail);
         Ok(Launched { run, idempotency: IdempotencyOutcome::None, worker_alive: true })
+    }
+
+    async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        let skill = format!("capability:{}", request.capability);
+        let CapabilityRequest { inputs, options, started_by, .. } = request;
+        self.launch(LaunchRequest { skill, inputs, options, started_by }).await
     }
 
     /// Waits until a test moved the run to where it ends or waits.

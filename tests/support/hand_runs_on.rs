@@ -12,6 +12,13 @@ macro_rules! hand_runs_on {
                 self.$part.launch(request).await
             }
 
+            async fn execute_capability(
+                &self,
+                request: skill_workbench::gateway::CapabilityRequest,
+            ) -> Result<skill_workbench::gateway::Launched, skill_workbench::gateway::Error> {
+                self.$part.execute_capability(request).await
+            }
+
             async fn settle(
                 &self,
                 run: &str,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use skill_workbench::discovery::{Answer, BodyLine, Request};
 use skill_workbench::gateway::{
-    Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, LevelTokens, ListFilter, Local,
-    SkillDetail, SkillList,
+    Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
+    LevelTokens, ListFilter, Local, MetricsReport, SkillDetail, SkillList,
 };
 use skill_workbench::registry::Catalogue;
 use skill_workbench::skill::SkillId;
@@ -69,6 +69,22 @@ impl Client for SteadyClient {
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {
         self.0.diagnostics().await
+    }
+
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.0.reset_diagnostics().await
+    }
+
+    async fn metrics(&self) -> Result<MetricsReport, Error> {
+        self.0.metrics().await
+    }
+
+    async fn metrics_text(&self) -> Result<String, Error> {
+        self.0.metrics_text().await
+    }
+
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        self.0.governance(filter).await
     }
 
     async fn rescan(&self) -> Result<(), Error> {

@@ -1,6 +1,8 @@
 //! The core in this process: registry, router, caches, counts.
 
 mod cache_file;
+mod counting;
+mod governing;
 mod index_cache;
 mod indexer;
 mod levels;
@@ -10,8 +12,7 @@ mod runs;
 mod sessions;
 mod trusting;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -19,20 +20,22 @@ use rayon::prelude::*;
 use tokio::sync::broadcast;
 
 use self::cache_file::CacheFile;
+use self::counting::Counter;
 use self::index_cache::IndexCache;
 use self::indexer::{Indexer, Shared};
 use self::levels::Levels;
 use self::operations::Operations;
 use self::runs::Runs;
 use super::{
-    Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, LevelTokens,
-    ListFilter, SkillDetail, SkillList, checkup, client_view, detail, door, listing, names,
-    policies::PolicyFile,
+    Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
+    detail, door, listing, names, policies::PolicyFile,
 };
 use crate::config::{Config, RankPolicy};
 use crate::discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
 use crate::registry::{Catalogue, Registry, Settings, Trust};
 use crate::skill::{self, Skill, SkillId, client};
+use crate::telemetry::Metrics;
 
 pub use self::once::{Needs, eval, lint};
 
@@ -46,8 +49,9 @@ pub struct Local {
     registry: Arc<Registry>,
     shared: Arc<Shared>,
     levels: Arc<Levels>,
-    operations: Operations,
-    link_failures: Mutex<BTreeMap<String, u64>>,
+    operations: Arc<Operations>,
+    counter: Counter,
+    metrics: Metrics,
     trust: Trust,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
@@ -88,13 +92,15 @@ impl Local {
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
+        let metrics = Metrics::default();
         Ok(Self {
-            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy)),
+            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics)),
+            operations: Arc::new(Operations::new(metrics.clone())),
+            counter: Counter::default(),
+            metrics,
             registry,
             shared,
             levels: Arc::new(Levels::new(tokens)),
-            operations: Operations::default(),
-            link_failures: Mutex::default(),
             trust,
             policy,
             config,
@@ -187,16 +193,21 @@ impl Local {
             let shared = Arc::clone(&self.shared);
             apart(move || rank(&shared, &request, &adjustments)).await
         }?;
-        self.count_failures(&answer);
+        self.count_ranking(&answer);
         Ok(answer)
     }
 
-    fn count_failures(&self, answer: &Answer) {
+    fn count_ranking(&self, answer: &Answer) {
+        self.metrics.discovery(Duration::from_micros(answer.took_us));
         for link in &answer.links {
-            if let LinkState::Failed(why) = &link.state {
-                tracing::warn!(link = link.link, why, "a link was left out of a request");
-                let mut failures = self.link_failures.lock().unwrap_or_else(PoisonError::into_inner);
-                *failures.entry(link.link.clone()).or_default() += 1;
+            match &link.state {
+                LinkState::Failed(why) => {
+                    tracing::warn!(link = link.link, why, "a link was left out of a request");
+                    self.operations.link_failed(&link.link);
+                    self.metrics.link_left_out(&link.link);
+                }
+                LinkState::Ran => self.metrics.link(&link.link, Duration::from_micros(link.took_us)),
+                LinkState::Idle | LinkState::Off => {}
             }
         }
     }
@@ -347,35 +358,32 @@ impl Client for Local {
     }
 
     async fn diagnostics(&self) -> Result<Diagnostics, Error> {
-        let catalogue = self.registry.snapshot();
-        let failures = self.link_failures.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Diagnostics {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            roots: catalogue.roots.clone(),
-            skills: catalogue.entries.len(),
-            shadowed: catalogue.shadowed.len(),
-            refused: catalogue.refused.len(),
-            scan: self.registry.progress(),
-            index: *self.shared.progress.borrow(),
-            operations: self.operations.snapshot(),
-            link_failures: failures,
-            cache: self.registry.cache(),
-            resident_bytes: resident_bytes(),
-        })
+        self.diagnose().await
+    }
+
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.reset_counting().await?;
+        self.diagnose().await
+    }
+
+    async fn metrics(&self) -> Result<MetricsReport, Error> {
+        self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    async fn metrics_text(&self) -> Result<String, Error> {
+        self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        let began = Instant::now();
+        let list = self.governed(filter).await;
+        self.operations.counted("governance", began, list)
     }
 
     async fn rescan(&self) -> Result<(), Error> {
         self.registry.rescan();
         Ok(())
     }
-}
-
-/// Resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); none on other systems.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
-    Some(kibibytes * 1024)
 }
 
 /// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers

@@ -3,6 +3,7 @@
 
 mod command;
 mod control;
+mod counts;
 mod foreign;
 mod launch;
 mod maintenance;
@@ -17,7 +18,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -38,6 +39,9 @@ const POLL_BLIND: Duration = Duration::from_millis(100);
 /// Where the present moment comes from, in milliseconds since 1970-01-01 UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
+/// Told of each commit: how many jobs shared it, and how long it took until it was durable.
+pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
+
 /// The embedded store.
 pub struct Sqlite {
     place: String,
@@ -46,6 +50,7 @@ pub struct Sqlite {
     committed: watch::Receiver<u64>,
     poll: Duration,
     now: Clock,
+    observer: Arc<OnceLock<CommitObserver>>,
     /// The file, for connections of their own; none in memory.
     path: Option<PathBuf>,
     _foreign: Option<Foreign>,
@@ -139,7 +144,8 @@ impl Sqlite {
         let (commits, committed) = watch::channel(0_u64);
         let commits = Arc::new(commits);
         let tell = |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
-        let writer = Writer::start(connection, place.clone(), tell(commits.clone()))?;
+        let observer = Arc::new(OnceLock::new());
+        let writer = Writer::start(connection, place.clone(), tell(commits.clone()), observer.clone())?;
         let foreign = path.and_then(|path| Foreign::watch(path, tell(commits)));
         Ok(Self {
             place,
@@ -148,9 +154,15 @@ impl Sqlite {
             committed,
             poll: if foreign.is_some() || path.is_none() { POLL } else { POLL_BLIND },
             now: steady(now, from),
+            observer,
             path: path.map(Path::to_owned),
             _foreign: foreign,
         })
+    }
+
+    /// Tells this observer of every commit from now on; only the first one given is told.
+    pub fn observe_commits(&self, observer: CommitObserver) {
+        drop(self.observer.set(observer));
     }
 
     async fn write<T: Send + 'static>(

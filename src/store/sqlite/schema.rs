@@ -92,6 +92,18 @@ const MIGRATIONS: &[&str] = &["
     CREATE TABLE session_lines (
         session TEXT NOT NULL, number INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY (session, number)
     ) WITHOUT ROWID;
+", "
+    CREATE TABLE tallies (
+        kind TEXT NOT NULL, name TEXT NOT NULL, calls INTEGER NOT NULL, errors INTEGER NOT NULL,
+        total_us INTEGER NOT NULL, max_us INTEGER NOT NULL, PRIMARY KEY (kind, name)
+    ) WITHOUT ROWID;
+    CREATE TABLE tally_times (
+        only_one INTEGER PRIMARY KEY CHECK (only_one = 1), since_ms INTEGER NOT NULL, reset_ms INTEGER
+    );
+    CREATE TABLE allowances (
+        principal TEXT NOT NULL, began_ms INTEGER NOT NULL, taken INTEGER NOT NULL,
+        PRIMARY KEY (principal, began_ms)
+    ) WITHOUT ROWID;
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

@@ -2,12 +2,14 @@
 //! (group commit), each in a savepoint of its own, so that a refused job leaves nothing behind.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::failed;
+use super::{CommitObserver, failed};
 use crate::store::StoreError;
 
 /// Jobs per commit at most: bounds how long the first of them waits.
@@ -34,16 +36,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread; `committed` is called after each commit.
+    /// Starts the thread; `committed` is called after each commit, and `observer` is told of each transaction.
     pub fn start(
         connection: Connection,
         place: String,
         committed: impl Fn() + Send + 'static,
+        observer: Arc<OnceLock<CommitObserver>>,
     ) -> Result<Self, StoreError> {
         let (jobs, queue) = channel();
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || write(&connection, &queue, &place, &committed))
+            .spawn(move || write(&connection, &queue, &place, &committed, &observer))
             .map_err(|e| failed("starting the store's writer".into(), &e))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -126,13 +129,19 @@ fn in_savepoint<T>(
     }
 }
 
-fn write(connection: &Connection, queue: &Receiver<Job>, place: &str, committed: &impl Fn()) {
+fn write(
+    connection: &Connection,
+    queue: &Receiver<Job>,
+    place: &str,
+    committed: &impl Fn(),
+    observer: &OnceLock<CommitObserver>,
+) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
         let before = connection.total_changes();
         match job {
             Job::Alone(work) => work(connection),
-            Job::Shared(first) => next = together(connection, first, queue, place),
+            Job::Shared(first) => next = together(connection, first, queue, place, observer.get()),
         }
         if connection.total_changes() != before {
             committed();
@@ -141,7 +150,14 @@ fn write(connection: &Connection, queue: &Receiver<Job>, place: &str, committed:
 }
 
 /// One commit of what is queued; answers the first job that cannot be part of it.
-fn together(connection: &Connection, first: Work, queue: &Receiver<Job>, place: &str) -> Option<Job> {
+fn together(
+    connection: &Connection,
+    first: Work,
+    queue: &Receiver<Job>,
+    place: &str,
+    observer: Option<&CommitObserver>,
+) -> Option<Job> {
+    let began = Instant::now();
     let mut answers = Vec::new();
     let mut apart = None;
     let begun = connection.execute_batch("BEGIN IMMEDIATE");
@@ -173,6 +189,9 @@ fn together(connection: &Connection, first: Work, queue: &Receiver<Job>, place: 
         && let Err(e) = connection.execute_batch("ROLLBACK")
     {
         tracing::warn!("rolling back after a failed commit: {e}");
+    }
+    if let Some(observer) = observer.filter(|_| outcome.is_ok()) {
+        observer(answers.len(), began.elapsed());
     }
     for answer in answers {
         answer(outcome.clone());

@@ -74,7 +74,7 @@ impl Runs {
     }
 }
 
-fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
+pub(super) fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
     capabilities.capability(wanted).cloned().ok_or_else(|| Error {
         suggestions: names::near(wanted, capabilities.ids()),
         ..Error::new(Code::NotFound, format!("no capability is called {wanted}"))

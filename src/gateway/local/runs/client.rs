@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::super::Local;
 use super::find;
 use crate::gateway::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
+    LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -31,6 +31,20 @@ impl RunClient for Local {
             launched.run = self.runs.settle(&launched.run.id.0, &CancellationToken::new()).await?;
         }
         self.operations.counted("launch", began, launched)
+    }
+
+    async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        let began = Instant::now();
+        let wait = request.options.wait;
+        let launched = async {
+            let mut launched = self.runs.execute_capability(request).await?;
+            if wait {
+                launched.run = self.runs.settle(&launched.run.id.0, &CancellationToken::new()).await?;
+            }
+            Ok(launched)
+        };
+        let launched = launched.await;
+        self.operations.counted("execute_capability", began, launched)
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Room, Runs, contracts, find, people, sheet, steps};
+use super::{Room, Runs, contracts, find, people, sheet, single, steps};
 use crate::engine::Plan;
 use crate::gateway::{Code, Error, RunDetail};
 use crate::store::{RunEvent, RunId, RunRecord, Store};
@@ -53,7 +53,11 @@ impl Runs {
         plan: &Plan,
     ) -> (Option<String>, Option<String>) {
         let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
+        let given = run.inputs.clone();
         let looked = super::super::apart(move || {
+            if let Some(capability) = single::capability_of(&wanted) {
+                return runs.present_capability(capability, &given, approval);
+            }
             let skill = runs.skill(&wanted)?;
             let read = contracts::read(&skill)?;
             let version = read.contract.version.clone();

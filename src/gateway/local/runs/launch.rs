@@ -10,7 +10,7 @@ use super::contracts::{self, Contracted};
 use super::{Runs, people};
 use crate::engine::{FieldProblem, Plan, check_inputs, digest_of};
 use crate::gateway::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
-use crate::skill::{Invocation, Skill};
+use crate::skill::{Invocation, Skill, SkillId};
 use crate::store::{Idempotency, Launch, RunId, RunOptions};
 
 /// How long an idempotency key holds, where the environment says nothing: a day.
@@ -22,7 +22,7 @@ const LONGEST: usize = 255;
 
 /// A launch that may be: everything was looked at.
 pub(super) struct Prepared {
-    pub skill: Arc<Skill>,
+    pub skill_id: SkillId,
     pub plan: Plan,
     pub inputs: Map<String, Value>,
     pub options: RunOptions,
@@ -66,7 +66,7 @@ impl Runs {
         let inputs = check_inputs(&read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
         let plan = self.pin(&read, approval)?;
-        Ok(Prepared { skill: Arc::clone(skill), plan, inputs, options: self.run_options(options)? })
+        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options: self.run_options(options)? })
     }
 
     /// The plan of a contract as everything stands now.
@@ -107,7 +107,7 @@ impl Runs {
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
         let room = self.room().await?;
-        let Prepared { skill, plan, inputs, options: kept } = prepared;
+        let Prepared { skill_id, plan, inputs, options: kept } = prepared;
         let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
@@ -125,7 +125,7 @@ impl Runs {
         };
         let launch = Launch {
             id: RunId(uuid::Uuid::now_v7().to_string()),
-            skill_id: skill.id.to_string(),
+            skill_id: skill_id.to_string(),
             contract_digest: plan.digest(),
             contract: plan.to_value(),
             inputs,
@@ -141,7 +141,7 @@ impl Runs {
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
-    fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
+    pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
         if options.expires_in == Some(0) {
             return Err(Error::new(Code::InvalidRequest, "expires_in is 0; allowed: seconds, 1 at least"));
         }

@@ -16,6 +16,8 @@ mod detail;
 mod find;
 mod gist;
 mod launch;
+mod measured;
+mod observed;
 mod orders;
 mod overrides;
 mod people;
@@ -23,6 +25,7 @@ mod references;
 mod room;
 mod same_as;
 mod sheet;
+mod single;
 mod steps;
 mod tasks;
 mod workers;
@@ -43,6 +46,7 @@ use crate::policy::Verdict;
 use crate::registry::{Registry, Trust};
 use crate::sandbox::Sandbox;
 use crate::skill::Skill;
+use crate::telemetry::Metrics;
 
 /// Everything about runs.
 pub(super) struct Runs {
@@ -51,6 +55,7 @@ pub(super) struct Runs {
     shared: Arc<Shared>,
     trust: Trust,
     policy: Arc<PolicyFile>,
+    metrics: Metrics,
     by_contract_id: contracts::ByContractId,
     kept: catalogue::Kept,
     overrides: overrides::Overrides,
@@ -70,6 +75,7 @@ impl Runs {
         shared: &Arc<Shared>,
         trust: &Trust,
         policy: &Arc<PolicyFile>,
+        metrics: &Metrics,
     ) -> Self {
         let kept = (!config.demo).then_some(config.dirs.data.as_path());
         Self {
@@ -79,6 +85,7 @@ impl Runs {
             shared: Arc::clone(shared),
             trust: trust.clone(),
             policy: Arc::clone(policy),
+            metrics: metrics.clone(),
             by_contract_id: contracts::ByContractId::default(),
             kept: catalogue::Kept::default(),
             sandbox: OnceLock::new(),
@@ -125,12 +132,14 @@ impl Local {
     /// # Errors
     /// When the store cannot be opened.
     pub async fn start_workers(&self) -> Result<(), Error> {
-        self.runs.start_workers().await
+        self.runs.start_workers().await?;
+        self.keep_counting().await
     }
 
     /// Stops the workers of this process and gives back what they had, so that others go on with it.
     pub async fn stop_workers(&self) {
         self.runs.stop_workers().await;
+        self.stop_counting().await;
     }
 
     /// What came up beside the answers since this was asked last: a damaged store that was set aside.

@@ -9,11 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
 use super::Runs;
+use super::measured::Measured;
+use super::observed::Observed;
 use crate::config::MEMORY_STORE;
 use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use crate::gateway::{Code, Error};
 use crate::sandbox::Sandbox;
-use crate::store::{Claimed, Clock, Sessions, Sqlite, Store, StoreError};
+use crate::store::{Claimed, Clock, Counts, Sessions, Sqlite, Store, StoreError};
 
 /// How old a look at the capabilities may be when a worker begins a run.
 const FRESH: Duration = Duration::from_millis(500);
@@ -36,6 +38,8 @@ pub(super) struct Room {
     pub store: Arc<dyn Store>,
     /// Where sessions are kept: the same place.
     pub sessions: Arc<dyn Sessions>,
+    /// Where counts are kept: the same place.
+    pub counts: Arc<dyn Counts>,
     /// Chooses and calls bindings.
     pub broker: Arc<Broker>,
     /// Files that steps left.
@@ -132,6 +136,27 @@ impl Runs {
         Ok(Arc::clone(&self.room().await?.sessions))
     }
 
+    /// Where counts are kept, where that is open or can be opened without making anything new; with the file of it.
+    ///
+    /// # Errors
+    /// As [`Self::room`].
+    pub(in crate::gateway::local) async fn counts(
+        self: &Arc<Self>,
+    ) -> Result<Option<Arc<dyn Counts>>, Error> {
+        if self.room.get().is_none() && !self.counts_file()?.is_some_and(|file| file.exists()) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::clone(&self.room().await?.counts)))
+    }
+
+    /// The file of the store; none for one in memory.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown.
+    pub(in crate::gateway::local) fn counts_file(&self) -> Result<Option<PathBuf>, Error> {
+        store_file(self.config.store.as_deref(), &self.config.dirs.data)
+    }
+
     /// The store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
@@ -160,15 +185,19 @@ impl Runs {
                 opened.store
             }
         };
+        let metrics = self.metrics.clone();
+        store.observe_commits(Arc::new(move |jobs, took| metrics.commit(jobs, took)));
         let store = Arc::new(store);
         let sessions: Arc<dyn Sessions> = store.clone();
-        let store: Arc<dyn Store> = store;
-        let caller: Arc<Broker> = Arc::clone(&calling.broker);
+        let counts: Arc<dyn Counts> = store.clone();
+        let store: Arc<dyn Store> = Arc::new(Observed::new(store, self.metrics.clone()));
+        let caller = Arc::new(Measured::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
         let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
         Ok(Arc::new(Room {
             store,
             sessions,
+            counts,
             broker: Arc::clone(&calling.broker),
             artifacts: Arc::clone(&calling.artifacts),
             engine,

@@ -111,6 +111,7 @@ impl Local {
         given: Value,
         approved: bool,
     ) -> Result<ToolAnswer, Error> {
+        let began = std::time::Instant::now();
         let found = self.find_session(session).await?;
         let wanted = wanted(tool, found.settings.compat)?;
         let id = found.id.0.clone();
@@ -151,6 +152,7 @@ impl Local {
             Ok((entry, result))
         };
         let ((entry, result), session) = self.change_session(&id, change).await?;
+        self.metrics.tool(&name, result.is_ok(), began.elapsed());
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 

@@ -164,7 +164,8 @@ fn body(
     };
     let fold = Fold::Body(name.clone());
     let all: Vec<&str> = text.lines().collect();
-    let cost = active.iter().find(|skill| skill.name == *name).map(|skill| format!("~{}", tokens(skill.tokens)));
+    let cost =
+        active.iter().find(|skill| skill.name == *name).map(|skill| format!("~{}", tokens(skill.tokens)));
     let unfolded = open(&fold);
     for (at, line) in all.iter().enumerate() {
         let edge = at == 0 || at + 1 == all.len();

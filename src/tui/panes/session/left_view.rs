@@ -57,7 +57,8 @@ impl SessionPane {
             };
             let mark_role = if changed { Role::Warning } else { Role::Muted };
             let at_mark = if area.width >= 34 { pen.right(right, y, &mark, mark_role) } else { right };
-            let at_tokens = pen.right(at_mark.saturating_sub(2), y, &format!("~{}", tokens(skill.tokens)), Role::Text);
+            let at_tokens =
+                pen.right(at_mark.saturating_sub(2), y, &format!("~{}", tokens(skill.tokens)), Role::Text);
             pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
             let room = at_tokens.saturating_sub(area.x + 6);
             let name = shown(&skill.name);

@@ -1,0 +1,54 @@
+//! The broker, timed: which bindings carried calls out, which did not, and how long they took.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
+use crate::skill::contract::{Capability, Conformance};
+use crate::telemetry::Metrics;
+
+/// A broker, and where its calls are counted.
+pub(super) struct Measured {
+    broker: Arc<Broker>,
+    metrics: Metrics,
+}
+
+impl Measured {
+    pub(super) fn new(broker: Arc<Broker>, metrics: Metrics) -> Self {
+        Self { broker, metrics }
+    }
+}
+
+#[async_trait]
+impl Caller for Measured {
+    async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
+        let began = Instant::now();
+        let result = self.broker.call(call, cancel).await;
+        let took = began.elapsed();
+        let (binding, tried, failure) = match &result {
+            Ok(reply) => (Some(reply.binding.as_str()), &reply.tried, None),
+            Err(error) => (error.binding.as_deref(), &error.tried, Some(error.code)),
+        };
+        self.metrics.capability_call(took, failure.map(|code| code.to_string()).as_deref());
+        // A caller that changed its mind says nothing about a binding.
+        if failure != Some(CallFailure::Canceled) {
+            for binding in tried {
+                self.metrics.binding(&binding.binding, false);
+            }
+            if let Some(binding) = binding {
+                self.metrics.binding(binding, failure.is_none());
+                if tried.is_empty() {
+                    self.metrics.binding_took(binding, took);
+                }
+            }
+        }
+        result
+    }
+
+    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+        self.broker.explain(capability, conformance)
+    }
+}

@@ -1,0 +1,260 @@
+//! A store that counts what goes through it: the same store for everybody who runs or asks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::runs::{Command, Standing};
+use crate::store::{
+    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
+    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent,
+    StepRecord, StepStatus, Store, StoreError, WorkerId,
+};
+use crate::telemetry::{KeyOutcome, Metrics};
+
+/// A store, and where it is counted.
+pub(super) struct Observed {
+    inner: Arc<dyn Store>,
+    metrics: Metrics,
+}
+
+impl Observed {
+    pub(super) fn new(inner: Arc<dyn Store>, metrics: Metrics) -> Self {
+        Self { inner, metrics }
+    }
+
+    fn launched(&self, begun: &Result<Begun, StoreError>) {
+        let became = match begun {
+            Ok(begun) => match begun.idempotency {
+                IdempotencyOutcome::None => None,
+                IdempotencyOutcome::Created => Some(KeyOutcome::Created),
+                IdempotencyOutcome::Reused => Some(KeyOutcome::Reused),
+                IdempotencyOutcome::Expired => Some(KeyOutcome::Expired),
+            },
+            Err(StoreError::IdempotencyConflict { .. }) => Some(KeyOutcome::Conflict),
+            Err(_) => None,
+        };
+        if let Some(became) = became {
+            self.metrics.key(became);
+        }
+        if let Ok(begun) = begun
+            && begun.idempotency != IdempotencyOutcome::Reused
+        {
+            self.metrics.run_moved(&begun.run.state.to_string());
+        }
+    }
+}
+
+/// How long a step took, milliseconds.
+fn took_ms(step: &StepRecord) -> u64 {
+    u64::try_from(step.ended_ms.saturating_sub(step.started_ms)).unwrap_or(0)
+}
+
+#[async_trait]
+impl Store for Observed {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+        let begun = self.inner.launch(launch).await;
+        self.launched(&begun);
+        begun
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+        only: Option<&RunId>,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.inner.claim(worker, lease_ms, only).await;
+        if let Ok(Some(claimed)) = &claimed {
+            self.metrics.run_moved(&claimed.run.state.to_string());
+        }
+        claimed
+    }
+
+    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+        self.inner.give_back(run, fence).await
+    }
+
+    async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
+        self.inner.renew(run, fence, lease_ms).await
+    }
+
+    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+        self.inner.intend(run, fence, intent).await
+    }
+
+    async fn report(
+        &self,
+        run: &RunId,
+        command: Command,
+        finished: Vec<StepRecord>,
+        checkpoint: Option<Checkpoint>,
+        intents: Vec<StepIntent>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError> {
+        let ended: Vec<(StepStatus, u64)> =
+            finished.iter().map(|step| (step.status, took_ms(step))).collect();
+        let reported = self.inner.report(run, command, finished, checkpoint, intents, events).await;
+        if let Ok(run) = &reported {
+            for (status, took) in ended {
+                self.metrics.step(&status.to_string(), Duration::from_millis(took));
+            }
+            if !run.state.is_active() {
+                self.metrics.run_moved(&run.state.to_string());
+            }
+        }
+        reported
+    }
+
+    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        self.inner.append(run, fence, events).await
+    }
+
+    async fn command(
+        &self,
+        run: &RunId,
+        command: Command,
+        record: Option<DecisionRecord>,
+        head: Option<u64>,
+        payload: Option<serde_json::Value>,
+    ) -> Result<RunRecord, StoreError> {
+        let before = self.inner.standing(run).await?.map(|standing| standing.state);
+        let after = self.inner.command(run, command, record, head, payload).await;
+        if let Ok(after) = &after
+            && before != Some(after.state)
+        {
+            self.metrics.run_moved(&after.state.to_string());
+        }
+        after
+    }
+
+    async fn control(
+        &self,
+        sidecar: &RunId,
+        watched: &RunId,
+        control: Control,
+    ) -> Result<ControlOutcome, StoreError> {
+        self.inner.control(sidecar, watched, control).await
+    }
+
+    async fn branch(
+        &self,
+        source: &RunId,
+        checkpoint: Option<u64>,
+        new: RunId,
+        held: bool,
+    ) -> Result<RunRecord, StoreError> {
+        let made = self.inner.branch(source, checkpoint, new, held).await;
+        if let Ok(made) = &made {
+            self.metrics.run_moved(&made.state.to_string());
+        }
+        made
+    }
+
+    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError> {
+        self.inner.kept_signal(run, name).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.run(run).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+        self.inner.runs(filter).await
+    }
+
+    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+        self.inner.steps(run).await
+    }
+
+    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+        self.inner.checkpoints(run).await
+    }
+
+    async fn events(
+        &self,
+        run: Option<&RunId>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        self.inner.events(run, after, limit).await
+    }
+
+    async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError> {
+        self.inner.wait(after, timeout_ms).await
+    }
+
+    async fn contract(&self, digest: &str) -> Result<Option<serde_json::Value>, StoreError> {
+        self.inner.contract(digest).await
+    }
+
+    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+        self.inner.decisions(run).await
+    }
+
+    async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+        self.inner.descendants(run).await
+    }
+
+    async fn expired(&self) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.expired().await
+    }
+
+    async fn newest_event(&self) -> Result<u64, StoreError> {
+        self.inner.newest_event().await
+    }
+
+    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.purge(before_ms).await
+    }
+
+    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.forget(before_ms).await
+    }
+
+    async fn check(&self) -> Result<Health, StoreError> {
+        self.inner.check().await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        self.inner.backup(to).await
+    }
+
+    async fn compact(&self) -> Result<(), StoreError> {
+        self.inner.compact().await
+    }
+
+    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.beat(worker).await
+    }
+
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.retire(worker).await
+    }
+
+    async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
+        self.inner.leaseholders().await
+    }
+
+    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+        self.inner.abandon(worker).await
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        self.inner.due().await
+    }
+
+    async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
+        self.inner.live_workers(max_age_ms).await
+    }
+
+    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
+        self.inner.standing(run).await
+    }
+}

@@ -1,0 +1,77 @@
+//! What operators ask of the core, as data with serde: persisted counts, quality states, single capabilities.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::ExecutionOptions;
+use crate::governance::QualityState;
+use crate::skill::SkillId;
+
+/// Since when operations are counted, and whether that survives this process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Counting {
+    /// Since when the counts below count, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// When they were last set back to nothing.
+    pub last_reset_ms: Option<i64>,
+    /// Whether they are kept in the store, and so are those of earlier processes.
+    pub persisted: bool,
+    /// Where they are kept, or why they are not.
+    pub place: String,
+    /// The file of the store, where it is one.
+    pub file: Option<PathBuf>,
+}
+
+/// Which skills to judge. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GovernanceFilter {
+    /// Only this skill: id, unambiguous name, or location.
+    pub skill: Option<String>,
+    /// Only these states.
+    pub state: Vec<QualityState>,
+    /// Only these domains.
+    pub domain: Vec<String>,
+}
+
+/// A skill's quality state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GovernedSkill {
+    /// The skill.
+    #[schemars(with = "String")]
+    pub skill_id: SkillId,
+    /// The highest state whose rules hold.
+    pub state: QualityState,
+    /// What led to it, in sentences.
+    pub reasons: Vec<String>,
+    /// What is missing for the next state, in sentences; empty for the highest.
+    pub next: Vec<String>,
+}
+
+/// Quality states of the catalogue.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GovernanceList {
+    /// In catalogue order; shadowed ones are left out.
+    pub skills: Vec<GovernedSkill>,
+}
+
+/// A run of one capability alone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapabilityRequest {
+    /// The capability's id.
+    pub capability: String,
+    /// Its inputs.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// How.
+    #[serde(default)]
+    pub options: ExecutionOptions,
+    /// Who asks; the user's name where absent.
+    #[serde(default)]
+    pub started_by: Option<String>,
+}

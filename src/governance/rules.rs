@@ -1,0 +1,237 @@
+//! The rules of the quality states, each a question with its answer in words.
+
+use strum::IntoEnumIterator as _;
+
+use super::{Facts, Judgement, Life, QualityState};
+
+/// Golden requests that have to name a skill before their answers count.
+pub const GOLDEN_LEAST: usize = 3;
+/// Share of them, in hundredths, that has to find it first for `lab-verified`.
+pub const GOLDEN_GOOD: u64 = 80;
+/// The same for `recommended`.
+pub const GOLDEN_VERY_GOOD: u64 = 95;
+/// Runs that have to have ended for `trusted`.
+pub const RUNS_LEAST: u64 = 5;
+/// Share of them, in hundredths, that has to be completed.
+pub const RUNS_GOOD: u64 = 90;
+/// Runs that have to have ended for `recommended`.
+pub const RUNS_MANY: u64 = 20;
+/// Share of them, in hundredths, that has to be completed.
+pub const RUNS_VERY_GOOD: u64 = 95;
+
+/// One rule's answer: what holds, or what is missing.
+type Answer = Result<String, String>;
+
+/// The state of a skill, by all that is known of it.
+#[must_use]
+pub fn judge(facts: &Facts) -> Judgement {
+    let mut judgement = Judgement { state: QualityState::Draft, reasons: Vec::new(), next: Vec::new() };
+    for state in QualityState::iter().filter(|state| *state != QualityState::Draft) {
+        let answers = rules(state, facts);
+        let missing: Vec<String> = answers.iter().filter_map(|a| a.as_ref().err().cloned()).collect();
+        if !missing.is_empty() {
+            judgement.next = missing;
+            return judgement;
+        }
+        judgement.state = state;
+        judgement.reasons.extend(answers.into_iter().filter_map(Result::ok));
+    }
+    judgement
+}
+
+/// The rules that a state adds to those of the states below it.
+fn rules(state: QualityState, facts: &Facts) -> Vec<Answer> {
+    match state {
+        QualityState::Draft => Vec::new(),
+        QualityState::Validated => vec![errors(facts), finished(facts)],
+        QualityState::LabVerified => {
+            let mut answers = vec![golden(facts, GOLDEN_GOOD), intrusions(facts)];
+            answers.extend(facts.has_contract.then(|| ran_once(facts)));
+            answers
+        }
+        QualityState::Trusted => {
+            let mut answers = vec![trusted(facts), allowed(facts)];
+            answers.extend(facts.has_contract.then(|| runs(facts, RUNS_LEAST, RUNS_GOOD)));
+            answers
+        }
+        QualityState::Recommended => {
+            let mut answers = vec![warnings(facts), golden(facts, GOLDEN_VERY_GOOD)];
+            answers.extend(facts.has_contract.then(|| runs(facts, RUNS_MANY, RUNS_VERY_GOOD)));
+            answers
+        }
+    }
+}
+
+fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+fn errors(facts: &Facts) -> Answer {
+    match facts.errors {
+        0 => Ok("lint finds no error".to_owned()),
+        n => Err(format!("mend {} of lint", plural(n as u64, "error", "errors"))),
+    }
+}
+
+fn finished(facts: &Facts) -> Answer {
+    match facts.life {
+        Life::Stable => Ok("its status is stable".to_owned()),
+        Life::Unfinished => Err("say `status: stable` when it is finished".to_owned()),
+        Life::Deprecated => Err("it is deprecated: nothing leads further".to_owned()),
+    }
+}
+
+fn golden(facts: &Facts, share: u64) -> Answer {
+    let golden = facts.golden;
+    if golden.expected < GOLDEN_LEAST {
+        let more = GOLDEN_LEAST - golden.expected;
+        return Err(format!(
+            "write {} that should find it (golden.yaml of its root, or evals/ of its bundle); {GOLDEN_LEAST} at least",
+            plural(more as u64, "more golden request", "more golden requests")
+        ));
+    }
+    let found = format!("{} of {} golden requests find it first", golden.found, golden.expected);
+    // In hundredths, and never rounded up.
+    if golden.found as u64 * 100 >= share * golden.expected as u64 {
+        Ok(found)
+    } else {
+        Err(format!("{found}; {share} % are needed (skills eval names those that are lost)"))
+    }
+}
+
+fn intrusions(facts: &Facts) -> Answer {
+    let golden = facts.golden;
+    match golden.intruded {
+        0 if golden.unwanted == 0 => Ok("no golden request says where it should stay away".to_owned()),
+        0 => Ok(format!(
+            "it stays away from {} that it does not fit",
+            plural(golden.unwanted as u64, "golden request", "golden requests")
+        )),
+        n => Err(format!(
+            "it comes first for {} that it does not fit",
+            plural(n as u64, "golden request", "golden requests")
+        )),
+    }
+}
+
+fn ran_once(facts: &Facts) -> Answer {
+    match facts.runs.completed {
+        0 => Err("run its present contract to its end once (skills run)".to_owned()),
+        n => Ok(format!("its contract ran to its end {}", plural(n, "time", "times"))),
+    }
+}
+
+fn trusted(facts: &Facts) -> Answer {
+    match &facts.untrusted {
+        None => Ok("it may run here as it is".to_owned()),
+        Some(why) => Err(format!("trust it as it is (skills trust): {why}")),
+    }
+}
+
+fn allowed(facts: &Facts) -> Answer {
+    match &facts.denied {
+        None => Ok("no policy forbids it".to_owned()),
+        Some(rule) => Err(format!("the policy forbids it: {rule}")),
+    }
+}
+
+fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
+    let ended = facts.runs.completed + facts.runs.failed;
+    let earlier = match facts.runs.earlier {
+        0 => String::new(),
+        n => format!("; {} of earlier contracts do not count", plural(n, "run", "runs")),
+    };
+    if ended < least {
+        let more = least - ended;
+        return Err(format!(
+            "{} of its present contract to their end{earlier}",
+            plural(more, "more run", "more runs")
+        ));
+    }
+    let said = format!("{} of {ended} runs of its present contract were completed", facts.runs.completed);
+    if facts.runs.completed * 100 >= share * ended {
+        Ok(said)
+    } else {
+        Err(format!("{said}; {share} % are needed{earlier}"))
+    }
+}
+
+fn warnings(facts: &Facts) -> Answer {
+    match facts.warnings {
+        0 => Ok("lint finds no warning".to_owned()),
+        n => Err(format!("mend {} of lint", plural(n as u64, "warning", "warnings"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governance::{GoldenFacts, RunFacts};
+
+    fn best() -> Facts {
+        Facts {
+            golden: GoldenFacts { expected: 20, found: 19, unwanted: 2, intruded: 0 },
+            has_contract: true,
+            runs: RunFacts { completed: 19, failed: 1, earlier: 3 },
+            ..Facts::default()
+        }
+    }
+
+    #[test]
+    fn what_satisfies_every_rule_is_recommended_and_says_why() {
+        let judged = judge(&best());
+        assert_eq!(judged.state, QualityState::Recommended);
+        assert!(judged.next.is_empty());
+        insta::assert_snapshot!(judged.reasons.join("\n"));
+    }
+
+    /// Each rule alone keeps a skill below the state that the rule belongs to.
+    #[test]
+    fn each_rule_holds_a_skill_back_by_itself() {
+        let cases: [(&str, QualityState, fn(&mut Facts)); 12] = [
+            ("an error", QualityState::Draft, |f| f.errors = 1),
+            ("unfinished", QualityState::Draft, |f| f.life = Life::Unfinished),
+            ("deprecated", QualityState::Draft, |f| f.life = Life::Deprecated),
+            ("two requests", QualityState::Validated, |f| {
+                f.golden = GoldenFacts { expected: 2, found: 2, unwanted: 0, intruded: 0 };
+            }),
+            ("requests lost", QualityState::Validated, |f| f.golden.found = 15),
+            ("an intrusion", QualityState::Validated, |f| f.golden.intruded = 1),
+            ("never ran", QualityState::Validated, |f| {
+                f.runs = RunFacts { completed: 0, failed: 0, earlier: 9 }
+            }),
+            ("untrusted", QualityState::LabVerified, |f| f.untrusted = Some("nobody looked at it".into())),
+            ("denied", QualityState::LabVerified, |f| f.denied = Some("deny id x (line 1)".into())),
+            ("runs fail", QualityState::LabVerified, |f| {
+                f.runs = RunFacts { completed: 8, failed: 2, earlier: 0 }
+            }),
+            ("a warning", QualityState::Trusted, |f| f.warnings = 1),
+            ("few runs", QualityState::Trusted, |f| {
+                f.runs = RunFacts { completed: 19, failed: 0, earlier: 0 }
+            }),
+        ];
+        let mut said = String::new();
+        for (what, state, spoil) in cases {
+            let mut facts = best();
+            spoil(&mut facts);
+            let judged = judge(&facts);
+            assert_eq!(judged.state, state, "{what}");
+            assert_eq!(judged.next.len(), 1, "{what}: {:?}", judged.next);
+            said += &format!("{what}: {}\n", judged.next[0]);
+        }
+        insta::assert_snapshot!(said);
+    }
+
+    #[test]
+    fn instructions_alone_need_no_runs() {
+        let facts = Facts { has_contract: false, runs: RunFacts::default(), ..best() };
+        assert_eq!(judge(&facts).state, QualityState::Recommended);
+    }
+
+    #[test]
+    fn nothing_known_is_said_to_be_missing_in_order() {
+        let judged = judge(&Facts { has_contract: true, untrusted: Some("x".into()), ..Facts::default() });
+        assert_eq!(judged.state, QualityState::Validated);
+        assert_eq!(judged.next.len(), 2, "golden requests and a run, not trust yet: {:?}", judged.next);
+    }
+}

@@ -1,0 +1,214 @@
+//! The metrics there are, with their names, help texts and bounds.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry, Unit};
+
+/// First part of every name in the text form.
+const PREFIX: &str = "agent_skills";
+/// Longest value of a label, bytes: some come from bundles.
+const LONGEST: usize = 200;
+/// Upper bounds of the latency buckets, seconds.
+const SECONDS: [f64; 17] = [
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 30.0,
+];
+
+type Label = (&'static str, Cow<'static, str>);
+/// A set of labels.
+pub(super) type Labels = Vec<Label>;
+type Counters = Family<Labels, Counter>;
+type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// A set of one label.
+pub(super) fn one(key: &'static str, value: &str) -> Labels {
+    many([(key, value)])
+}
+
+/// A set of two labels.
+pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
+    many([(key, value), (other, its)])
+}
+
+/// A set of labels.
+pub(super) fn many<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
+    let cut = |value: &str| {
+        let end = (0..=LONGEST.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
+        value[..end.unwrap_or(0)].to_owned()
+    };
+    pairs.into_iter().map(|(key, value)| (key, Cow::Owned(cut(value)))).collect()
+}
+
+fn latencies() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+fn by_label() -> Histograms {
+    Family::new_with_constructor(latencies as fn() -> Histogram)
+}
+
+/// Every metric of a process since it began to count.
+#[derive(Debug)]
+pub(super) struct Families {
+    registry: Registry,
+    /// Name in the text form to name in the JSON form.
+    pub names: BTreeMap<String, &'static str>,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    pub key_created: Counter,
+    pub key_reused: Counter,
+    pub key_conflict: Counter,
+    pub key_expired: Counter,
+    pub run_transitions: Counters,
+    pub steps: Counters,
+    pub step_duration: Histograms,
+    pub call_duration: Histograms,
+    pub bindings: Counters,
+    pub binding_duration: Histograms,
+    pub operations: Counters,
+    pub operation_duration: Histograms,
+    pub discovery_duration: Histogram,
+    pub link_duration: Histograms,
+    pub links_left_out: Counters,
+    pub http_requests: Counters,
+    pub http_duration: Histograms,
+    pub commit_jobs: Counter,
+    pub commit_duration: Histogram,
+    pub tools: Counters,
+    pub tool_duration: Histograms,
+    pub limited: Counters,
+}
+
+/// Registers metrics, and remembers what they are called.
+struct Book {
+    registry: Registry,
+    names: BTreeMap<String, &'static str>,
+}
+
+impl Book {
+    fn counter<M: Metric + Clone>(&mut self, name: &'static str, help: &str, metric: M) -> M {
+        let text = name.replace('.', "_");
+        self.registry.register(text.clone(), help, metric.clone());
+        self.names.insert(format!("{PREFIX}_{text}"), name);
+        metric
+    }
+
+    fn seconds<M: Metric + Clone>(&mut self, name: &'static str, help: &str, metric: M) -> M {
+        let text = name.replace('.', "_");
+        self.registry.register_with_unit(text.clone(), help, Unit::Seconds, metric.clone());
+        self.names.insert(format!("{PREFIX}_{text}_seconds"), name);
+        metric
+    }
+}
+
+impl Families {
+    /// All metrics, nothing counted.
+    pub fn new() -> Self {
+        let mut book = Book { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
+        let key = |book: &mut Book, name, help| book.counter(name, help, Counter::default());
+        let families = Self {
+            key_created: key(
+                &mut book,
+                "runtime.idempotency.created",
+                "Launches whose idempotency key was new",
+            ),
+            key_reused: key(
+                &mut book,
+                "runtime.idempotency.reused",
+                "Launches answered with the run of an earlier one with the same key and payload",
+            ),
+            key_conflict: key(
+                &mut book,
+                "runtime.idempotency.conflict",
+                "Launches refused because their key was used for another payload",
+            ),
+            key_expired: key(
+                &mut book,
+                "runtime.idempotency.expired",
+                "Launches whose key had been used before, longer ago than keys hold",
+            ),
+            run_transitions: book.counter(
+                "runtime.run.transitions",
+                "Runs that came into a state",
+                Counters::default(),
+            ),
+            steps: book.counter("runtime.steps", "Steps recorded, by how they ended", Counters::default()),
+            step_duration: book.seconds(
+                "runtime.step.duration",
+                "Time from a step's begin to its record",
+                by_label(),
+            ),
+            call_duration: book.seconds(
+                "runtime.call.duration",
+                "Time of a capability's call through all bindings that were tried",
+                by_label(),
+            ),
+            bindings: book.counter("runtime.bindings", "Calls of bindings", Counters::default()),
+            binding_duration: book.seconds(
+                "runtime.binding.duration",
+                "Time of the calls for which this binding was the only one tried",
+                by_label(),
+            ),
+            operations: book.counter("operations", "Operations of the core", Counters::default()),
+            operation_duration: book.seconds(
+                "operation.duration",
+                "Time of an operation of the core",
+                by_label(),
+            ),
+            discovery_duration: book.seconds(
+                "discovery.duration",
+                "Time to rank the skills for a request",
+                latencies(),
+            ),
+            link_duration: book.seconds(
+                "discovery.link.duration",
+                "Time of a link of the routing chain",
+                by_label(),
+            ),
+            links_left_out: book.counter(
+                "discovery.links.left_out",
+                "Links that were left out of a request, for a failure or for their budget",
+                Counters::default(),
+            ),
+            http_requests: book.counter("http.requests", "HTTP requests answered", Counters::default()),
+            http_duration: book.seconds("http.duration", "Time to answer an HTTP request", by_label()),
+            commit_jobs: book.counter(
+                "store.commit.jobs",
+                "Changes of the store, several of which may share a commit",
+                Counter::default(),
+            ),
+            commit_duration: book.seconds(
+                "store.commit.duration",
+                "Time from the begin of a transaction until it is durable",
+                latencies(),
+            ),
+            tools: book.counter(
+                "session.tool.calls",
+                "Runtime tools called by sessions",
+                Counters::default(),
+            ),
+            tool_duration: book.seconds("session.tool.duration", "Time of a runtime tool", by_label()),
+            limited: book.counter(
+                "limits.requests",
+                "Requests that met the rate limiter",
+                Counters::default(),
+            ),
+            registry: Registry::default(),
+            names: BTreeMap::new(),
+            since_ms: jiff::Timestamp::now().as_millisecond(),
+        };
+        Self { registry: book.registry, names: book.names, ..families }
+    }
+
+    /// All of them as text.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}

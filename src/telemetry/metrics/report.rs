@@ -1,0 +1,252 @@
+//! Metrics as data, read back out of the text form: both say the same because one is made of the other.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything that a process counted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MetricsReport {
+    /// Since when this process counts, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// Counters without labels, by name (`runtime.idempotency.created`).
+    pub counters: BTreeMap<String, u64>,
+    /// Every metric with its samples, by name.
+    pub families: Vec<MetricFamily>,
+}
+
+/// What kind a metric is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricKind {
+    /// Counts up.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+    /// Anything else.
+    Unknown,
+}
+
+/// A metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricFamily {
+    /// Its name, dotted.
+    pub name: String,
+    /// Its name in the text form.
+    pub text_name: String,
+    /// What it tells.
+    pub help: String,
+    /// Its kind.
+    pub kind: MetricKind,
+    /// Its unit, where it has one (`seconds`).
+    pub unit: Option<String>,
+    /// One for each set of labels.
+    pub samples: Vec<MetricSample>,
+}
+
+/// A metric's value for a set of labels.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MetricSample {
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// The value, but for a histogram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Of a histogram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
+}
+
+/// How values of a histogram are spread.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// Half of them are at most this, as far as the buckets tell; none without values, or past the last bound.
+    pub p50: Option<f64>,
+    /// As `p50`, for 95 of 100.
+    pub p95: Option<f64>,
+    /// As `p50`, for 99 of 100.
+    pub p99: Option<f64>,
+    /// Values up to each bound, counted up.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bucket {
+    /// Upper bound; none for the last one, which has all.
+    pub le: Option<f64>,
+    /// Values up to it.
+    pub count: u64,
+}
+
+impl Distribution {
+    /// The value below which this share of all lies, by a straight line through its bucket.
+    fn quantile(&self, share: f64) -> Option<f64> {
+        let rank = share * self.count as f64;
+        let (mut below, mut from) = (0_u64, 0.0);
+        for bucket in &self.buckets {
+            if bucket.count as f64 >= rank && bucket.count > below {
+                let inside = (rank - below as f64) / (bucket.count - below) as f64;
+                return bucket.le.map(|le| from + (le - from) * inside);
+            }
+            below = bucket.count;
+            from = bucket.le.unwrap_or(from);
+        }
+        None
+    }
+}
+
+/// Reads the text form. `names` gives the dotted name for one of the text.
+pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'static str>) -> MetricsReport {
+    let mut families: BTreeMap<String, MetricFamily> = BTreeMap::new();
+    for line in text.lines() {
+        let described = line.strip_prefix("# ").and_then(|rest| {
+            let (what, rest) = rest.split_once(' ')?;
+            let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
+            Some((what, name, said))
+        });
+        if let Some((what, name, said)) = described {
+            let family = families.entry(name.to_owned()).or_insert_with(|| MetricFamily {
+                name: names.get(name).map_or_else(|| name.to_owned(), |name| (*name).to_owned()),
+                text_name: name.to_owned(),
+                help: String::new(),
+                kind: MetricKind::Unknown,
+                unit: None,
+                samples: Vec::new(),
+            });
+            match what {
+                "HELP" => family.help = said.to_owned(),
+                "UNIT" => family.unit = Some(said.to_owned()),
+                "TYPE" => family.kind = kind(said),
+                _ => {}
+            }
+        } else if let Some(read) = sample(line) {
+            let ends = ["_total", "_bucket", "_sum", "_count", ""];
+            let base =
+                |end: &&str| read.name.strip_suffix(*end).is_some_and(|base| families.contains_key(base));
+            if let Some(end) = ends.into_iter().find(base)
+                && let Some(family) = families.get_mut(read.name.strip_suffix(end).unwrap_or(read.name))
+            {
+                add(family, end.trim_start_matches('_'), read.labels, read.value);
+            }
+        }
+    }
+    let mut families: Vec<MetricFamily> = families.into_values().collect();
+    for distribution in
+        families.iter_mut().flat_map(|f| &mut f.samples).filter_map(|s| s.distribution.as_mut())
+    {
+        distribution.p50 = distribution.quantile(0.5);
+        distribution.p95 = distribution.quantile(0.95);
+        distribution.p99 = distribution.quantile(0.99);
+    }
+    for family in &mut families {
+        family.samples.sort_by(|a, b| a.labels.cmp(&b.labels));
+    }
+    families.sort_by(|a, b| a.name.cmp(&b.name));
+    let counters = families
+        .iter()
+        .filter(|family| family.kind == MetricKind::Counter)
+        .filter_map(|family| {
+            let plain = family.samples.iter().find(|sample| sample.labels.is_empty())?;
+            Some((family.name.clone(), whole(plain.value?)))
+        })
+        .collect();
+    MetricsReport { since_ms, counters, families }
+}
+
+fn kind(word: &str) -> MetricKind {
+    match word {
+        "counter" => MetricKind::Counter,
+        "gauge" => MetricKind::Gauge,
+        "histogram" => MetricKind::Histogram,
+        _ => MetricKind::Unknown,
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count is whole and never negative; past 2^53 its text form is no more exact"
+)]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+/// Puts a sample where it belongs: `part` is what follows the family's name.
+fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, String>, value: f64) {
+    let bound = labels.remove("le");
+    let known = family.samples.iter().position(|sample| sample.labels == labels);
+    let at = known.unwrap_or_else(|| {
+        family.samples.push(MetricSample { labels, ..MetricSample::default() });
+        family.samples.len() - 1
+    });
+    let sample = &mut family.samples[at];
+    if family.kind != MetricKind::Histogram {
+        sample.value = Some(value);
+        return;
+    }
+    let distribution = sample.distribution.get_or_insert_default();
+    match part {
+        "sum" => distribution.sum = value,
+        "count" => distribution.count = whole(value),
+        "bucket" => {
+            let le = bound.and_then(|bound| bound.parse().ok()).filter(|le: &f64| le.is_finite());
+            distribution.buckets.push(Bucket { le, count: whole(value) });
+        }
+        _ => {}
+    }
+}
+
+/// A line with a value.
+struct Read<'t> {
+    name: &'t str,
+    labels: BTreeMap<String, String>,
+    value: f64,
+}
+
+fn sample(line: &str) -> Option<Read<'_>> {
+    let end = line.find(['{', ' '])?;
+    let (name, rest) = line.split_at(end);
+    let (labels, rest) = match rest.strip_prefix('{') {
+        Some(inside) => read_labels(inside)?,
+        None => (BTreeMap::new(), rest),
+    };
+    let value = rest.split_whitespace().next()?.parse().ok()?;
+    Some(Read { name, labels, value })
+}
+
+/// `key="value",…}` with its escapes; answers what follows as well.
+fn read_labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
+    let mut labels = BTreeMap::new();
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(',');
+        if let Some(after) = rest.strip_prefix('}') {
+            return Some((labels, after));
+        }
+        let (key, quoted) = rest.split_once("=\"")?;
+        let mut value = String::new();
+        let mut signs = quoted.char_indices();
+        loop {
+            match signs.next()? {
+                (at, '"') => {
+                    rest = &quoted[at + 1..];
+                    break;
+                }
+                (_, '\\') => match signs.next()?.1 {
+                    'n' => value.push('\n'),
+                    other => value.push(other),
+                },
+                (_, other) => value.push(other),
+            }
+        }
+        labels.insert(key.to_owned(), value);
+    }
+}
