@@ -7,7 +7,19 @@ use crate::skill::{AttachTarget, EffectMode, Role, SkillId};
 
 /// The five columns that a score is shown in. They add up to it.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumIter,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -25,7 +37,7 @@ pub enum Signal {
 }
 
 /// Which term of the formula a part is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum PartKind {
@@ -56,7 +68,7 @@ pub enum PartKind {
 }
 
 /// One addend of a score. All parts of a hit sum to its score within 1e-6.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
     /// The row it is gathered under: index into [`Breakdown::words`].
     pub word: usize,
@@ -73,7 +85,7 @@ pub struct Part {
 }
 
 /// One row of the ledger: a word of the request (or a pair, or the rules) and what it gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WordRow {
     /// As the person wrote it (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
     pub label: String,
@@ -89,7 +101,7 @@ pub struct WordRow {
 pub type SignalSums = [f64; 5];
 
 /// Why a score is what it is; adds up by word and by signal.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Breakdown {
     /// Rows, largest first; the last ones are pairs, general wording and rules.
     pub words: Vec<WordRow>,
@@ -100,7 +112,7 @@ pub struct Breakdown {
 }
 
 /// Which group a result is shown in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Group {
@@ -113,7 +125,7 @@ pub enum Group {
 }
 
 /// A stretch of a text that counted: bytes of `name` or `description`, and by which signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mark {
     /// First byte.
     pub start: u32,
@@ -124,7 +136,7 @@ pub struct Mark {
 }
 
 /// A line of the body that holds words of the request (filled on demand, see the gateway).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BodyLine {
     /// Line in the file, from 1.
     pub line: u32,
@@ -135,7 +147,7 @@ pub struct BodyLine {
 }
 
 /// One result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hit {
     /// The skill.
     pub skill_id: SkillId,
@@ -171,7 +183,7 @@ pub struct Hit {
 }
 
 /// A sidecar that can be attached; no direct recommendation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attachable {
     /// The skill.
     pub skill_id: SkillId,
@@ -184,7 +196,7 @@ pub struct Attachable {
 }
 
 /// Why a skill that matches is no result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExcludedWhy {
     /// Its status says so.
@@ -202,7 +214,7 @@ pub enum ExcludedWhy {
 }
 
 /// A skill that matches and was left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Excluded {
     /// The skill.
     pub skill_id: SkillId,
@@ -215,7 +227,20 @@ pub struct Excluded {
 }
 
 /// Whether anything fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Fit {
@@ -230,7 +255,7 @@ pub enum Fit {
 }
 
 /// How far the first is ahead of the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Lead {
@@ -241,7 +266,7 @@ pub enum Lead {
 }
 
 /// Fitted confidence and its thresholds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Confidence {
     /// The word for it.
     pub fit: Fit,
@@ -256,7 +281,7 @@ pub struct Confidence {
 }
 
 /// A word of the request, as the router read it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueryWord {
     /// First byte in the intent.
     pub start: u32,
@@ -271,7 +296,7 @@ pub struct QueryWord {
 }
 
 /// A word that was read as another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
     /// A misspelling.
@@ -283,7 +308,7 @@ pub enum Correction {
 }
 
 /// What became of a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
     /// It answered.
@@ -297,7 +322,7 @@ pub enum LinkState {
 }
 
 /// One link's part in an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkReport {
     /// `exact`, `lexical`, `typo`, `presence`, `semantic`.
     pub link: String,
@@ -310,7 +335,7 @@ pub struct LinkReport {
 }
 
 /// The whole answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Results, best first.
     pub results: Vec<Hit>,

@@ -46,7 +46,7 @@ pub struct Call {
 pub type LogSink = Arc<dyn Fn(LogLine) + Send + Sync>;
 
 /// A line that a step printed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LogLine {
     /// `stdout` or `stderr`.
     pub stream: String,
@@ -55,7 +55,7 @@ pub struct LogLine {
 }
 
 /// A file that a step left behind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Artifact {
     /// SHA-256 of its content, hexadecimal: its name in the store of artifacts.
     pub digest: String,
@@ -68,7 +68,7 @@ pub struct Artifact {
 }
 
 /// What a call gave.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reply {
     /// Produced fields.
     pub outputs: Map<String, Value>,
@@ -83,7 +83,7 @@ pub struct Reply {
 }
 
 /// A binding that did not carry a call out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// Which.
     pub binding: String,
@@ -92,7 +92,7 @@ pub struct Tried {
 }
 
 /// In which way a call failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CallFailure {
@@ -119,7 +119,7 @@ pub enum CallFailure {
 }
 
 /// A failed call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct CallError {
     /// In which way.
@@ -168,7 +168,7 @@ pub trait Caller: Send + Sync + 'static {
 }
 
 /// The whole decision for a capability.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The capability.
     pub capability: String,
@@ -182,8 +182,28 @@ pub struct Explanation {
     pub summary: String,
 }
 
+impl Explanation {
+    /// The decision without what tells an outsider what to attack: protocols, services, addresses.
+    #[must_use]
+    pub fn without_places(mut self) -> Self {
+        for choice in &mut self.bindings {
+            choice.protocol.clear();
+            choice.service.clear();
+            choice.target.clear();
+            choice.isolation.clear();
+            // The reason may name an address.
+            choice.obstacle = choice.obstacle.take().map(|_| "it cannot be called now".to_owned());
+        }
+        self.summary = match &self.chosen {
+            Some(binding) => format!("{binding} carries it out"),
+            None => "nothing can carry it out now".to_owned(),
+        };
+        self
+    }
+}
+
 /// A binding in an explanation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BindingChoice {
     /// Which.
     pub binding: String,

@@ -9,7 +9,9 @@ use crate::discovery::{LinkReport, LinkState};
 use crate::registry::{Root, RootOrigin, RootState};
 
 /// How a subject stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Health {
@@ -22,7 +24,7 @@ pub enum Health {
 }
 
 /// One subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
     /// What was looked at: `root ~/.claude/skills`, `cache`, `link semantic`.
     pub subject: String,

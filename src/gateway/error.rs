@@ -5,7 +5,20 @@ use serde_json::Value;
 use strum::{Display, EnumIter, EnumString};
 
 /// Every code an adapter can answer. The HTTP status of each is [`Code::status`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[allow(
@@ -109,7 +122,7 @@ impl Error {
 }
 
 /// The one shape of errors on every wire: `{"error": {"code", "message", "type"}, "trace_id"}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorBody {
     /// The failure.
     pub error: ErrorDetail,
@@ -118,7 +131,7 @@ pub struct ErrorBody {
 }
 
 /// Inside of [`ErrorBody`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorDetail {
     /// The code.
     pub code: Code,

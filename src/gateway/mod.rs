@@ -11,6 +11,7 @@ mod lint;
 mod listing;
 mod local;
 mod names;
+pub mod operations;
 mod package;
 mod policies;
 mod run_client;

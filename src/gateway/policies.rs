@@ -143,7 +143,7 @@ fn adjustments(policy: &Policy, catalogue: &Catalogue) -> Adjustments {
 }
 
 /// What the policy says about one skill, and what that does to a request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyExplanation {
     /// The skill.
     pub skill_id: SkillId,
@@ -156,7 +156,7 @@ pub struct PolicyExplanation {
 }
 
 /// A skill's place in an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyRanking {
     /// With the policy: place from 1 and score; none where it is left out.
     pub with: Option<(usize, f64)>,
@@ -165,7 +165,7 @@ pub struct PolicyRanking {
 }
 
 /// The whole explanation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyReport {
     /// Where the policy is looked for; none in a demo.
     pub file: Option<PathBuf>,
@@ -178,7 +178,7 @@ pub struct PolicyReport {
 }
 
 /// A rule, and how far it reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PolicyRule {
     /// What it does.
     pub effect: Effect,

@@ -8,7 +8,7 @@ use crate::runs::RunState;
 use crate::store::RunId;
 
 /// A place where two values differ.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Change {
     /// Where, as a JSON pointer (RFC 6901); empty for the whole value.
     pub path: String,
@@ -19,7 +19,7 @@ pub struct Change {
 }
 
 /// One of two compared runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComparedRun {
     /// The run.
     pub run: RunId,
@@ -32,7 +32,7 @@ pub struct ComparedRun {
 }
 
 /// One step in two runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepComparison {
     /// Its path.
     pub step: String,
@@ -51,7 +51,7 @@ pub struct StepComparison {
 }
 
 /// Two runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunComparison {
     /// The first.
     pub left: ComparedRun,

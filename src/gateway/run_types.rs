@@ -14,7 +14,7 @@ use crate::store::{
 };
 
 /// How to execute.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionOptions {
     /// Answer when the run has ended or waits, instead of at once.
@@ -38,7 +38,7 @@ pub struct ExecutionOptions {
 }
 
 /// A run to launch.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchRequest {
     /// Id, unambiguous name, or location.
@@ -55,7 +55,7 @@ pub struct LaunchRequest {
 }
 
 /// A launched run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launched {
     /// As it stands now.
     pub run: RunRecord,
@@ -66,7 +66,7 @@ pub struct Launched {
 }
 
 /// What to do to a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum RunOrder {
     /// Approve or deny the gate that waits.
@@ -116,7 +116,7 @@ pub enum RunOrder {
 }
 
 /// What an order led to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ordered {
     /// The run (for replay and fork the new one) as it stands now.
     pub run: RunRecord,
@@ -127,7 +127,7 @@ pub struct Ordered {
 }
 
 /// Where a step stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepState {
@@ -148,7 +148,7 @@ pub enum StepState {
 }
 
 /// A step of a run as a monitor shows it, in contract order; nested steps and iterations follow their parent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepView {
     /// Its path: `extract`, `each[2]`, `report/render`.
     pub step: String,
@@ -181,7 +181,7 @@ pub struct StepView {
 }
 
 /// Everything a person needs to decide a gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionSheet {
     /// The run.
     pub run: RunId,
@@ -220,7 +220,7 @@ pub struct DecisionSheet {
 }
 
 /// One run whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunDetail {
     /// As it stands.
     pub run: RunRecord,
@@ -245,7 +245,7 @@ pub struct RunDetail {
 }
 
 /// A skill to attach.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AttachRequest {
     /// Id, unambiguous name, or location.
@@ -278,6 +278,7 @@ pub struct AttachRequest {
     Deserialize,
     strum::Display,
     strum::EnumIter,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -293,7 +294,7 @@ pub enum AttachCheck {
 }
 
 /// How one check went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachCheckResult {
     /// Which.
     pub check: AttachCheck,
@@ -304,7 +305,7 @@ pub struct AttachCheckResult {
 }
 
 /// The reason of a failed attachment, beside its message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachReason {
     /// Which check failed.
     pub check: AttachCheck,
@@ -315,7 +316,7 @@ pub struct AttachReason {
 }
 
 /// What attaching would do, before it is done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachPreview {
     /// The four checks.
     pub checks: Vec<AttachCheckResult>,
@@ -340,7 +341,7 @@ pub struct AttachPreview {
 }
 
 /// A finished (or waiting) attachment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attached {
     /// The skill.
     pub skill_id: SkillId,
@@ -357,7 +358,7 @@ pub struct Attached {
 }
 
 /// A reference that exists, offered as completion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetChoice {
     /// What goes into the field.
     pub target_ref: String,
@@ -368,7 +369,7 @@ pub struct TargetChoice {
 }
 
 /// The contract of a skill, for Browse and forms.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContractView {
     /// The skill.
     pub skill_id: SkillId,
@@ -387,7 +388,7 @@ pub struct ContractView {
 }
 
 /// A step of a contract with what stands behind it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContractStep {
     /// The step.
     pub id: String,
@@ -409,7 +410,7 @@ pub struct ContractStep {
 pub type InputFields = BTreeMap<String, Field>;
 
 /// A capability with its decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CapabilityExplanation {
     /// What it says about itself.
     pub description: String,
@@ -426,7 +427,7 @@ pub struct CapabilityExplanation {
 }
 
 /// The store of runs, looked over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreHealth {
     /// What it is and where.
     pub place: String,

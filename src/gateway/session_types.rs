@@ -9,7 +9,7 @@ use crate::session::{
 use crate::skill::SkillId;
 
 /// A session in a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionSummary {
     /// Its id.
     pub session_id: String,
@@ -26,7 +26,7 @@ pub struct SessionSummary {
 }
 
 /// Changes of a session's settings; absent ones stay.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsChange {
     /// Skills that may be active at once.
@@ -48,7 +48,7 @@ pub struct SettingsChange {
 }
 
 /// A session whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionView {
     /// Its id.
     pub session_id: String,
@@ -69,7 +69,7 @@ pub struct SessionView {
 }
 
 /// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolAnswer {
     /// The entry of the transcript.
     pub entry: u64,
@@ -80,7 +80,7 @@ pub struct ToolAnswer {
 }
 
 /// Bytes and tokens of a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelSize {
     /// Bytes.
     pub bytes: u64,
@@ -89,7 +89,7 @@ pub struct LevelSize {
 }
 
 /// How large a call is, by level of disclosure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CallSize {
     /// Rules, prompts and inline instructions.
     pub base: LevelSize,
@@ -106,7 +106,7 @@ pub struct CallSize {
 }
 
 /// A line of the difference between two calls.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffLine {
     /// In both.
@@ -118,7 +118,7 @@ pub enum DiffLine {
 }
 
 /// What a model is given at the next call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComposedView {
     /// The instructions, with what each byte is.
     pub composed: Composed,
@@ -135,7 +135,7 @@ pub struct ComposedView {
 }
 
 /// One skill at all three levels.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelsView {
     /// The skill.
     pub skill_id: SkillId,
@@ -152,7 +152,7 @@ pub struct LevelsView {
 }
 
 /// The catalogue under a client's budget.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BudgetView {
     /// Id of the client's profile; none for no bounds at all.
     pub client: Option<String>,
@@ -171,7 +171,7 @@ pub struct BudgetView {
 }
 
 /// An agent as it is known here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentView {
     /// The definition.
     pub agent: crate::session::Agent,

@@ -14,7 +14,7 @@ use crate::skill::{Digest, Skill, SkillId, read_regular_text};
 const MAX_BYTES: u64 = 2 << 20;
 
 /// One bundle, or the parts of a registry that run, before it is trusted.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TrustSubject {
     /// Its folder.
     pub place: PathBuf,

@@ -24,7 +24,7 @@ pub enum Connection {
 }
 
 /// How far the index is behind the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IndexProgress {
     /// Skills whose bodies are in.
     pub indexed: usize,
@@ -62,7 +62,7 @@ pub struct ListFilter {
 }
 
 /// One line of `list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillSummary {
     /// What a load call takes.
     pub skill_id: SkillId,
@@ -110,7 +110,7 @@ pub struct SkillSummary {
 }
 
 /// Answer of `list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillList {
     /// Skills; shadowed ones after the winners.
     pub skills: Vec<SkillSummary>,
@@ -120,7 +120,7 @@ pub struct SkillList {
 }
 
 /// A file of a bundle, without its content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileEntry {
     /// Path inside the bundle, `/` between parts.
     pub path: String,
@@ -131,7 +131,7 @@ pub struct FileEntry {
 }
 
 /// One skill whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillDetail {
     /// One line of it.
     pub summary: SkillSummary,
@@ -148,7 +148,7 @@ pub struct SkillDetail {
 }
 
 /// What reading a file gives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileContent {
     /// Path inside the bundle.
     pub path: String,
@@ -161,7 +161,7 @@ pub struct FileContent {
 }
 
 /// Text, or the first bytes of something else.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileText {
     /// UTF-8 text; cut at 1 MiB.
@@ -171,7 +171,7 @@ pub enum FileText {
 }
 
 /// Exact token counts of one skill, by level of disclosure (o200k vocabulary).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelTokens {
     /// The skill.
     pub skill_id: SkillId,
@@ -188,7 +188,7 @@ pub struct LevelTokens {
 }
 
 /// What a client does with a bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientViewState {
     /// In its catalogue.
@@ -206,7 +206,7 @@ pub enum ClientViewState {
 }
 
 /// A bundle in a client's eyes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientViewEntry {
     /// The skill.
     pub skill_id: SkillId,
@@ -215,7 +215,7 @@ pub struct ClientViewEntry {
 }
 
 /// The catalogue in a client's eyes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientView {
     /// Profile id.
     pub client: String,
@@ -228,7 +228,7 @@ pub struct ClientView {
 }
 
 /// How often an operation was asked, and how long it took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OperationCount {
     /// Calls.
     pub calls: u64,
@@ -241,7 +241,7 @@ pub struct OperationCount {
 }
 
 /// What the core says about itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diagnostics {
     /// This program's version.
     pub version: String,

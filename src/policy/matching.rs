@@ -42,7 +42,7 @@ impl<'a> Subject<'a> {
 }
 
 /// Where a `root` criterion points.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootPattern {
     /// A folder: every skill below it.
@@ -52,7 +52,7 @@ pub enum RootPattern {
 }
 
 /// The criteria of a rule. An empty list is no criterion.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Criteria {
     /// Ids, with `*` and `?`.
     pub id: Vec<String>,

@@ -10,7 +10,7 @@ use super::matching::{Criteria, Subject};
 pub const MAX_PREFERENCE: f64 = 0.5;
 
 /// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Effect {
@@ -25,7 +25,7 @@ pub enum Effect {
 }
 
 /// One rule of the file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rule {
     /// What it does.
     pub effect: Effect,
@@ -50,7 +50,7 @@ impl Rule {
 }
 
 /// A rule that matched, and whether it counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Matched {
     /// What it does.
     pub effect: Effect,
@@ -65,7 +65,7 @@ pub struct Matched {
 }
 
 /// What the policy says about a skill.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Whether it may be found, run and attached.
     pub allowed: bool,
@@ -80,7 +80,7 @@ pub struct Verdict {
 }
 
 /// All rules. Without any, everything is allowed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Policy {
     /// The rules: deny, allow, require approval, prefer; in each the order of the file.
     pub rules: Vec<Rule>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::skill::{Refusal, Skill, SkillId};
 
 /// Who named a root.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootOrigin {
     /// `--root` on the command line.
@@ -31,7 +31,7 @@ pub enum RootOrigin {
 }
 
 /// What was found where a root should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootState {
     /// Read.
@@ -43,7 +43,7 @@ pub enum RootState {
 }
 
 /// One place where skills are looked for. The order of roots is the order of precedence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Root {
     /// Absolute path.
     pub path: PathBuf,
@@ -58,7 +58,7 @@ pub struct Root {
 }
 
 /// A bundle whose id was taken by one of higher precedence. Listed, addressable, not ranked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Shadowed {
     /// The record; its id is `id@` + eight hex digits of its digest. Where several losers would get
     /// the same one (copies), all but the first have `.` + six hex digits of their location's SHA-256 more.
@@ -74,7 +74,7 @@ pub struct Shadowed {
 }
 
 /// An entry of the catalogue: a skill and the root it came from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The record.
     pub skill: Arc<Skill>,
@@ -84,7 +84,7 @@ pub struct Entry {
 
 /// Another path that leads to a file which is already in the catalogue: through a link, or because
 /// two roots overlap. One file counts once, at the path of highest precedence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alias {
     /// Absolute path of the file, as found.
     pub location: PathBuf,
@@ -95,7 +95,7 @@ pub struct Alias {
 }
 
 /// An immutable snapshot of everything that was found.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Catalogue {
     /// Counts up with every change.
     pub generation: u64,
@@ -145,7 +145,7 @@ pub struct Change {
 }
 
 /// How far a scan is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScanProgress {
     /// Files found so far.
     pub found: usize,

@@ -18,7 +18,7 @@ use crate::skill::{Finding, Refusal, RefusalReason, Skill, SkillId, is_main_file
 
 /// What tells whether a bundle changed since it was read: size and time of its main file, and the
 /// neighbours that make a tool of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct Stamp {
     bytes: u64,
     modified_ns: u64,
@@ -45,7 +45,7 @@ fn nanoseconds(metadata: &Metadata) -> u64 {
 }
 
 /// What reading a bundle gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) enum Outcome {
     Skill(Arc<Skill>),
     Refused(Arc<Refusal>),

@@ -23,7 +23,7 @@ pub use self::file::Pin;
 pub use self::measure::{FileKind, Measured, Obstacle, SeenFile, whole};
 
 /// Whether a bundle's contract, scripts and bindings may run, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum TrustState {
     /// It ships with this program.
@@ -50,7 +50,9 @@ pub enum TrustState {
 }
 
 /// [`TrustState`] in one word, as lists show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Trusted {

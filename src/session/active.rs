@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::failure::{ToolError, ToolFailure};
 
 /// A loaded skill as it was when it was loaded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Active {
     /// What a load call takes.
     pub name: String,
@@ -42,7 +42,7 @@ pub enum LoadMode {
 }
 
 /// One skill of a receipt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Loaded {
     /// What a load call takes.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct Loaded {
 }
 
 /// What a load answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Receipt {
     /// All active skills, most recent last.
     pub active: Vec<Loaded>,

@@ -9,7 +9,7 @@ pub use super::compose::Listed;
 use crate::skill::client::{Budget, ShareUnit, Shortening};
 
 /// What became of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
     /// As written.
@@ -36,7 +36,7 @@ pub enum Shown {
 }
 
 /// A catalogue within a client's bounds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Allowance {
     /// Every entry, in order, with what became of it; omitted ones have an empty description.
     pub entries: Vec<(Listed, Shown)>,

@@ -65,7 +65,9 @@ pub enum Instructions {
 }
 
 /// How tool names are written: model APIs allow no dot in them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Wire {
@@ -88,7 +90,7 @@ impl Wire {
 }
 
 /// A catalogue entry as the model sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Listed {
     /// What a load call takes.
     pub name: String,
@@ -99,7 +101,7 @@ pub struct Listed {
 }
 
 /// What a part of the instructions is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum PartKind {
@@ -118,7 +120,7 @@ pub enum PartKind {
 }
 
 /// A part of the composed text, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
@@ -131,7 +133,7 @@ pub struct Part {
 }
 
 /// The top-level instructions of the next call.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Composed {
     /// Every byte.
     pub text: String,

@@ -12,7 +12,9 @@ use super::transcript::{Entry, Speaker, Turn};
 pub const DEFAULT_CAP: usize = 8;
 
 /// A session's id: a UUID version 7 (RFC 9562), so that ids sort by time.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct SessionId(pub String);
 
@@ -23,7 +25,7 @@ impl std::fmt::Display for SessionId {
 }
 
 /// How a session is composed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Settings {
     /// Skills that may be active at once.
@@ -60,7 +62,7 @@ impl Default for Settings {
 }
 
 /// A session as it stands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Session {
     /// Its id.
     pub id: SessionId,

@@ -13,7 +13,20 @@ use super::compose::Wire;
 use super::failure::{ToolError, ToolFailure};
 
 /// The five runtime tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
 pub enum Tool {
     /// Which skills there are.
     #[serde(rename = "skills.list")]
@@ -38,7 +51,20 @@ pub enum Tool {
 }
 
 /// The three older names, offered on request; they obey the same rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Compat {
@@ -128,7 +154,7 @@ pub struct ReadSkillArguments {
 }
 
 /// A tool as a model's API wants it described.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolSpec {
     /// As it is called there.
     pub name: String,

@@ -78,7 +78,9 @@ vocabulary! {
 }
 
 /// Where a skill stands in its life. Unknown words are kept as they were written.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(from = "String", into = "String")]
 pub enum Status {
     /// Ready for use; the default.
@@ -122,7 +124,7 @@ impl Status {
 }
 
 /// A value with where it comes from: the skill's own file, or this reader's default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stated<T> {
     /// The value in force.
     pub value: T,
@@ -143,7 +145,7 @@ impl<T> Stated<T> {
 }
 
 /// `metadata.classification`, with defaults where the file is silent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Classification {
     /// Place in an answer; default procedure.
     pub role: Stated<Role>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
 
 /// Fields of the specification beside name and description, and what the file says besides.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Properties {
     /// SPDX expression or a file's name.
     pub license: Option<String>,
@@ -17,14 +17,16 @@ pub struct Properties {
     pub allowed_tools: Vec<String>,
     /// `metadata`, with values of any type, in file order.
     #[serde(with = "json_text")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub metadata: serde_json::Map<String, serde_json::Value>,
     /// Keys nobody here knows, kept as they are, in file order.
     #[serde(with = "json_text")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub unknown: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Frontmatter fields that single clients read.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clients {
     /// Claude Code: appended to the description in the catalogue.
     pub when_to_use: Option<String>,
@@ -47,7 +49,7 @@ pub struct Clients {
 }
 
 /// One indexed skill. The body and the resources stay on disk until somebody asks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Skill {
     /// What a load call takes.
     pub id: SkillId,
@@ -92,7 +94,7 @@ pub struct Skill {
 }
 
 /// Why a bundle is listed but cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
     /// No description after all repairs.
@@ -110,7 +112,7 @@ pub enum RefusalReason {
 }
 
 /// A bundle that was found and refused; listed, never silently gone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
     /// The id it would have had.
     pub id: SkillId,

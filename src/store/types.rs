@@ -11,7 +11,7 @@ use crate::runs::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunStat
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(transparent)]
         pub struct $name(pub String);
 
@@ -33,7 +33,7 @@ text_id! {
 }
 
 /// How a launch is made safe to repeat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Idempotency {
     /// Who asks; keys of different principals never meet.
     pub principal: String,
@@ -46,7 +46,7 @@ pub struct Idempotency {
 }
 
 /// A run to be created.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launch {
     /// Its id, made by the caller.
     pub id: RunId,
@@ -73,7 +73,20 @@ pub struct Launch {
 }
 
 /// What is written down about a run beside its result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, EnumString)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AuditMode {
@@ -87,7 +100,7 @@ pub enum AuditMode {
 }
 
 /// How a run is executed; kept with it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RunOptions {
     /// Least conformance of the bindings (`experimental`, `standard`, `strict`); as configured, where absent.
@@ -105,7 +118,7 @@ pub struct RunOptions {
 }
 
 /// What became of the key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum IdempotencyOutcome {
@@ -120,7 +133,7 @@ pub enum IdempotencyOutcome {
 }
 
 /// Answer of a launch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Begun {
     /// The run, new or found.
     pub run: RunRecord,
@@ -129,7 +142,7 @@ pub struct Begun {
 }
 
 /// A run as it stands.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRecord {
     /// Its id.
     pub id: RunId,
@@ -180,7 +193,7 @@ pub struct RunRecord {
 }
 
 /// What a store has to do for those who work on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Due {
     /// A run may be claimed.
     pub claimable: bool,
@@ -189,7 +202,7 @@ pub struct Due {
 }
 
 /// What a look over the whole database found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Health {
     /// Damage, in the words of `SQLite`; empty where there is none.
     pub damage: Vec<String>,
@@ -214,7 +227,7 @@ impl Health {
 }
 
 /// A run given to a worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Claimed {
     /// The run, already in its new state.
     pub run: RunRecord,
@@ -229,7 +242,7 @@ pub struct Claimed {
 }
 
 /// "This step begins now": written before anything happens outside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepIntent {
     /// The step.
     pub step: String,
@@ -244,7 +257,9 @@ pub struct StepIntent {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepStatus {
@@ -257,7 +272,7 @@ pub enum StepStatus {
 }
 
 /// A finished step. Recorded once.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepRecord {
     /// The step.
     pub step: String,
@@ -280,7 +295,7 @@ pub struct StepRecord {
 }
 
 /// The state between two steps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checkpoint {
     /// Counts up from 0 in each run.
     pub number: u64,
@@ -293,7 +308,7 @@ pub struct Checkpoint {
 }
 
 /// An event to be recorded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NewEvent {
     /// `run.created`, `step.started`, `step.completed`, `gate.waiting`, `log`, ….
     pub kind: String,
@@ -304,7 +319,7 @@ pub struct NewEvent {
 }
 
 /// A recorded event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunEvent {
     /// The run.
     pub run: RunId,
@@ -320,7 +335,7 @@ pub struct RunEvent {
 }
 
 /// Who decided, and what they said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionRecord {
     /// The authenticated principal, or the name given.
     pub approver: Option<String>,
@@ -329,7 +344,7 @@ pub struct DecisionRecord {
 }
 
 /// A decision as it was recorded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decided {
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
@@ -359,7 +374,7 @@ pub enum ControlOutcome {
 }
 
 /// Which runs to list.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunFilter {
     /// Only these states; empty for all.
     pub states: Vec<RunState>,
@@ -374,7 +389,7 @@ pub struct RunFilter {
 }
 
 /// A page of runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunPage {
     /// Runs. Inputs, outputs and contents of targets that are longer than 4 KiB of JSON are left out; the run itself
     /// has them.

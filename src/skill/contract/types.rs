@@ -11,7 +11,20 @@ use strum::{Display, EnumIter, EnumString};
 use crate::skill::Finding;
 
 /// The type of an input or output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs, reason = "the JSON types, and `any`")]
@@ -26,7 +39,7 @@ pub enum FieldType {
 }
 
 /// One declared input or output.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Field {
     /// Its type.
     #[serde(rename = "type")]
@@ -43,7 +56,7 @@ pub struct Field {
 }
 
 /// Where a step's input value comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A dotted reference whose first part is a namespace (`inputs.file`).
@@ -57,7 +70,7 @@ pub enum Source {
 }
 
 /// What a step does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepAction {
     /// Call a capability.
@@ -70,7 +83,19 @@ pub enum StepAction {
 
 /// How a target written twice is joined.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, EnumString, EnumIter,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -87,7 +112,7 @@ pub enum MergeStrategy {
 }
 
 /// `retry`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Retry {
     /// At least 1.
     pub max_attempts: u32,
@@ -98,7 +123,7 @@ pub struct Retry {
 }
 
 /// `foreach`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Foreach {
     /// Expression that gives the list.
     pub items: String,
@@ -110,7 +135,7 @@ pub struct Foreach {
 }
 
 /// `while`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct While {
     /// Expression looked at after each iteration.
     pub condition: String,
@@ -119,7 +144,7 @@ pub struct While {
 }
 
 /// `router`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Router {
     /// Expression whose value, as text, chooses.
     pub on: String,
@@ -130,7 +155,9 @@ pub struct Router {
 }
 
 /// How results of a scatter are joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Merge {
@@ -143,7 +170,7 @@ pub enum Merge {
 }
 
 /// `scatter`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scatter {
     /// Two at least, run side by side.
     pub capabilities: Vec<String>,
@@ -152,7 +179,7 @@ pub struct Scatter {
 }
 
 /// One step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// Unique in its contract.
     pub id: String,
@@ -186,7 +213,7 @@ pub struct Step {
 }
 
 /// A whole contract.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Contract {
     /// `domain.slug`.
     pub id: String,
@@ -223,6 +250,7 @@ pub struct Contract {
     Deserialize,
     Display,
     EnumString,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -251,6 +279,7 @@ pub enum Conformance {
     Deserialize,
     Display,
     EnumString,
+    schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -267,7 +296,9 @@ pub enum TrustLevel {
 }
 
 /// What a gate does when its capability does not allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GateFailure {
@@ -282,7 +313,7 @@ pub enum GateFailure {
 }
 
 /// One mandatory gate before a capability.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gate {
     /// Asked first, with the step's inputs; its output field `allowed` decides, absent means no.
     pub capability: String,
@@ -291,7 +322,7 @@ pub struct Gate {
 }
 
 /// `safety` of a capability.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Safety {
     /// How far it is trusted.
     pub trust_level: TrustLevel,
@@ -304,7 +335,7 @@ pub struct Safety {
 }
 
 /// `properties` of a capability: what repeating it would mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Properties {
     /// Same inputs, same outputs.
     pub deterministic: bool,
@@ -315,7 +346,7 @@ pub struct Properties {
 }
 
 /// A capability: what a step calls, whoever carries it out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capability {
     /// `domain.noun.verb`.
     pub id: String,
@@ -336,7 +367,20 @@ pub struct Capability {
 }
 
 /// How a binding reaches its service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, EnumIter)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Protocol {
@@ -355,7 +399,7 @@ pub enum Protocol {
 }
 
 /// A binding: one way to carry out a capability.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Binding {
     /// Unique.
     pub id: String,
@@ -382,7 +426,7 @@ pub struct Binding {
 }
 
 /// A service: where bindings go.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Service {
     /// Unique.
     pub id: String,

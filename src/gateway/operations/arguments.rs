@@ -1,0 +1,365 @@
+//! Arguments of operations: what a path, a query, a body or a tool call is read as. Unknown names are refused.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::gateway::{Code, Error, ExecutionOptions};
+use crate::runs::{Choice, RunState};
+use crate::session::{Api, Speaker};
+use crate::skill::{AttachTarget, SkillId};
+
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
+    )*};
+}
+
+arguments! {
+    /// No arguments.
+    Nothing {}
+
+    /// A skill.
+    OneSkill {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+    }
+
+    /// A file of a skill.
+    SkillFile {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// Path inside the bundle, `/` between parts.
+        path: String,
+    }
+
+    /// Lines of a skill that hold words of an intent.
+    SkillLines {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// What is looked for.
+        intent: String,
+        /// Lines at most.
+        #[serde(default = "some")]
+        limit: usize,
+    }
+
+    /// Several skills.
+    SeveralSkills {
+        /// Their ids.
+        skills: Vec<SkillId>,
+    }
+
+    /// A client.
+    OneClient {
+        /// Id of its profile.
+        client: String,
+    }
+
+    /// A budget.
+    BudgetOf {
+        /// Id of a client's profile; the catalogue as it is, where absent.
+        #[serde(default)]
+        client: Option<String>,
+        /// The model's context window in tokens.
+        #[serde(default)]
+        window: Option<u32>,
+    }
+
+    /// A capability.
+    OneCapability {
+        /// Its id.
+        capability_id: String,
+    }
+
+    /// A capability to be carried out through one binding.
+    Activation {
+        /// Its id.
+        capability_id: String,
+        /// Id of the binding; null takes the choice back.
+        #[serde(default)]
+        binding: Option<String>,
+    }
+
+    /// A skill to be executed.
+    Execution {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// Its inputs.
+        #[serde(default)]
+        inputs: Map<String, Value>,
+        /// How.
+        #[serde(default)]
+        options: ExecutionOptions,
+        /// The trace it belongs to.
+        #[serde(default)]
+        trace_id: Option<String>,
+        /// Makes the call safe to repeat.
+        #[serde(default)]
+        idempotency_key: Option<String>,
+        /// Answer what happened too.
+        #[serde(default)]
+        include_trace: bool,
+        /// Who asks, where the service asks nobody for a key.
+        #[serde(default)]
+        started_by: Option<String>,
+    }
+
+    /// A skill to be attached.
+    Attachment {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// `task`, `run`, `output`, `transcript` or `artifact`.
+        target_type: String,
+        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
+        target_ref: String,
+        /// Its inputs.
+        #[serde(default)]
+        inputs: Map<String, Value>,
+        /// How.
+        #[serde(default)]
+        options: ExecutionOptions,
+        /// The trace it belongs to.
+        #[serde(default)]
+        trace_id: Option<String>,
+        /// Makes the call safe to repeat.
+        #[serde(default)]
+        idempotency_key: Option<String>,
+        /// Answer what happened too.
+        #[serde(default)]
+        include_trace: bool,
+        /// Who asks, where the service asks nobody for a key.
+        #[serde(default)]
+        started_by: Option<String>,
+    }
+
+    /// References to complete.
+    TargetsLike {
+        /// What kind of thing.
+        target_type: AttachTarget,
+        /// Part of it.
+        #[serde(default)]
+        text: String,
+        /// How many at most.
+        #[serde(default = "some")]
+        limit: usize,
+    }
+
+    /// Runs to list.
+    RunsLike {
+        /// Only these states.
+        #[serde(default)]
+        states: Vec<RunState>,
+        /// Only this skill.
+        #[serde(default)]
+        skill_id: Option<String>,
+        /// Part of an id, a skill or a step.
+        #[serde(default)]
+        text: Option<String>,
+        /// Where the page before ended.
+        #[serde(default)]
+        cursor: Option<String>,
+        /// Runs at most; 100 where absent, 1,000 at most.
+        #[serde(default)]
+        limit: usize,
+    }
+
+    /// A run.
+    OneRun {
+        /// Its id, or a beginning or an end of it that no other run has.
+        run_id: String,
+    }
+
+    /// Events of a run.
+    RunEvents {
+        /// The run.
+        run_id: String,
+        /// Only those after this number of the run.
+        #[serde(default)]
+        after: u64,
+        /// How many at most.
+        #[serde(default = "page")]
+        limit: usize,
+        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        #[serde(default)]
+        wait_ms: u64,
+    }
+
+    /// Events of all runs.
+    AllEvents {
+        /// Only those after this number over all runs.
+        #[serde(default)]
+        after: u64,
+        /// How many at most.
+        #[serde(default = "page")]
+        limit: usize,
+        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        #[serde(default)]
+        wait_ms: u64,
+    }
+
+    /// A decision.
+    DecisionOn {
+        /// The run.
+        run_id: String,
+        /// The step that waits; that of the run's gate, where absent.
+        #[serde(default)]
+        step: Option<String>,
+        /// Digest of the inputs that were seen; what waits otherwise is not decided.
+        #[serde(default)]
+        inputs_digest: Option<String>,
+        /// Who decides, where the service asks nobody for a key.
+        #[serde(default)]
+        approver: Option<String>,
+        /// Free text, kept with the decision.
+        #[serde(default)]
+        notes: Option<String>,
+        /// For a step of unknown outcome: `rerun`, `skip` or `fail`.
+        #[serde(default)]
+        choice: Option<Choice>,
+    }
+
+    /// A run to let go on.
+    Resumption {
+        /// The run.
+        run_id: String,
+        /// From this checkpoint instead of the newest.
+        #[serde(default, alias = "checkpoint")]
+        checkpoint_id: Option<u64>,
+        /// Corrected inputs, joined over its own.
+        #[serde(default)]
+        inputs: Option<Map<String, Value>>,
+        /// Go on although the skill changed since the launch.
+        #[serde(default)]
+        despite_change: bool,
+    }
+
+    /// A run to replay or fork.
+    Branch {
+        /// The run.
+        run_id: String,
+        /// From this checkpoint instead of the newest.
+        #[serde(default, alias = "checkpoint")]
+        checkpoint_id: Option<u64>,
+    }
+
+    /// A signal.
+    SignalTo {
+        /// The run.
+        run_id: String,
+        /// The signal's name.
+        name: String,
+        /// Given to the waiting step as its output.
+        #[serde(default)]
+        payload: Value,
+    }
+
+    /// How many.
+    AtMost {
+        /// How many at most.
+        #[serde(default = "page")]
+        limit: usize,
+    }
+
+    /// A session.
+    OneSession {
+        /// Its id, or a beginning or an end of it that no other session has.
+        session_id: String,
+    }
+
+    /// Settings of a session to change.
+    SessionChange {
+        /// The session.
+        session_id: String,
+        /// What to change.
+        settings: crate::gateway::SettingsChange,
+    }
+
+    /// A message.
+    Message {
+        /// The session.
+        session_id: String,
+        /// Who says it.
+        speaker: Speaker,
+        /// What.
+        text: String,
+    }
+
+    /// A call of a runtime tool.
+    ToolCall {
+        /// The session.
+        session_id: String,
+        /// `skills.list`, `skills.load`, `skills.unload`, `skills.read` or `skills.run_script`.
+        tool: String,
+        /// The tool's arguments.
+        #[serde(default)]
+        arguments: Value,
+        /// A person allowed this script to run; needs the scope `decide`.
+        #[serde(default)]
+        approved: bool,
+    }
+
+    /// A call to compose.
+    Composition {
+        /// The session.
+        session_id: String,
+        /// Keep it as the last call, to compare later ones with.
+        #[serde(default)]
+        made: bool,
+    }
+
+    /// A request to export.
+    Export {
+        /// The session.
+        session_id: String,
+        /// Whose form.
+        api: Api,
+        /// The model's name.
+        model: String,
+    }
+}
+
+fn some() -> usize {
+    20
+}
+
+fn page() -> usize {
+    100
+}
+
+/// Options as a caller from afar may set them, with what else names trace and key.
+///
+/// # Errors
+/// `invalid_request` for files, which are paths of this machine, and for a trace or key said twice and differently;
+/// `forbidden` to run unsandboxed without the scope for it.
+pub(super) fn options(
+    mut options: ExecutionOptions,
+    caller: &super::Caller,
+    trace_id: Option<String>,
+    key: Option<String>,
+) -> Result<ExecutionOptions, Error> {
+    if !options.files.is_empty() {
+        let message = "`options.files` names files of the service's machine; hand contents over as inputs, or launch \
+                       there by `skills run --file`";
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    if options.unsandboxed && !caller.may(super::Scope::Admin) {
+        return Err(Error::new(Code::Forbidden, "`options.unsandboxed` needs the scope `admin`"));
+    }
+    options.trace_id =
+        agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));
+    options.idempotency_key = agreed("idempotency_key", key, options.idempotency_key)?;
+    Ok(options)
+}
+
+fn agreed(what: &str, one: Option<String>, other: Option<String>) -> Result<Option<String>, Error> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => {
+            Err(Error::new(Code::InvalidRequest, format!("`{what}` is given twice: {one:?} and {other:?}")))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}

@@ -1,0 +1,285 @@
+//! The domain contract as a table: every operation a service offers, with its route, its tool, who may call it,
+//! what it takes and answers, and the one function that carries it out.
+//!
+//! HTTP, MCP and the remote form of the gateway translate to and from this table and hold no list of their own, so
+//! that they cannot disagree.
+
+mod answers;
+mod arguments;
+mod capabilities;
+mod execute;
+mod query;
+mod route;
+mod runs;
+mod service;
+mod sessions;
+mod skills;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use strum::{Display, EnumIter, EnumString};
+use tokio_util::sync::CancellationToken;
+
+use super::{Code, Error, SharedClient, SharedSessionClient, new_trace_id};
+
+pub use answers::{
+    AgentList, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList, Executed,
+    LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList, TargetList,
+};
+pub use query::{from_query, to_query};
+pub use route::{Method, Route};
+
+/// What a caller may do.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Scope {
+    /// Look at skills, runs, sessions and figures.
+    Read,
+    /// Launch, attach, order runs about, use sessions.
+    Run,
+    /// Approve and deny.
+    Decide,
+    /// See bindings whole, choose them, reset figures.
+    Admin,
+}
+
+/// Who calls, as a door made sure of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// Their name: what runs and decisions are recorded under.
+    pub name: String,
+    /// What they may do.
+    pub scopes: BTreeSet<Scope>,
+}
+
+/// One call's circumstances.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who calls; none where the door asks nobody (a service on loopback without keys), who may do everything.
+    pub principal: Option<Principal>,
+    /// The trace of this call.
+    pub trace_id: String,
+    /// Fires when the caller has gone or the service ends: who waits for a run leaves it then.
+    pub leave: CancellationToken,
+}
+
+impl Caller {
+    /// Someone nobody asked for a name, with a trace of their own.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self { principal: None, trace_id: new_trace_id(), leave: CancellationToken::new() }
+    }
+
+    /// Whether they may.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
+    }
+
+    /// The name that is recorded: the principal's, else the one they gave.
+    fn name(&self, given: Option<String>) -> Option<String> {
+        self.principal.as_ref().map_or(given, |principal| Some(principal.name.clone()))
+    }
+}
+
+/// What operations are carried out on.
+#[derive(Clone)]
+pub struct Service {
+    /// Skills and runs.
+    pub core: SharedClient,
+    /// Sessions.
+    pub sessions: SharedSessionClient,
+}
+
+/// A call with its circumstances, as an operation gets it.
+struct Asked {
+    service: Service,
+    caller: Caller,
+}
+
+/// What carrying out an operation comes to.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
+
+type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
+
+/// How an operation behaves, for those who decide whether to call it without asking
+/// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// What it changes may be lost.
+    pub destructive: bool,
+    /// The same call again changes nothing more.
+    pub idempotent: bool,
+    /// Reaches beyond this service (bindings call others).
+    pub open_world: bool,
+}
+
+/// One operation.
+pub struct Operation {
+    /// Its name, the same everywhere: `skill.discover`.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Its route.
+    pub route: Route,
+    /// Older routes that mean the same.
+    pub aliases: Vec<Route>,
+    /// Whether it is a tool of the MCP server too.
+    pub tool: bool,
+    /// What a caller needs; none for what everybody may ask.
+    pub scope: Option<Scope>,
+    /// How it behaves.
+    pub hints: Hints,
+    /// The HTTP status of success.
+    pub status: u16,
+    arguments: fn(&mut SchemaGenerator) -> Schema,
+    answer: fn(&mut SchemaGenerator) -> Schema,
+    run: Run,
+}
+
+impl Operation {
+    fn new<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: impl Into<Option<Scope>>,
+        summary: &'static str,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let reads = route.method == Method::Get;
+        Self {
+            name,
+            summary,
+            route,
+            aliases: Vec::new(),
+            tool: false,
+            scope: scope.into(),
+            hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
+            status: 200,
+            arguments: |generator| generator.subschema_for::<A>(),
+            answer: |generator| generator.subschema_for::<R>(),
+            run: Box::new(move |asked, arguments| {
+                Box::pin(async move { written(&run(asked, read(arguments)?).await?) })
+            }),
+        }
+    }
+
+    fn aliases(mut self, aliases: impl IntoIterator<Item = Route>) -> Self {
+        self.aliases = aliases.into_iter().collect();
+        self
+    }
+
+    /// A tool of the MCP server.
+    fn tool(mut self) -> Self {
+        self.tool = true;
+        self
+    }
+
+    fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// A call that only looks, although its arguments come in a body.
+    fn looks(self) -> Self {
+        self.hints(Hints { read_only: true, idempotent: true, ..Hints::default() })
+    }
+
+    fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// JSON schema of the arguments, those of the path included; definitions go to the generator.
+    pub fn arguments(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.arguments)(generator)
+    }
+
+    /// JSON schema of the answer; definitions go to the generator.
+    pub fn answer(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.answer)(generator)
+    }
+
+    /// Carries the operation out for a caller who may.
+    ///
+    /// # Errors
+    /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
+    /// those of the operation.
+    pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
+        if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
+            let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
+            let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+    }
+}
+
+/// Arguments as their type; none at all are an empty object.
+fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
+    let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let place = error.path().to_string();
+        let what = error.into_inner();
+        let message = if place == "." { what.to_string() } else { format!("`{place}`: {what}") };
+        Error::new(Code::InvalidRequest, message)
+    })
+}
+
+fn written(answer: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(answer)
+        .map_err(|error| Error::new(Code::InternalError, format!("the answer cannot be written: {error}")))
+}
+
+/// Every operation, by subject.
+#[must_use]
+pub fn operations() -> &'static [Operation] {
+    static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+        let mut all = service::operations();
+        all.extend(skills::operations());
+        all.extend(capabilities::operations());
+        all.extend(runs::operations());
+        all.extend(sessions::operations());
+        all
+    });
+    &ALL
+}
+
+/// The operation of this name.
+#[must_use]
+pub fn operation(name: &str) -> Option<&'static Operation> {
+    operations().iter().find(|operation| operation.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! Operations on runs: launch, attach, follow, order about.
+
+use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
+use super::arguments::{
+    AllEvents, Attachment, Branch, DecisionOn, Execution, Nothing, OneRun, Resumption, RunEvents, RunsLike,
+    SignalTo, TargetsLike, options,
+};
+use super::{Asked, Hints, Operation, Route, Scope, execute};
+use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
+use crate::runs::{RunState, Verdict};
+use crate::store::{RunFilter, RunRecord};
+
+/// What reaches out through bindings.
+const ACTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+/// An order that changes a run.
+const ORDERS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = launching();
+    all.extend(looking());
+    all.extend(ordering());
+    all
+}
+
+fn launching() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "skill.execute",
+            Route::post("/v1/skills/{skill_id}/execute"),
+            Scope::Run,
+            "Executes a skill's contract and answers its outputs; one that waits for a person answers \
+             confirmation_required and goes on when it is approved.",
+            |asked: Asked, ask: Execution| async move {
+                let trace = ask.include_trace;
+                let launched = launch(&asked, ask).await?;
+                execute::settled(&asked, launched, trace).await
+            },
+        )
+        .hints(ACTS)
+        .tool(),
+        Operation::new(
+            "skill.execute_async",
+            Route::post("/v1/skills/{skill_id}/execute/async"),
+            Scope::Run,
+            "Launches a run and answers at once; with an idempotency key the same call answers the same run.",
+            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+        )
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
+            "run.launch",
+            Route::post("/v1/run_async"),
+            Scope::Run,
+            "Launches a run of the skill that the body names.",
+            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+        )
+        .aliases([Route::post("/run_async")])
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
+            "skill.attach",
+            Route::post("/v1/skills/{skill_id}/attach"),
+            Scope::Run,
+            "Attaches a skill to a task, run, output, transcript or artifact, whose content it gets as `target`.",
+            |asked: Asked, ask: Attachment| async move { attach(&asked, ask).await },
+        )
+        .hints(ACTS)
+        .tool(),
+        Operation::new(
+            "skill.attach_preview",
+            Route::post("/v1/skills/{skill_id}/attach/preview"),
+            Scope::Read,
+            "The checks of an attachment and what it would do; nothing is started.",
+            |asked: Asked, ask: Attachment| async move {
+                let request = attachment(&asked, ask)?;
+                asked.service.core.attach_preview(request).await
+            },
+        )
+        .looks(),
+        Operation::new(
+            "target.list",
+            Route::get("/v1/targets"),
+            Scope::Read,
+            "References that exist, of one type, to complete what somebody types.",
+            |asked: Asked, ask: TargetsLike| async move {
+                let targets =
+                    asked.service.core.target_choices(ask.target_type, &ask.text, ask.limit).await?;
+                Ok(TargetList { targets })
+            },
+        ),
+    ]
+}
+
+fn looking() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "run.list",
+            Route::get("/v1/runs"),
+            Scope::Read,
+            "Runs, those that wait for somebody first, page by page.",
+            |asked: Asked, ask: RunsLike| async move {
+                let RunsLike { states, skill_id, text, cursor, limit } = ask;
+                asked.service.core.runs(RunFilter { states, skill_id, text, cursor, limit: limit.min(1000) }).await
+            },
+        ),
+        Operation::new(
+            "run.show",
+            Route::get("/v1/runs/{run_id}"),
+            Scope::Read,
+            "One run whole: steps, checkpoints, events, decisions, and what it waits for.",
+            |asked: Asked, one: OneRun| async move { asked.service.core.run(&one.run_id).await },
+        ),
+        Operation::new(
+            "run.checkpoints",
+            Route::get("/v1/runs/{run_id}/checkpoints"),
+            Scope::Read,
+            "The checkpoints of a run and which is the newest.",
+            |asked: Asked, one: OneRun| async move {
+                let detail = asked.service.core.run(&one.run_id).await?;
+                Ok(CheckpointList {
+                    run_id: detail.run.id,
+                    checkpoint_head: detail.run.head,
+                    checkpoints: detail.checkpoints,
+                })
+            },
+        ),
+        Operation::new(
+            "run.events",
+            Route::get("/v1/runs/{run_id}/events"),
+            Scope::Read,
+            "Events of a run; as server-sent events where `text/event-stream` is accepted.",
+            |asked: Asked, ask: RunEvents| async move {
+                let RunEvents { run_id, after, limit, wait_ms } = ask;
+                let events = asked.service.core.run_events(Some(&run_id), after, limit, wait_ms).await?;
+                Ok(EventList { events })
+            },
+        ),
+        Operation::new(
+            "event.list",
+            Route::get("/v1/events"),
+            Scope::Read,
+            "Events of all runs; as server-sent events, with news of the catalogue, where `text/event-stream` is \
+             accepted.",
+            |asked: Asked, ask: AllEvents| async move {
+                let events = asked.service.core.run_events(None, ask.after, ask.limit, ask.wait_ms).await?;
+                Ok(EventList { events })
+            },
+        ),
+        Operation::new(
+            "event.newest",
+            Route::get("/v1/events/newest"),
+            Scope::Read,
+            "The number of the newest event over all runs: where following begins.",
+            |asked: Asked, _: Nothing| async move {
+                Ok(NewestEvent { newest: asked.service.core.newest_event().await? })
+            },
+        ),
+        Operation::new(
+            "run.settle",
+            Route::post("/v1/runs/{run_id}/settle"),
+            Scope::Run,
+            "Answers when a run has ended, waits or is held, with the run as it stands then.",
+            |asked: Asked, one: OneRun| async move {
+                asked.service.core.settle(&one.run_id, asked.caller.leave.clone()).await
+            },
+        )
+        .hints(ORDERS),
+        Operation::new(
+            "run.status",
+            Route::get("/v1/run_status/{run_id}"),
+            Scope::Read,
+            "A run as older callers ask for it; a canceled one shows as failed.",
+            |asked: Asked, one: OneRun| async move {
+                Ok(legacy(asked.service.core.run(&one.run_id).await?.run))
+            },
+        )
+        .aliases([Route::get("/run_status/{run_id}")]),
+    ]
+}
+
+fn ordering() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "run.approve",
+            Route::post("/v1/runs/{run_id}/approve"),
+            Scope::Decide,
+            "Approves what a run waits for; the run goes on.",
+            |asked: Asked, ask: DecisionOn| async move { decide(&asked, ask, Verdict::Approve).await },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.deny",
+            Route::post("/v1/runs/{run_id}/deny"),
+            Scope::Decide,
+            "Denies what a run waits for; the run is canceled.",
+            |asked: Asked, ask: DecisionOn| async move { decide(&asked, ask, Verdict::Deny).await },
+        )
+        .hints(ORDERS),
+        Operation::new(
+            "run.resume",
+            Route::post("/v1/runs/{run_id}/resume"),
+            Scope::Run,
+            "Lets a held or failed run go on, from a checkpoint, with corrected inputs.",
+            |asked: Asked, ask: Resumption| async move {
+                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change } = ask;
+                order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change }).await
+            },
+        )
+        .hints(ACTS),
+        Operation::new(
+            "run.signal",
+            Route::post("/v1/runs/{run_id}/signal"),
+            Scope::Run,
+            "Sends a signal to a run that waits for it, or will.",
+            |asked: Asked, ask: SignalTo| async move {
+                order(&asked, &ask.run_id, RunOrder::Signal { name: ask.name, payload: ask.payload }).await
+            },
+        ),
+        Operation::new(
+            "run.cancel",
+            Route::post("/v1/runs/{run_id}/cancel"),
+            Scope::Run,
+            "Stops a run; its scripts are killed.",
+            |asked: Asked, one: OneRun| async move { order(&asked, &one.run_id, RunOrder::Cancel).await },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.cancel_legacy",
+            Route::post("/v1/run_cancel/{run_id}"),
+            Scope::Run,
+            "Stops a run and answers it as older callers ask for it.",
+            |asked: Asked, one: OneRun| async move {
+                Ok(legacy(order(&asked, &one.run_id, RunOrder::Cancel).await?.run))
+            },
+        )
+        .aliases([Route::post("/run_cancel/{run_id}")])
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.replay",
+            Route::post("/v1/runs/{run_id}/replay"),
+            Scope::Run,
+            "A new run that goes on at once from a checkpoint of this one.",
+            |asked: Asked, ask: Branch| async move {
+                order(&asked, &ask.run_id, RunOrder::Replay { checkpoint: ask.checkpoint_id }).await
+            },
+        )
+        .hints(ACTS),
+        Operation::new(
+            "run.fork",
+            Route::post("/v1/runs/{run_id}/fork"),
+            Scope::Run,
+            "A new run from a checkpoint of this one that executes nothing until it is resumed.",
+            |asked: Asked, ask: Branch| async move {
+                order(&asked, &ask.run_id, RunOrder::Fork { checkpoint: ask.checkpoint_id }).await
+            },
+        ),
+    ]
+}
+
+async fn launch(asked: &Asked, ask: Execution) -> Result<Launched, Error> {
+    let Execution { skill_id, inputs, options: wanted, trace_id, idempotency_key, started_by, .. } = ask;
+    let options = options(wanted, &asked.caller, trace_id, idempotency_key)?;
+    let started_by = asked.caller.name(started_by);
+    asked.service.core.launch(LaunchRequest { skill: skill_id, inputs, options, started_by }).await
+}
+
+fn attachment(asked: &Asked, ask: Attachment) -> Result<AttachRequest, Error> {
+    let Attachment { skill_id, target_type, target_ref, inputs, options: wanted, .. } = ask;
+    let options = options(wanted, &asked.caller, ask.trace_id, ask.idempotency_key)?;
+    let started_by = asked.caller.name(ask.started_by);
+    Ok(AttachRequest { skill: skill_id, target_type, target_ref, inputs, options, started_by })
+}
+
+async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error> {
+    let trace = ask.include_trace;
+    let mut request = attachment(asked, ask)?;
+    request.options.wait = true;
+    let attached = execute::attached(asked.service.core.attach(request).await?)?;
+    let trace = if trace { Some(execute::trace_of(asked, &attached.execution).await?) } else { None };
+    Ok(AttachedTraced { attached, trace })
+}
+
+/// An attachment with what happened, where that was asked for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct AttachedTraced {
+    #[serde(flatten)]
+    attached: Attached,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<crate::store::RunEvent>>,
+}
+
+async fn decide(asked: &Asked, ask: DecisionOn, verdict: Verdict) -> Result<Ordered, Error> {
+    let DecisionOn { run_id, step, inputs_digest, approver, notes, choice } = ask;
+    let approver = asked.caller.name(approver);
+    order(asked, &run_id, RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice }).await
+}
+
+async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    asked.service.core.order(run, order).await
+}
+
+/// As callers know it who came before `canceled` was a state.
+fn legacy(run: RunRecord) -> LegacyStatus {
+    let status = match run.state {
+        RunState::Canceled => RunState::Failed,
+        state => state,
+    };
+    LegacyStatus {
+        run_id: run.id,
+        skill_id: run.skill_id,
+        status: status.to_string(),
+        progress: run.progress,
+        outputs: run.outputs,
+        error: run.error,
+        trace_id: run.trace_id,
+    }
+}
