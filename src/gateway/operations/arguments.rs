@@ -84,6 +84,30 @@ arguments! {
         binding: Option<String>,
     }
 
+    /// A capability to be carried out.
+    CapabilityCall {
+        /// Its id.
+        capability_id: String,
+        /// Its inputs.
+        #[serde(default)]
+        inputs: Map<String, Value>,
+        /// How.
+        #[serde(default)]
+        options: ExecutionOptions,
+        /// The trace it belongs to.
+        #[serde(default)]
+        trace_id: Option<String>,
+        /// Makes the call safe to repeat.
+        #[serde(default)]
+        idempotency_key: Option<String>,
+        /// Answer what happened too.
+        #[serde(default)]
+        include_trace: bool,
+        /// Who asks, where the service asks nobody for a key.
+        #[serde(default)]
+        started_by: Option<String>,
+    }
+
     /// A skill to be executed.
     Execution {
         /// Id, unambiguous name, or location.
@@ -335,7 +359,7 @@ fn page() -> usize {
 /// # Errors
 /// `invalid_request` for files, which are paths of this machine, and for a trace or key said twice and differently;
 /// `forbidden` to run unsandboxed without the scope for it.
-pub(super) fn options(
+pub(super) fn limited(
     mut options: ExecutionOptions,
     caller: &super::Caller,
     trace_id: Option<String>,

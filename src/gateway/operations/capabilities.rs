@@ -1,9 +1,10 @@
 //! Operations on capabilities: which there are, what carries them out and why.
 
 use super::answers::CapabilityList;
-use super::arguments::{Activation, Nothing, OneCapability};
-use super::{Asked, Hints, Operation, Route, Scope};
-use crate::gateway::CapabilityExplanation;
+use super::arguments::{Activation, CapabilityCall, Nothing, OneCapability, limited};
+use super::runs::ACTS;
+use super::{Asked, Hints, Operation, Route, Scope, execute};
+use crate::gateway::{CapabilityExplanation, CapabilityRequest};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -27,6 +28,22 @@ pub(super) fn operations() -> Vec<Operation> {
             },
         )
         .looks()
+        .tool(),
+        Operation::new(
+            "capability.execute",
+            Route::post("/v1/capabilities/{capability_id}/execute"),
+            Scope::Run,
+            "Carries a capability out as a run of one step, behind its own gates, and answers its outputs.",
+            |asked: Asked, ask: CapabilityCall| async move {
+                let CapabilityCall { capability_id, inputs, options, trace_id, idempotency_key, .. } = ask;
+                let options = limited(options, &asked.caller, trace_id, idempotency_key)?;
+                let started_by = asked.caller.name(ask.started_by);
+                let request = CapabilityRequest { capability: capability_id, inputs, options, started_by };
+                let launched = asked.service.core.execute_capability(request).await?;
+                execute::settled(&asked, launched, ask.include_trace).await
+            },
+        )
+        .hints(ACTS)
         .tool(),
         Operation::new(
             "capability.activate",

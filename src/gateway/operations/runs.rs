@@ -3,7 +3,7 @@
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
     AllEvents, Attachment, Branch, DecisionOn, Execution, Nothing, OneRun, Resumption, RunEvents, RunsLike,
-    SignalTo, TargetsLike, options,
+    SignalTo, TargetsLike, limited,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
 use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
@@ -11,7 +11,8 @@ use crate::runs::{RunState, Verdict};
 use crate::store::{RunFilter, RunRecord};
 
 /// What reaches out through bindings.
-const ACTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+pub(super) const ACTS: Hints =
+    Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 /// An order that changes a run.
 const ORDERS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
@@ -259,14 +260,14 @@ fn ordering() -> Vec<Operation> {
 
 async fn launch(asked: &Asked, ask: Execution) -> Result<Launched, Error> {
     let Execution { skill_id, inputs, options: wanted, trace_id, idempotency_key, started_by, .. } = ask;
-    let options = options(wanted, &asked.caller, trace_id, idempotency_key)?;
+    let options = limited(wanted, &asked.caller, trace_id, idempotency_key)?;
     let started_by = asked.caller.name(started_by);
     asked.service.core.launch(LaunchRequest { skill: skill_id, inputs, options, started_by }).await
 }
 
 fn attachment(asked: &Asked, ask: Attachment) -> Result<AttachRequest, Error> {
     let Attachment { skill_id, target_type, target_ref, inputs, options: wanted, .. } = ask;
-    let options = options(wanted, &asked.caller, ask.trace_id, ask.idempotency_key)?;
+    let options = limited(wanted, &asked.caller, ask.trace_id, ask.idempotency_key)?;
     let started_by = asked.caller.name(ask.started_by);
     Ok(AttachRequest { skill: skill_id, target_type, target_ref, inputs, options, started_by })
 }

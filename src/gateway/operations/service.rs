@@ -2,7 +2,8 @@
 
 use super::answers::Liveness;
 use super::arguments::Nothing;
-use super::{Asked, Operation, Route, Scope};
+use super::{Asked, Hints, Operation, Route, Scope};
+use crate::gateway::GovernanceFilter;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -28,6 +29,30 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Roots, skills, caches, counts per operation and failures per link.",
             |asked: Asked, _: Nothing| async move { asked.service.core.diagnostics().await },
+        )
+        .tool(),
+        Operation::new(
+            "skill.metrics.reset",
+            Route::post("/v1/skills/diagnostics/reset"),
+            Scope::Admin,
+            "Begins the counts of the diagnostics anew and answers them.",
+            |asked: Asked, _: Nothing| async move { asked.service.core.reset_diagnostics().await },
+        )
+        .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
+        .tool(),
+        Operation::new(
+            "runtime.metrics",
+            Route::get("/v1/metrics"),
+            Scope::Read,
+            "Every metric as JSON; `/v1/metrics/prometheus` has the same as text.",
+            |asked: Asked, _: Nothing| async move { asked.service.core.metrics().await },
+        ),
+        Operation::new(
+            "skill.governance.list",
+            Route::get("/v1/skills/governance"),
+            Scope::Read,
+            "How far each skill is proven, why, and what the next state asks for.",
+            |asked: Asked, filter: GovernanceFilter| async move { asked.service.core.governance(filter).await },
         )
         .tool(),
     ]

@@ -103,8 +103,8 @@ fn paths_of_this_machine_are_not_taken_from_afar() {
     use crate::gateway::ExecutionOptions;
     let files = std::collections::BTreeMap::from([("a".to_owned(), "/etc/passwd".to_owned())]);
     let given = ExecutionOptions { files, ..ExecutionOptions::default() };
-    let error = arguments::options(given, &Caller::anyone(), None, None).unwrap_err();
+    let error = arguments::limited(given, &Caller::anyone(), None, None).unwrap_err();
     assert_eq!(error.code, Code::InvalidRequest);
     let twice = ExecutionOptions { trace_id: Some("a".to_owned()), ..ExecutionOptions::default() };
-    assert!(arguments::options(twice, &Caller::anyone(), Some("b".to_owned()), None).is_err());
+    assert!(arguments::limited(twice, &Caller::anyone(), Some("b".to_owned()), None).is_err());
 }
