@@ -242,6 +242,9 @@ pub struct RunDetail {
     pub descendants: Vec<RunId>,
     /// The isolation that scripts of this run get here, in a sentence.
     pub isolation: String,
+    /// What its contract takes as inputs, to be corrected.
+    #[serde(default)]
+    pub input_fields: InputFields,
 }
 
 /// A skill to attach.

@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as Input, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use crossterm::event::{
+    Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
 use ratatui::layout::{Position, Rect};
 
 use super::action::{Action, Context};
@@ -307,9 +309,13 @@ impl App {
         if self.overlay.is_some() {
             match action {
                 Some(Action::Suspend | Action::Redraw) => self.perform(action.unwrap_or(Action::Redraw), now),
-                Some(Action::Quit) => self.leave(),
+                // A letter on a sheet is a slip or the beginning of a text: it leaves nothing.
+                Some(Action::Quit) if !is_letter(key) => self.leave(now),
                 _ => {
-                    let outcome = self.overlay.as_mut().map_or(Outcome::Close, |over| over.key(key, action));
+                    let outcome = self.overlay.as_mut().map_or(Outcome::Close, |over| {
+                        over.at(now);
+                        over.key(key, action)
+                    });
                     self.finish(outcome, now);
                 }
             }
@@ -328,8 +334,7 @@ impl App {
         match (&mut self.overlay, hit) {
             (None, Some(action)) if pressed => self.perform(action, now),
             (Some(overlay), Some(action)) if pressed => {
-                let key =
-                    KeyEvent::new(crossterm::event::KeyCode::Null, crossterm::event::KeyModifiers::NONE);
+                let key = KeyEvent::new(KeyCode::Null, KeyModifiers::NONE);
                 let outcome = overlay.key(key, Some(action));
                 self.finish(outcome, now);
             }
@@ -394,4 +399,10 @@ impl App {
             self.effects_of(id, effects, now);
         }
     }
+}
+
+/// Whether a key types something.
+fn is_letter(key: KeyEvent) -> bool {
+    let chord = KeyModifiers::CONTROL | KeyModifiers::ALT;
+    matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(chord)
 }

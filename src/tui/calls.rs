@@ -208,7 +208,8 @@ impl Calls {
             | Effect::Pick(_)
             | Effect::Sheet(_)
             | Effect::Trouble(..)
-            | Effect::Awaited(_) => {}
+            | Effect::Awaited(_)
+            | Effect::Keep(..) => {}
         }
     }
 

@@ -23,7 +23,7 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette};
 pub use question::Question;
-pub use sheet::{OrderKind, Sheet, state_word};
+pub use sheet::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
 
 /// What a chooser chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,12 @@ pub trait Overlay {
     /// What a pane is told while this lies over it.
     fn told(&mut self, _message: &Message) -> Outcome {
         Outcome::Stay
+    }
+    /// The moment of the key that comes next.
+    fn at(&mut self, _now: Instant) {}
+    /// What is to be done when it closes, whichever way: texts that were typed and not sent are kept.
+    fn kept(&self) -> Option<(PaneId, Effect)> {
+        None
     }
     /// Pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
@@ -81,6 +82,9 @@ pub enum Effect {
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
     Awaited(String),
+    /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it. The
+    /// pane is told [`Message::Kept`].
+    Keep(String, Map<String, Value>),
 }
 
 /// Where to go inside another pane.
@@ -135,6 +139,23 @@ pub enum PickerKind {
     Api,
 }
 
+impl PickerKind {
+    /// Whether the choices have names that a person knows and begins to type.
+    #[must_use]
+    pub fn names_things(self) -> bool {
+        matches!(
+            self,
+            Self::Agent
+                | Self::Attachable
+                | Self::Domain
+                | Self::FileToRead
+                | Self::Launchable
+                | Self::ScriptToRun
+                | Self::SkillToLoad
+        )
+    }
+}
+
 /// A text to render off the UI task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RenderJob {
@@ -177,6 +198,8 @@ pub enum Message {
     Diagnostics(Arc<Diagnostics>),
     /// Come here: see [`Effect::Go`].
     Visit(Target),
+    /// Keep this for the sheet's next opening: see [`Effect::Keep`].
+    Kept(String, Map<String, Value>),
     /// About sessions: an answer to [`Effect::Session`].
     Session(SessionTold),
     /// About runs: an answer to [`Effect::Run`], or news.

@@ -250,7 +250,8 @@ impl Running {
     /// Lets the demonstration press its next key, and keeps the picture of a step that is through.
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
-        let settled = self.calls.under_way() == 0 && !self.app.dirty();
+        // An answer that came in just now has not been taken yet.
+        let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
         stage.rest(settled, &self.app);
         if let Some(why) = stage.take_failure() {
             self.told.send(News::Failed("the demonstration".to_owned(), why)).ok();

@@ -86,6 +86,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
     let steps = STEPS.iter().enumerate().map(|(i, (step, uses))| view(i, step, uses, state, through));
     RunDetail {
         contract_version: "1.2.0".to_owned(),
+        input_fields: contract_view("invoice-intake", INVOICE).contract.inputs,
         contract_unchanged: Some(true),
         steps: steps.collect(),
         checkpoints: (0..=u64::from(through)).map(|number| checkpoint(number, run.created_ms)).collect(),

@@ -104,6 +104,7 @@ pub fn detail(state: RunState) -> RunDetail {
     });
     RunDetail {
         contract_version: "1.2.0".to_owned(),
+        input_fields: std::collections::BTreeMap::new(),
         contract_unchanged: Some(true),
         steps: vec![
             step("extract", StepState::Completed, Some(json!({ "rows": 214 }))),

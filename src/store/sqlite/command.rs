@@ -74,8 +74,15 @@ pub(super) fn command(
             let head = resume(connection, run, before.head, order.head)?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
             if let Some(corrected) = &order.payload {
-                correct(connection, run, before.inputs, corrected)?;
                 data["corrected_inputs"] = corrected.clone();
+                // Only the corrected ones: what they were is kept nowhere else.
+                data["inputs_before"] = corrected
+                    .as_object()
+                    .map(|fields| {
+                        fields.keys().map(|name| (name.clone(), before.inputs[name].clone())).collect()
+                    })
+                    .unwrap_or_default();
+                correct(connection, run, before.inputs, corrected)?;
             }
             events.push(moved("run.resumed", data));
         }

@@ -25,7 +25,7 @@ impl App {
             return;
         }
         match action {
-            Action::Quit => self.leave(),
+            Action::Quit => self.leave(now),
             Action::GoBrowse => self.show(PaneId::Browse),
             Action::GoDiscover => self.show(PaneId::Discover),
             Action::GoAttach => self.show(PaneId::Attach),
@@ -55,7 +55,9 @@ impl App {
         }
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave(&mut self, now: Instant) {
+        // What was typed on a sheet belongs to its pane from here on, which is asked below.
+        self.close(now);
         match self.panes.iter().find_map(|pane| pane.unsaved()) {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(Want::Quit),
@@ -64,10 +66,7 @@ impl App {
 
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
-            Outcome::Close => {
-                self.overlay = None;
-                self.wear(&self.kept_theme.clone());
-            }
+            Outcome::Close => self.close(now),
             Outcome::Leave => self.wants.push(Want::Quit),
             Outcome::Do(action) => {
                 self.overlay = None;
@@ -78,7 +77,7 @@ impl App {
             }
             Outcome::Ask(pane, effects) => self.effects_of(pane, effects, now),
             Outcome::Done(pane, effects) => {
-                self.overlay = None;
+                self.close(now);
                 self.effects_of(pane, effects, now);
             }
             Outcome::Hovered(Purpose::Theme, name) => self.wear(&name),
@@ -92,6 +91,14 @@ impl App {
                 self.overlay = None;
                 self.tell(pane, &Message::Picked(kind, value), now);
             }
+        }
+    }
+
+    fn close(&mut self, now: Instant) {
+        let kept = self.overlay.take().and_then(|overlay| overlay.kept());
+        self.wear(&self.kept_theme.clone());
+        if let Some((pane, effect)) = kept {
+            self.effects_of(pane, vec![effect], now);
         }
     }
 
@@ -118,6 +125,7 @@ impl App {
                     let opened = (self.clock(now), now);
                     self.overlay = Some(sheet.open(pane, opened));
                 }
+                Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
                 Effect::Trouble(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {
                     let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);

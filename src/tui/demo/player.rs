@@ -117,7 +117,10 @@ impl Player {
             return;
         }
         if !self.resting() {
-            self.since = now.checked_sub(LETTER).unwrap_or(now);
+            // Only letters are hurried on: what is waited for keeps its time.
+            if !self.letters.is_empty() {
+                self.since = now.checked_sub(LETTER).unwrap_or(now);
+            }
             return;
         }
         if let Some(step) = self.play.script.steps.get(self.begun) {

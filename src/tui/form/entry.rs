@@ -94,6 +94,26 @@ impl Entry {
         }
     }
 
+    /// What a person changed, as it was typed or chosen; none where nothing was.
+    pub fn typed(&self) -> Option<Value> {
+        let given = match &self.control {
+            Control::Text(text) => Value::from(text.text()),
+            Control::Choice { choices, taken } => {
+                taken.and_then(|at| choices.get(at)).map_or(Value::Null, |(value, _)| value.clone())
+            }
+        };
+        self.changed().then_some(given)
+    }
+
+    /// Gives it what [`Self::typed`] answered.
+    pub fn retype(&mut self, given: &Value) {
+        match (&mut self.control, given) {
+            (Control::Text(text), Value::String(typed)) => text.set(typed),
+            (Control::Text(_), _) => {}
+            (Control::Choice { .. }, value) => self.set(value),
+        }
+    }
+
     /// Takes the default over, to be changed; answers whether there was one to take.
     pub fn take_default(&mut self) -> bool {
         match (&mut self.control, &self.field.default) {

@@ -124,6 +124,30 @@ impl Form {
         self.entries.iter().any(Entry::changed)
     }
 
+    /// What a person changed, letter by letter, to be typed again later by [`Self::retype`].
+    #[must_use]
+    pub fn typed(&self) -> Map<String, Value> {
+        self.entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.typed()?))).collect()
+    }
+
+    /// Types again what [`Self::typed`] answered of a form like this.
+    pub fn retype(&mut self, typed: &Map<String, Value>) {
+        for entry in &mut self.entries {
+            if let Some(given) = typed.get(&entry.name) {
+                entry.retype(given);
+            }
+        }
+    }
+
+    /// What stands in a field that is typed; none for a choice or another name.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match &self.entries.iter().find(|entry| entry.name == name)?.control {
+            Control::Text(text) => Some(text.text()),
+            Control::Choice { .. } => None,
+        }
+    }
+
     /// What is wrong now, in the order of the fields.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {

@@ -71,6 +71,22 @@ impl Form {
         u16::try_from(rows.sum::<usize>().saturating_sub(trailing)).unwrap_or(u16::MAX)
     }
 
+    /// Rows it takes whichever field has the focus: what is said below a field finds its place too.
+    #[must_use]
+    pub fn room(&self, width: u16, look: Look) -> u16 {
+        let away = Look { focused: false, ..look };
+        let inner = width.saturating_sub(look.label + 2);
+        let note = |entry: &Entry| {
+            let said = about(entry, true)?;
+            let rows = wrap_to(&[Seg::new(said, Role::Muted)], inner, NOTE_ROWS, "…").len();
+            Some(if look.roomy && rows == 1 { 0 } else { rows })
+        };
+        let most = self.entries.iter().filter_map(note).max().unwrap_or(0);
+        self.height(width, away)
+            .saturating_add(u16::try_from(most).unwrap_or(0))
+            .max(self.height(width, look))
+    }
+
     /// Draws it, scrolled so that the field with the focus is whole in sight; sets the cursor.
     pub fn draw(&mut self, area: Rect, look: Look, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = area;
@@ -135,7 +151,11 @@ impl Form {
         let focused = look.focused && at == self.focus;
         let (said, wrong) = match (&problem, &behind) {
             (Some(why), None) => (Some(why.clone()), true),
-            _ => (about(entry).filter(|_| focused), false),
+            _ if !focused => (None, false),
+            _ => {
+                let empty = matches!(&entry.control, Control::Text(text) if text.is_empty());
+                (about(entry, empty), false)
+            }
         };
         let note = said.map_or_else(Vec::new, |said| {
             let role = Role::Muted;
@@ -165,9 +185,8 @@ impl Place {
 }
 
 /// What is said below the field with the focus.
-fn about(entry: &Entry) -> Option<String> {
-    let takes =
-        entry.field.default.is_some() && matches!(&entry.control, Control::Text(text) if text.is_empty());
+fn about(entry: &Entry, empty: bool) -> Option<String> {
+    let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
     let takes = takes.then(|| "Right takes the default to change it.".to_owned());
     let described = entry.field.description.as_deref().map(shown);
     let said: Vec<String> = described.into_iter().chain(takes).collect();

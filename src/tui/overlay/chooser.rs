@@ -1,4 +1,5 @@
-//! A list to choose one of: themes, domains, clients, forms of copy. `/` filters; letters do nothing else.
+//! A list to choose one of: themes, skills, files, clients, forms of copy. Names of things and long lists are
+//! filtered by typing, short lists of ways after `/`.
 
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::scroll::Scroll;
 
-/// Lists longer than this begin with the filter.
+/// Lists longer than this begin with the filter, whatever they list.
 const LONG: usize = 12;
 
 /// The chooser and where it stands.
@@ -45,7 +46,7 @@ impl Chooser {
         current: Option<usize>,
     ) -> Self {
         let shown = (0..choices.len()).collect();
-        let filter = (choices.len() > LONG).then(Field::new);
+        let filter = typed(purpose, choices.len()).then(Field::new);
         let scroll = Scroll { cursor: current.unwrap_or(0), ..Scroll::default() };
         let title = title.into();
         let (rows, area) = (Vec::new(), Rect::ZERO);
@@ -70,9 +71,15 @@ impl Chooser {
             .collect();
         scored.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
         self.shown = scored.into_iter().map(|(_, at)| at).collect();
-        self.scroll.cursor = 0;
+        // Without letters everything is there again, the present value under the cursor.
+        self.scroll.cursor = if text.is_empty() { self.current.unwrap_or(0) } else { 0 };
         self.moved()
     }
+}
+
+/// Whether letters filter from the start.
+fn typed(purpose: Purpose, choices: usize) -> bool {
+    choices > LONG || matches!(purpose, Purpose::Pane(_, kind) if kind.names_things())
 }
 
 impl Overlay for Chooser {
@@ -103,7 +110,7 @@ impl Overlay for Chooser {
                 if !filtered {
                     return Outcome::Close;
                 }
-                self.filter = (self.choices.len() > LONG).then(Field::new);
+                self.filter = typed(self.purpose, self.choices.len()).then(Field::new);
                 return self.refilter();
             }
             _ => {

@@ -2,10 +2,12 @@
 
 mod choice;
 mod decision;
+mod decision_keys;
 mod decision_view;
 mod launch;
 mod order;
 mod order_keys;
+mod order_view;
 mod parts;
 
 pub use choice::state_word;
@@ -13,9 +15,11 @@ pub use choice::state_word;
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::{Map, Value};
+
 use super::Overlay;
-use crate::gateway::{ContractView, DecisionSheet};
-use crate::store::RunRecord;
+use crate::gateway::{ContractView, DecisionSheet, InputFields};
+use crate::store::{RunId, RunRecord};
 use crate::tui::pane::PaneId;
 
 /// A checkpoint offered: its number and what it stands after.
@@ -28,6 +32,8 @@ pub enum Sheet {
     Decide {
         /// What waits.
         sheet: Box<DecisionSheet>,
+        /// What was typed on it before and not sent.
+        typed: Map<String, Value>,
         /// Tells orders apart.
         ticket: u64,
     },
@@ -35,6 +41,8 @@ pub enum Sheet {
     Launch {
         /// Of what.
         view: Arc<ContractView>,
+        /// What was typed on it before and not sent.
+        typed: Map<String, Value>,
         /// Tells launches apart.
         ticket: u64,
     },
@@ -48,18 +56,22 @@ pub enum Sheet {
         checkpoints: Vec<Offered>,
         /// The one to begin with; the head, where none is meant.
         chosen: Option<u64>,
+        /// What was typed on it before and not sent.
+        typed: Map<String, Value>,
         /// Tells orders apart.
         ticket: u64,
     },
 }
 
 /// What a sheet other than the decision's orders.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum OrderKind {
     /// Let a held or failed run go on.
     Resume {
         /// Whether its skill's contract is another one now.
         changed: bool,
+        /// What it takes as inputs.
+        fields: InputFields,
     },
     /// Send a signal.
     Signal {
@@ -79,12 +91,41 @@ impl Sheet {
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
-            Self::Decide { sheet, ticket } => Box::new(decision::Decision::new(pane, *sheet, ticket, opened)),
-            Self::Launch { view, ticket } => Box::new(launch::LaunchSheet::new(pane, view, ticket)),
-            Self::Order { run, kind, checkpoints, chosen, ticket } => {
-                let sheet = order::OrderSheet::new(pane, *run, kind, ticket);
-                Box::new(sheet.opened_at(opened).offering(checkpoints, chosen))
+            Self::Decide { sheet, typed, ticket } => {
+                Box::new(decision::Decision::new(pane, *sheet, ticket, opened).retyped(&typed))
+            }
+            Self::Launch { view, typed, ticket } => {
+                Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
+            }
+            Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
+                let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);
+                Box::new(sheet.offering(checkpoints, chosen).retyped(&typed))
             }
         }
     }
+}
+
+/// The name under which a decision's texts are kept.
+#[must_use]
+pub fn name_of_decision(run: &RunId) -> String {
+    format!("decide {run}")
+}
+
+/// The name under which the inputs of a launch are kept.
+#[must_use]
+pub fn name_of_launch(skill: &str) -> String {
+    format!("launch {skill}")
+}
+
+/// The name under which an order's fields are kept.
+#[must_use]
+pub fn name_of_order(kind: &OrderKind, run: &RunId) -> String {
+    let what = match kind {
+        OrderKind::Resume { .. } => "resume",
+        OrderKind::Signal { .. } => "signal",
+        OrderKind::Cancel => "cancel",
+        OrderKind::Replay => "replay",
+        OrderKind::Fork => "fork",
+    };
+    format!("{what} {run}")
 }

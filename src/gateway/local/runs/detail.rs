@@ -33,6 +33,7 @@ impl Runs {
         let isolation = self.isolation(run.options.unsandboxed).await?;
         Ok(RunDetail {
             contract_version: plan.contract.version.clone(),
+            input_fields: plan.contract.inputs.clone(),
             contract_unchanged: present.map(|digest| digest == run.contract_digest),
             steps: steps::views(&run, &plan, &records, &events),
             checkpoints: room.store.checkpoints(&run.id).await?,

@@ -2,21 +2,26 @@
 
 use std::time::Instant;
 
-use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
+use serde_json::{Map, Value};
 
+use super::decision_keys::HELD;
 use super::parts::Button;
 use crate::gateway::{Code, DecisionSheet, Error, RunDetail, RunOrder};
 use crate::runs::{Choice, Verdict};
 use crate::store::RunId;
-use crate::tui::action::{Action, Context};
+use crate::tui::action::Action;
 use crate::tui::field::Field;
-use crate::tui::overlay::{Hint, Outcome, Overlay};
-use crate::tui::pane::{Effect, Message, PaneId};
-use crate::tui::run_traffic::{RunAsk, RunTold};
+use crate::tui::form::Text;
+use crate::tui::overlay::Outcome;
+use crate::tui::pane::{Effect, PaneId};
+use crate::tui::run_traffic::RunAsk;
 use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::scroll::Scroll;
+
+/// Names of the texts that are kept.
+const NOTES: &str = "notes";
+const APPROVER: &str = "approver";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +62,12 @@ pub(super) struct Decision {
     pub(super) at: usize,
     pub(super) focus: Focus,
     pub(super) approver: Field,
-    pub(super) notes: Field,
+    pub(super) notes: Text,
+    /// The approver as offered.
+    offered: String,
+    /// The moment of the present key, and until when `a` and `d` are those that opened the sheet, held down.
+    pub(super) now: Instant,
+    pub(super) held: Instant,
     /// Something to be told: what failed, or what changed under it.
     pub(super) said: Option<String>,
     pub(super) body: Scroll,
@@ -75,10 +85,9 @@ pub(super) struct Drawn {
 
 impl Decision {
     pub(super) fn new(pane: PaneId, sheet: DecisionSheet, ticket: u64, opened: (i64, Instant)) -> Self {
+        let offered = sheet.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
         let mut approver = Field::new();
-        if let Some((name, _)) = &sheet.approver {
-            approver.set(&shown(name));
-        }
+        approver.set(&offered);
         Self {
             pane,
             ticket,
@@ -87,11 +96,41 @@ impl Decision {
             at: 0,
             focus: Focus::Button(0),
             approver,
-            notes: Field::new(),
+            notes: Text::default(),
+            offered,
+            now: opened.1,
+            held: opened.1 + HELD,
             said: None,
             body: Scroll::default(),
             drawn: Drawn::default(),
         }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        let text = |name: &str| typed.get(name).and_then(Value::as_str);
+        if let Some(name) = text(APPROVER) {
+            self.approver.set(name);
+        }
+        if let Some(notes) = text(NOTES) {
+            self.notes.set(notes);
+        }
+        self
+    }
+
+    /// What was typed and went with no answer.
+    pub(super) fn typed(&self) -> Map<String, Value> {
+        let mut typed = Map::new();
+        let open = |one: &Waiting| matches!(one.standing, Standing::Open | Standing::Sent);
+        if self.waiting.first().is_some_and(open) {
+            if !self.notes.text().trim().is_empty() {
+                typed.insert(NOTES.to_owned(), Value::from(self.notes.text()));
+            }
+            if self.approver.text() != self.offered {
+                typed.insert(APPROVER.to_owned(), Value::from(self.approver.text()));
+            }
+        }
+        typed
     }
 
     pub(super) fn shown_one(&self) -> &DecisionSheet {
@@ -139,7 +178,7 @@ impl Decision {
         ring
     }
 
-    fn turn(&mut self, by: isize) {
+    pub(super) fn turn(&mut self, by: isize) {
         let ring = self.ring();
         let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
         let len = isize::try_from(ring.len()).unwrap_or(1);
@@ -153,11 +192,11 @@ impl Decision {
         if self.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
-        let words = |field: &Field| {
-            let text = field.text().trim();
+        let words = |text: &str| {
+            let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
         };
-        let (approver, notes, ticket) = (words(&self.approver), words(&self.notes), self.ticket);
+        let (approver, notes, ticket) = (words(self.approver.text()), words(self.notes.text()), self.ticket);
         let mut effects = Vec::new();
         for one in self.waiting.iter_mut().filter(|one| one.marked && one.standing == Standing::Open) {
             one.standing = Standing::Sent;
@@ -177,7 +216,7 @@ impl Decision {
         if effects.is_empty() { Outcome::Stay } else { Outcome::Ask(self.pane, effects) }
     }
 
-    fn press(&mut self, action: Action) -> Outcome {
+    pub(super) fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
             Action::ApproveNow => self.decide(Verdict::Approve, None),
@@ -189,7 +228,7 @@ impl Decision {
         }
     }
 
-    fn answered(&mut self, run: &RunId, answer: Result<(), &Error>) -> Outcome {
+    pub(super) fn answered(&mut self, run: &RunId, answer: Result<(), &Error>) -> Outcome {
         let Some(one) = self.waiting.iter_mut().find(|one| one.sheet.run == *run) else {
             return Outcome::Stay;
         };
@@ -216,7 +255,7 @@ impl Decision {
     }
 
     /// A run as it stands now: another one of the same capability, or one on the sheet that changed.
-    fn news_of(&mut self, detail: &RunDetail) {
+    pub(super) fn news_of(&mut self, detail: &RunDetail) {
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
         match (known, &detail.sheet) {
             (Some(one), Some(sheet))
@@ -228,20 +267,23 @@ impl Decision {
                 self.body.offset = 0;
             }
             (Some(one), None) if one.standing == Standing::Open => {
-                let by = detail.decisions.last().and_then(|decided| decided.by.approver.as_deref());
+                let decided = detail.decisions.iter().rev().find(|decided| {
+                    let decision = &decided.decision;
+                    decision.step == one.sheet.step && decision.inputs_digest == one.sheet.inputs_digest
+                });
+                let by = decided.and_then(|decided| decided.by.approver.as_deref());
                 let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();
-                let verdict = match detail.decisions.last().map(|decided| decided.decision.verdict) {
-                    Some(Verdict::Approve) => "approved",
-                    Some(Verdict::Deny) => "denied",
-                    None => "moved on",
+                let state = super::choice::state_word(detail.run.state);
+                let what = match decided.map(|decided| decided.decision.verdict) {
+                    Some(Verdict::Approve) => format!("was approved{by}"),
+                    Some(Verdict::Deny) => format!("was denied{by}"),
+                    None => "moved on".to_owned(),
                 };
-                one.standing = Standing::Past(format!("{verdict}{by}"));
+                let name = shown(&detail.run.skill_id);
+                self.said = Some(format!("{name} {what} meanwhile; it is {state} now."));
+                one.standing = Standing::Past(what);
                 one.marked = false;
-                self.said = Some(format!(
-                    "{} was {verdict}{by} meanwhile; it is {} now.",
-                    shown(&detail.run.skill_id),
-                    super::choice::state_word(detail.run.state)
-                ));
+                self.focus = Focus::Button(0);
             }
             (None, Some(sheet)) => {
                 let first = &self.waiting[0].sheet;
@@ -256,14 +298,14 @@ impl Decision {
         }
     }
 
-    fn choose(&mut self, index: usize) {
+    pub(super) fn choose(&mut self, index: usize) {
         if index < self.waiting.len() && index != self.at {
             self.at = index;
             self.body.offset = 0;
         }
     }
 
-    fn moved(&mut self, action: Action) {
+    pub(super) fn moved(&mut self, action: Action) {
         let page = self.body.page();
         let rows = match action {
             Action::Up => -1,
@@ -280,138 +322,15 @@ impl Decision {
         }
     }
 
-    fn mark(&mut self, index: usize) {
+    /// Whether an answer is still to come, so that notes go with it.
+    pub(super) fn takes_text(&self) -> bool {
+        self.open_ones() > 0 && !self.sending()
+    }
+
+    pub(super) fn mark(&mut self, index: usize) {
         let Some(one) = self.waiting.get_mut(index) else { return };
         if one.standing == Standing::Open {
             one.marked = !one.marked;
         }
-    }
-}
-
-impl Overlay for Decision {
-    fn in_text(&self) -> bool {
-        matches!(self.focus, Focus::Approver | Focus::Notes)
-    }
-
-    fn contexts(&self) -> Vec<Context> {
-        vec![Context::Sheet]
-    }
-
-    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
-        match action {
-            Some(Action::NextPart) => self.turn(1),
-            Some(Action::PreviousPart) => self.turn(-1),
-            Some(Action::Back) if self.in_text() => self.focus = Focus::Button(0),
-            Some(Action::Open) => match self.focus {
-                Focus::Button(at) => {
-                    let action = self.buttons().get(at).map(|button| button.action);
-                    return action.map_or(Outcome::Stay, |action| self.press(action));
-                }
-                Focus::Together => self.mark(self.at),
-                Focus::Approver | Focus::Notes => self.turn(1),
-            },
-            Some(Action::Mark) if self.waiting.len() > 1 && !self.in_text() => self.mark(self.at),
-            Some(Action::Copy) => {
-                let text = serde_json::to_string_pretty(&self.shown_one().inputs).unwrap_or_default();
-                return Outcome::Ask(self.pane, vec![Effect::Copy(text, "the inputs".to_owned())]);
-            }
-            Some(action @ (Action::Up | Action::Down | Action::PageUp | Action::PageDown)) => {
-                self.moved(action);
-            }
-            Some(action) => return self.press(action),
-            None => {
-                match self.focus {
-                    Focus::Approver => self.approver.key(key),
-                    Focus::Notes => self.notes.key(key),
-                    _ => false,
-                };
-            }
-        }
-        Outcome::Stay
-    }
-
-    fn paste(&mut self, text: &str) -> Outcome {
-        match self.focus {
-            Focus::Approver => self.approver.paste(text),
-            Focus::Notes => self.notes.paste(text),
-            _ => false,
-        };
-        Outcome::Stay
-    }
-
-    fn told(&mut self, message: &Message) -> Outcome {
-        match message {
-            Message::Run(RunTold::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
-                self.answered(run, answer.as_ref().map(|_| ()))
-            }
-            Message::Run(RunTold::Detail(_, Ok(detail))) => {
-                self.news_of(detail);
-                Outcome::Stay
-            }
-            _ => Outcome::Stay,
-        }
-    }
-
-    fn mouse(&mut self, event: MouseEvent) -> Outcome {
-        let at = Position::new(event.column, event.row);
-        match event.kind {
-            MouseEventKind::ScrollUp => self.body.offset = self.body.offset.saturating_sub(3),
-            MouseEventKind::ScrollDown => self.body.offset = (self.body.offset + 3).min(10_000),
-            MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(index) = self.drawn.buttons.iter().position(|rect| rect.contains(at)) {
-                    let action = self.buttons().get(index).map(|button| button.action);
-                    return action.map_or(Outcome::Stay, |action| self.press(action));
-                }
-                let row = self.drawn.together.iter().find(|(rect, _)| rect.contains(at));
-                if let Some(index) = row.map(|(_, index)| *index) {
-                    // A second click on the row that is shown marks it.
-                    if self.focus == Focus::Together && self.at == index {
-                        self.mark(index);
-                    }
-                    self.focus = Focus::Together;
-                    self.choose(index);
-                } else if self.drawn.approver.contains(at) {
-                    self.focus = Focus::Approver;
-                    self.approver.click(at);
-                } else if self.drawn.notes.contains(at) {
-                    self.focus = Focus::Notes;
-                    self.notes.click(at);
-                }
-            }
-            _ => {}
-        }
-        Outcome::Stay
-    }
-
-    fn hints(&self) -> Vec<Hint> {
-        let mut out = vec![Hint { action: Action::NextPart, label: "move" }];
-        if self.in_text() {
-            out.push(Hint { action: Action::Open, label: "next" });
-            out.push(Hint { action: Action::Back, label: "leave" });
-            return out;
-        }
-        match self.focus {
-            Focus::Together => out.push(Hint { action: Action::Mark, label: "take in" }),
-            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "not now" }),
-            _ => out.push(Hint { action: Action::Open, label: "press" }),
-        }
-        for button in self.buttons().iter().skip(1) {
-            let label = match button.action {
-                Action::DenyNow => "deny",
-                Action::ApproveNow => "approve",
-                Action::RunAgain => "run again",
-                Action::SkipStep => "skip",
-                _ => "fail",
-            };
-            out.push(Hint { action: button.action, label });
-        }
-        out.push(Hint { action: Action::Up, label: "scroll" });
-        out.push(Hint { action: Action::Copy, label: "copy inputs" });
-        out.push(Hint { action: Action::Back, label: "nothing is decided" });
-        out
-    }
-
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position> {
-        self.view(area, pen, now)
     }
 }

@@ -27,11 +27,19 @@ impl Decision {
         let body = self.body_lines(inner, roomy, pen);
         let caption = if self.sending() {
             "Sent once; waiting for the answer."
+        } else if !self.takes_text() {
+            "Nothing is left to decide here."
+        } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
+            "Esc leaves the field; the buttons then decide, with these notes."
+        } else if self.notes.is_empty() {
+            "Type to add notes. One decision, sent once; if late, you are told."
         } else {
-            "One decision, sent once. If somebody else decided first, you are told."
+            "The notes go with the decision; closed without one, they are kept."
         };
         // Approver, notes and buttons, each with air where there is room, and the caption.
-        let foot: u16 = if roomy { 8 } else { 3 };
+        let long = self.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
+        let notes: u16 = if roomy || long || self.focus == Focus::Notes { 2 } else { 1 };
+        let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
         let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
         let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
         let outer = centred(area, width, height);
@@ -43,10 +51,11 @@ impl Decision {
         let bottom = inside.bottom().saturating_sub(foot);
         let middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
         self.draw_body(middle, &body, pen);
-        let step = if roomy { 2 } else { 1 };
+        let air = u16::from(roomy);
         let mut y = bottom;
-        let cursor = self.draw_fields(Rect { y, height: 1, ..inside }, step, pen);
-        y += 2 * step;
+        let approver = Rect { y, height: 1, ..inside };
+        let cursor = self.draw_fields(approver, Rect { y: y + 1 + air, height: notes, ..inside }, pen);
+        y += 1 + notes + 2 * air;
         let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
         self.drawn.buttons = parts::buttons(Rect { y, height: 1, ..inside }, pen, &self.buttons(), focused);
         if roomy {
@@ -60,7 +69,7 @@ impl Decision {
         cursor
     }
 
-    fn draw_fields(&mut self, row: Rect, step: u16, pen: &mut Pen<'_>) -> Option<Position> {
+    fn draw_fields(&mut self, row: Rect, below: Rect, pen: &mut Pen<'_>) -> Option<Position> {
         let from = self.shown_one().approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();
         let approver = Row {
             label: "approver",
@@ -76,10 +85,9 @@ impl Decision {
             wrong: false,
             focused: self.focus == Focus::Notes,
         };
-        let below = Rect { y: row.y + step, ..row };
         (self.drawn.approver, self.drawn.notes) = (row, below);
         let first = parts::field(row, pen, &mut self.approver, &approver);
-        first.or(parts::field(below, pen, &mut self.notes, &notes))
+        first.or(parts::text(below, pen, &mut self.notes, &notes))
     }
 
     fn draw_body(&mut self, area: Rect, lines: &[Line], pen: &mut Pen<'_>) {

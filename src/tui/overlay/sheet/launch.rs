@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
 use crate::gateway::{ContractView, LaunchRequest};
@@ -33,15 +33,26 @@ pub(super) struct LaunchSheet {
     /// The button with the focus; none while the form has it.
     button: Option<usize>,
     sent: bool,
+    /// Whether it was launched.
+    done: bool,
     said: Option<String>,
     pressed: Vec<Rect>,
+    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    rows: (u16, u16),
 }
 
 impl LaunchSheet {
     pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
         let form = Form::new(&view.contract.inputs, &Map::new());
         let button = form.is_empty().then_some(0);
-        Self { pane, view, ticket, form, button, sent: false, said: None, pressed: Vec::new() }
+        let (sent, done, said) = (false, false, None);
+        Self { pane, view, ticket, form, button, sent, done, said, pressed: Vec::new(), rows: (0, 0) }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self
     }
 
     fn buttons(&self) -> Vec<Button> {
@@ -93,7 +104,8 @@ impl LaunchSheet {
         }
     }
 
-    fn head(&self, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
+    /// What it is, what it will ask, and what its scripts are shut in by; in few rows where there are few.
+    fn head(&self, width: u16, roomy: bool, pen: &Pen<'_>) -> Vec<RichLine> {
         let contract = &self.view.contract;
         let mut out = vec![RichLine::from_segs(vec![
             Seg::new(shown(self.view.skill_id.as_str()), Role::Strong),
@@ -110,7 +122,9 @@ impl LaunchSheet {
         let mut row = |label: &str, text: &str, role: Role| {
             let room = width.saturating_sub(LABEL);
             let segs = [Seg::new(shown(text), role)];
-            for (at, line) in wrap_to(&segs, room, 2, pen.glyphs.ellipsis).into_iter().enumerate() {
+            for (at, line) in
+                wrap_to(&segs, room, if roomy { 2 } else { 1 }, pen.glyphs.ellipsis).into_iter().enumerate()
+            {
                 let head = if at == 0 { label } else { "" };
                 let mut segs =
                     vec![Seg::new(format!("{head:<width$}", width = usize::from(LABEL)), Role::Muted)];
@@ -118,10 +132,15 @@ impl LaunchSheet {
                 out.push(RichLine::from_segs(segs));
             }
         };
-        row("isolation", &self.view.isolation, Role::Text);
-        for step in self.view.steps.iter().filter(|step| !step.gates.is_empty()).take(3) {
+        let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
+        for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
             row("asks you", &format!("before {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
         }
+        let more = asking.count();
+        if more > 0 {
+            row("", &format!("and before {}", counted(more, "more step")), Role::Waiting);
+        }
+        row("isolation", &self.view.isolation, Role::Text);
         out
     }
 }
@@ -176,7 +195,10 @@ impl Overlay for LaunchSheet {
     fn told(&mut self, message: &Message) -> Outcome {
         match message {
             Message::Run(RunTold::Launched(ticket, answer)) if *ticket == self.ticket => match answer {
-                Ok(_) => Outcome::Close,
+                Ok(_) => {
+                    self.done = true;
+                    Outcome::Close
+                }
                 Err(error) => {
                     self.sent = false;
                     self.said = Some(shown(&error.message));
@@ -185,6 +207,11 @@ impl Overlay for LaunchSheet {
             },
             _ => Outcome::Stay,
         }
+    }
+
+    fn kept(&self) -> Option<(PaneId, Effect)> {
+        let typed = if self.done { Map::new() } else { self.form.typed() };
+        Some((self.pane, Effect::Keep(super::name_of_launch(self.view.skill_id.as_str()), typed)))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {
@@ -225,10 +252,7 @@ impl Overlay for LaunchSheet {
         let inner = width.saturating_sub(6);
         let roomy = area.height >= 26;
         let air = u16::from(roomy);
-        let mut head = self.head(inner, pen);
-        if !roomy {
-            head.truncate(2);
-        }
+        let head = self.head(inner, roomy, pen);
         let look = Look {
             indent: 0,
             label: self.form.label_width(0, inner / 3),
@@ -241,7 +265,9 @@ impl Overlay for LaunchSheet {
         });
         let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
-        let wanted = self.form.height(inner, look).max(1);
+        let before = if self.rows.0 == inner { self.rows.1 } else { 1 };
+        self.rows = (inner, self.form.room(inner, look).max(before));
+        let wanted = self.rows.1;
         let rows = wanted.min(area.height.saturating_sub(fixed)).max(1);
         let outer = centred(area, width, fixed + rows);
         let inside = frame(outer, pen, "Launch a run", "", false);

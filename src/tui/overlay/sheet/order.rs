@@ -1,55 +1,37 @@
 //! Sheets with a few fields: resume, signal, cancel, replay and fork. What is typed is checked while it is typed.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ratatui::layout::Rect;
 use serde_json::{Map, Value};
 
-use super::choice::Choice;
+use super::choice::{Choice, state_word};
 use super::parts::Button;
 use super::{Offered, OrderKind};
-use crate::gateway::{Code, Error, RunOrder};
+use crate::gateway::{Code, Error, InputFields, RunOrder};
+use crate::runs::CommandName;
+use crate::skill::contract::{Field, FieldType};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
-use crate::tui::field::Field;
+use crate::tui::form::Form;
 use crate::tui::overlay::Outcome;
 use crate::tui::pane::{Effect, PaneId};
 use crate::tui::run_traffic::RunAsk;
 use crate::tui::widgets::ages::age;
 use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::scroll::Scroll;
 
-/// What is asked in one row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Asked {
-    Checkpoint,
-    Name,
-    Payload,
-    /// A corrected input of the run.
-    Input(String),
-    /// Go on although the skill changed.
-    Despite,
-}
-
-/// How it is answered.
-pub(super) enum Answer {
-    Choice(Choice),
-    Text(Field),
-    Flag(bool),
-}
-
-/// One row.
-pub(super) struct Item {
-    pub(super) asked: Asked,
-    pub(super) answer: Answer,
-    /// What is wrong with it.
-    pub(super) wrong: Option<String>,
-}
+/// Names of the two fields of a signal.
+const SIGNAL: &str = "signal";
+const PAYLOAD: &str = "payload";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Focus {
-    Item(usize),
+    Checkpoint,
+    Form,
+    /// Go on although the skill changed.
+    Despite,
     Button(usize),
 }
 
@@ -59,78 +41,86 @@ pub(super) struct OrderSheet {
     pub(super) kind: OrderKind,
     pub(super) run: RunRecord,
     pub(super) ticket: u64,
-    pub(super) items: Vec<Item>,
+    /// Which checkpoint, where there is a choice.
+    pub(super) checkpoint: Option<Choice>,
     /// Numbers of the checkpoints offered, in the order of the choice.
     numbers: Vec<u64>,
+    /// Inputs to correct, or a signal's name and payload.
+    pub(super) form: Form,
+    /// Whether to go on although the skill changed, where that is asked.
+    pub(super) despite: Option<bool>,
     pub(super) focus: Focus,
     pub(super) sent: bool,
+    /// Whether it was carried out.
+    done: bool,
     pub(super) said: Option<String>,
-    pub(super) opened: Option<(i64, Instant)>,
-    pub(super) scroll: Scroll,
-    pub(super) rows: Vec<(Rect, usize)>,
-    pub(super) pressed: Vec<Rect>,
+    /// Why the run does not take the order any more.
+    pub(super) past: Option<String>,
+    pub(super) opened: (i64, Instant),
+    pub(super) drawn: Drawn,
+}
+
+/// Where things stood in the last frame.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    pub(super) checkpoint: Rect,
+    pub(super) despite: Rect,
+    pub(super) buttons: Vec<Rect>,
+    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    pub(super) rows: (u16, u16),
 }
 
 impl OrderSheet {
-    pub(super) fn new(pane: PaneId, run: RunRecord, kind: OrderKind, ticket: u64) -> Self {
+    pub(super) fn new(
+        pane: PaneId,
+        run: RunRecord,
+        kind: OrderKind,
+        ticket: u64,
+        opened: (i64, Instant),
+    ) -> Self {
         let mut sheet = Self {
             pane,
             kind,
             run,
             ticket,
-            items: Vec::new(),
+            checkpoint: None,
             numbers: Vec::new(),
-            focus: Focus::Item(0),
+            form: Form::default(),
+            despite: None,
+            focus: Focus::Button(0),
             sent: false,
+            done: false,
             said: None,
-            opened: None,
-            scroll: Scroll::default(),
-            rows: Vec::new(),
-            pressed: Vec::new(),
+            past: None,
+            opened,
+            drawn: Drawn::default(),
         };
         match sheet.kind.clone() {
             OrderKind::Signal { name } => {
-                sheet.add(Asked::Name, Answer::Text(filled(&name)));
-                sheet.add(Asked::Payload, Answer::Text(filled("{}")));
+                sheet.form = signal_form(&name);
                 // The name it waits for is there already: what is missing is the payload.
-                sheet.focus = Focus::Item(usize::from(!name.is_empty()));
+                sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
+                sheet.focus = Focus::Form;
             }
-            OrderKind::Resume { changed } => {
-                for (name, value) in sheet.run.inputs.as_object().cloned().unwrap_or_default() {
-                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    // A field of one line would join the lines of a longer text: such inputs stay as they are.
-                    if !text.contains('\n') {
-                        sheet.add(Asked::Input(name), Answer::Text(filled(&text)));
-                    }
-                }
-                if changed {
-                    sheet.add(Asked::Despite, Answer::Flag(false));
+            OrderKind::Resume { changed, fields } => {
+                let inputs = sheet.run.inputs.as_object().cloned().unwrap_or_default();
+                let fields = if fields.is_empty() { guessed(&inputs) } else { fields };
+                sheet.form = Form::new(&fields, &inputs);
+                sheet.despite = changed.then_some(false);
+                if !sheet.form.is_empty() {
+                    sheet.focus = Focus::Form;
                 }
             }
             // A question that stops something begins on "no".
-            OrderKind::Cancel => sheet.focus = Focus::Button(0),
-            OrderKind::Replay | OrderKind::Fork => {}
+            OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
         sheet
-    }
-
-    /// The same, opened at a moment of the wall clock.
-    pub(super) fn opened_at(mut self, opened: (i64, Instant)) -> Self {
-        self.opened = Some(opened);
-        self
-    }
-
-    fn add(&mut self, asked: Asked, answer: Answer) {
-        self.items.push(Item { asked, answer, wrong: None });
     }
 
     /// Offers the checkpoints, newest first: the head is what is meant when nothing is said.
     pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
         let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
         if checkpoints.is_empty() || !asks || self.run.held {
-            if self.items.is_empty() {
-                self.focus = Focus::Button(0);
-            }
             return self;
         }
         let head = self.run.head;
@@ -142,9 +132,22 @@ impl OrderSheet {
         }
         let wanted = chosen.unwrap_or(head);
         let at = self.numbers.iter().position(|number| *number == wanted).unwrap_or(0);
-        let answer = Answer::Choice(Choice { options, at });
-        self.items.insert(0, Item { asked: Asked::Checkpoint, answer, wrong: None });
+        self.checkpoint = Some(Choice { options, at });
+        self.focus = Focus::Checkpoint;
         self
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self.check();
+        self
+    }
+
+    /// What was typed and has not been sent, by the sheet's name.
+    pub(super) fn typed(&self) -> (String, Map<String, Value>) {
+        let typed = if self.done || self.past.is_some() { Map::new() } else { self.form.typed() };
+        (super::name_of_order(&self.kind, &self.run.id), typed)
     }
 
     pub(super) fn title(&self) -> &'static str {
@@ -189,8 +192,13 @@ impl OrderSheet {
         }
     }
 
+    /// Whether there is still something to order.
+    pub(super) fn open(&self) -> bool {
+        !self.sent && self.past.is_none()
+    }
+
     pub(super) fn buttons(&self) -> Vec<Button> {
-        if self.sent {
+        if !self.open() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
         let label = match &self.kind {
@@ -208,62 +216,55 @@ impl OrderSheet {
         vec![Button::new(Action::Back, "Not now", "Esc"), act]
     }
 
-    pub(super) fn turn(&mut self, by: isize) {
-        let mut ring: Vec<Focus> = (0..self.items.len()).map(Focus::Item).collect();
+    /// Moves the focus on, past what is not asked.
+    pub(super) fn turn(&mut self, forward: bool) {
+        let asked = [
+            self.checkpoint.as_ref().map(|_| Focus::Checkpoint),
+            (!self.form.is_empty()).then_some(Focus::Form),
+            self.despite.map(|_| Focus::Despite),
+        ];
+        let mut ring: Vec<Focus> =
+            if self.open() { asked.into_iter().flatten().collect() } else { Vec::new() };
         ring.extend((0..self.buttons().len()).map(Focus::Button));
         let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
-        let len = isize::try_from(ring.len()).unwrap_or(1);
-        let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(len);
-        self.focus = ring[usize::try_from(next).unwrap_or(0)];
+        let by = if forward { 1 } else { ring.len() - 1 };
+        self.focus = ring[(at + by) % ring.len()];
+        if self.focus == Focus::Form {
+            if forward { self.form.first() } else { self.form.last() }
+        }
     }
 
-    /// Looks at every row again.
+    /// Looks at what the form itself takes for anything: a payload is JSON, or nothing.
     pub(super) fn check(&mut self) {
-        let inputs = self.run.inputs.clone();
-        for item in &mut self.items {
-            let Answer::Text(field) = &item.answer else { continue };
-            item.wrong = match &item.asked {
-                Asked::Name if field.text().trim().is_empty() => Some("a signal has a name".to_owned()),
-                Asked::Payload => payload(field.text()).err(),
-                Asked::Input(name) => corrected(field.text(), inputs.get(name)).err(),
-                _ => None,
-            };
+        if !matches!(self.kind, OrderKind::Signal { .. }) {
+            return;
         }
+        let wrong = self.form.text(PAYLOAD).and_then(|text| payload(text).err());
+        let remarks: Vec<(String, String)> = wrong.map(|why| (PAYLOAD.to_owned(), why)).into_iter().collect();
+        self.form.remark(&remarks);
     }
 
-    /// The order as it stands on the sheet, or the first row that is wrong.
-    fn order(&mut self) -> Result<RunOrder, usize> {
+    /// The order as it stands on the sheet; none where a field is wrong, which then has the focus.
+    fn order(&mut self) -> Option<RunOrder> {
         self.check();
-        if let Some(at) = self.items.iter().position(|item| item.wrong.is_some()) {
-            return Err(at);
+        if !self.form.check() {
+            return None;
         }
-        let mut checkpoint = None;
-        let (mut name, mut sent) = (String::new(), Value::Null);
-        let (mut inputs, mut despite_change) = (Map::new(), false);
-        for item in &self.items {
-            match (&item.asked, &item.answer) {
-                (Asked::Checkpoint, Answer::Choice(choice)) => {
-                    let number = self.numbers.get(choice.at).copied();
-                    checkpoint = number.filter(|number| *number != self.run.head);
-                }
-                (Asked::Name, Answer::Text(field)) => field.text().trim().clone_into(&mut name),
-                (Asked::Payload, Answer::Text(field)) => sent = payload(field.text()).unwrap_or_default(),
-                (Asked::Input(key), Answer::Text(field)) => {
-                    let before = self.run.inputs.get(key);
-                    if let Ok(value) = corrected(field.text(), before)
-                        && before != Some(&value)
-                    {
-                        inputs.insert(key.clone(), value);
-                    }
-                }
-                (Asked::Despite, Answer::Flag(flag)) => despite_change = *flag,
-                _ => {}
+        let chosen = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
+        let checkpoint = chosen.filter(|number| *number != self.run.head);
+        Some(match &self.kind {
+            OrderKind::Resume { .. } => {
+                let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
+                RunOrder::Resume { checkpoint, inputs, despite_change: self.despite == Some(true) }
             }
-        }
-        let inputs = (!inputs.is_empty()).then_some(inputs);
-        Ok(match &self.kind {
-            OrderKind::Resume { .. } => RunOrder::Resume { checkpoint, inputs, despite_change },
-            OrderKind::Signal { .. } => RunOrder::Signal { name, payload: sent },
+            OrderKind::Signal { .. } => {
+                let name = self.form.text(SIGNAL).unwrap_or_default().trim().to_owned();
+                let Ok(payload) = payload(self.form.text(PAYLOAD).unwrap_or_default()) else {
+                    self.form.focus_on(PAYLOAD);
+                    return None;
+                };
+                RunOrder::Signal { name, payload }
+            }
             OrderKind::Cancel => RunOrder::Cancel,
             OrderKind::Replay => RunOrder::Replay { checkpoint },
             OrderKind::Fork => RunOrder::Fork { checkpoint },
@@ -272,44 +273,100 @@ impl OrderSheet {
 
     /// Sends it, once.
     pub(super) fn carry_out(&mut self) -> Outcome {
-        if self.sent {
+        if !self.open() {
             return Outcome::Stay;
         }
-        match self.order() {
-            Err(at) => {
-                self.focus = Focus::Item(at);
-                Outcome::Stay
-            }
-            Ok(order) => {
-                (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
-                let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
-                Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
-            }
-        }
+        let Some(order) = self.order() else {
+            self.focus = Focus::Form;
+            return Outcome::Stay;
+        };
+        (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
+        let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
+        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
+    }
+
+    /// It was carried out.
+    pub(super) fn through(&mut self) -> Outcome {
+        self.done = true;
+        Outcome::Close
     }
 
     pub(super) fn failed(&mut self, error: &Error) -> Outcome {
         self.sent = false;
         self.said = Some(shown(&error.message));
-        let asks = self.items.iter().any(|item| item.asked == Asked::Despite);
-        if error.code == Code::SkillChanged && !asks {
-            self.add(Asked::Despite, Answer::Flag(false));
-            self.focus = Focus::Item(self.items.len() - 1);
+        if error.code == Code::SkillChanged && self.despite.is_none() {
+            self.despite = Some(false);
+            self.focus = Focus::Despite;
         }
         Outcome::Heard
     }
 
+    /// The run as it stands now. What it does not take any more is not offered any more.
+    pub(super) fn news_of(&mut self, run: &RunRecord) {
+        self.run.clone_from(run);
+        if self.sent {
+            // Its own order moved it; the answer is under way.
+            return;
+        }
+        let (command, gone) = match &self.kind {
+            OrderKind::Resume { .. } => (CommandName::Resume, "there is nothing to resume"),
+            OrderKind::Signal { .. } => (CommandName::Signal, "it takes no signal any more"),
+            OrderKind::Cancel => (CommandName::Cancel, "there is nothing left to cancel"),
+            OrderKind::Replay => (CommandName::Replay, "it cannot be replayed now"),
+            OrderKind::Fork => (CommandName::Fork, "it cannot be forked now"),
+        };
+        let before = self.past.take();
+        if !run.allowed.contains(&command) {
+            self.past = Some(format!("Meanwhile it is {}: {gone}.", state_word(run.state)));
+            self.focus = Focus::Button(0);
+        } else if before.is_some() {
+            self.focus = Focus::Button(0);
+        }
+    }
+
     /// How long the run has been as it is.
     pub(super) fn note(&self, now: Instant) -> String {
-        let Some(opened) = self.opened else { return String::new() };
-        age(super::parts::clock(opened, now) - self.run.since_ms)
+        age(super::parts::clock(self.opened, now) - self.run.since_ms)
     }
 }
 
-fn filled(text: &str) -> Field {
-    let mut field = Field::new();
-    field.set(text);
-    field
+fn signal_form(name: &str) -> Form {
+    let field = |kind: FieldType, required: bool, description: &str| Field {
+        kind,
+        required,
+        description: Some(description.to_owned()),
+        default: None,
+        allowed: Vec::new(),
+    };
+    let fields: InputFields = BTreeMap::from([
+        (SIGNAL.to_owned(), field(FieldType::String, true, "The name that a step waits for.")),
+        (PAYLOAD.to_owned(), field(FieldType::Any, false, "JSON, or nothing. ^J begins a new line.")),
+    ]);
+    let mut values = Map::from_iter([(PAYLOAD.to_owned(), Value::Object(Map::new()))]);
+    if !name.is_empty() {
+        values.insert(SIGNAL.to_owned(), Value::from(name));
+    }
+    Form::new(&fields, &values)
+}
+
+/// Fields for inputs whose contract declares none: as their values are.
+fn guessed(inputs: &Map<String, Value>) -> InputFields {
+    let kind = |value: &Value| match value {
+        Value::String(_) => FieldType::String,
+        Value::Number(_) => FieldType::Number,
+        Value::Bool(_) => FieldType::Boolean,
+        Value::Array(_) => FieldType::Array,
+        Value::Object(_) => FieldType::Object,
+        Value::Null => FieldType::Any,
+    };
+    let field = |value: &Value| Field {
+        kind: kind(value),
+        required: false,
+        description: None,
+        default: None,
+        allowed: Vec::new(),
+    };
+    inputs.iter().map(|(name, value)| (name.clone(), field(value))).collect()
 }
 
 /// A payload: JSON, or nothing.
@@ -317,13 +374,8 @@ fn payload(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(text).map_err(|error| format!("no JSON at column {}", error.column()))
-}
-
-/// An input as typed: text stays text where it was text, everything else is JSON.
-fn corrected(text: &str, before: Option<&Value>) -> Result<Value, String> {
-    if matches!(before, Some(Value::String(_))) {
-        return Ok(Value::String(text.to_owned()));
-    }
-    serde_json::from_str(text).map_err(|error| format!("no JSON at column {}", error.column()))
+    serde_json::from_str(text).map_err(|error| {
+        let line = if text.contains('\n') { format!("line {}, ", error.line()) } else { String::new() };
+        format!("no JSON at {line}column {}", error.column())
+    })
 }

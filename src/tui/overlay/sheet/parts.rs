@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 
 use crate::tui::action::Action;
 use crate::tui::field::Field;
+use crate::tui::form::Text;
 use crate::tui::theme::Role;
 use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::pen::Pen;
@@ -101,6 +102,28 @@ pub fn field(row: Rect, pen: &mut Pen<'_>, field: &mut Field, show: &Row<'_>) ->
     let cursor = field.draw(text, pen.buf, style, &[]);
     if field.is_empty() && !show.focused {
         pen.put(text.x, text.y, show.hint, Role::Muted, text.width);
+    }
+    cursor.filter(|_| show.focused)
+}
+
+/// Draws a label and a text of several rows on its band; answers where the terminal's cursor belongs.
+pub fn text(area: Rect, pen: &mut Pen<'_>, text: &mut Text, show: &Row<'_>) -> Option<Position> {
+    let label_room = LABEL.min(area.width / 3);
+    let role = if show.focused { Role::Strong } else { Role::Muted };
+    pen.put(area.x, area.y, show.label, role, label_room.saturating_sub(1));
+    let band = Rect { x: area.x + label_room, width: area.width.saturating_sub(label_room), ..area };
+    pen.band(band, Role::Field);
+    if pen.glyphs.ascii {
+        for y in band.top()..band.bottom() {
+            pen.put(band.x, y, "[", Role::Muted, 1);
+            pen.right(band.right(), y, "]", Role::Muted);
+        }
+    }
+    let inside = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
+    let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
+    let cursor = text.draw(inside, pen.buf, style);
+    if text.is_empty() && !show.focused {
+        pen.put(inside.x, inside.y, show.hint, Role::Muted, inside.width);
     }
     cursor.filter(|_| show.focused)
 }

@@ -97,7 +97,9 @@ impl Runs {
         if let Some((source, checkpoint)) = &record.source {
             let forked = self.detail.events().any(|event| event.event.kind == "run.forked_from");
             let how = if forked { "forked from " } else { "replayed from " };
-            let room = making.width.saturating_sub(30);
+            // Beside it stand the words around it, the checkpoint, and what compares the two.
+            let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
+            let room = making.width.saturating_sub(beside).max(9);
             let id = cut_middle(&shown(&source.0), room, glyphs.ellipsis).into_owned();
             let mut line = Line::of(vec![
                 Seg::new(how, Role::Muted),
@@ -119,12 +121,7 @@ impl Runs {
             ];
             out.push(Line::of(segs).at(Stop::Descendant(run.clone())));
         }
-        let mut row = |label: &str, segs: Vec<Seg>| {
-            let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
-            all.extend(segs);
-            let lines = wrap_to(&all, making.width, 2, glyphs.ellipsis);
-            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
-        };
+        let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         row("isolation", vec![Seg::new(shown(&detail.isolation), Role::Text)]);
         let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
         let (standing, role) = match detail.contract_unchanged {
@@ -147,6 +144,8 @@ impl Runs {
                 Seg::new(format!(" {standing}"), role),
             ],
         );
+        self.corrected_lines(making, out);
+        let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         for decided in &detail.decisions {
             let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
             let notes =
@@ -158,6 +157,43 @@ impl Runs {
             );
         }
     }
+}
+
+impl Runs {
+    /// Inputs that were corrected on the way: what they were and what they are.
+    fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
+        let glyphs = making.cx.glyphs;
+        for event in self.detail.events().filter(|event| event.event.kind == "run.resumed") {
+            let data = &event.event.data;
+            let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
+            let before = data.get("inputs_before");
+            for (name, after) in corrected {
+                let mut segs = vec![Seg::new(format!("{}  ", shown(name)), Role::Strong)];
+                let taken = cells("corrected ") + cells(&shown(name)) + 2 + 4;
+                let room = (making.width.saturating_sub(taken) / 2).max(8);
+                let said = |value: &Value, role: Role| match value {
+                    Value::Null => vec![Seg::new("nothing", Role::Muted)],
+                    value => {
+                        let cut = on_one_line(value, room, glyphs.ellipsis);
+                        cut.into_iter().map(|seg| Seg::new(seg.text, role)).collect()
+                    }
+                };
+                if let Some(before) = before {
+                    segs.extend(said(before.get(name).unwrap_or(&Value::Null), Role::Muted));
+                    segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
+                }
+                segs.extend(said(after, Role::Text));
+                labelled_row("corrected", segs, making, out);
+            }
+        }
+    }
+}
+
+fn labelled_row(label: &str, segs: Vec<Seg>, making: &Making<'_>, out: &mut Vec<Line>) {
+    let mut all = vec![Seg::new(format!("{label} "), Role::Muted)];
+    all.extend(segs);
+    let lines = wrap_to(&all, making.width, 2, making.cx.glyphs.ellipsis);
+    out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
 }
 
 /// What waits for a person, on its band.

@@ -288,7 +288,7 @@ impl Runs {
             if lines.len() < limit {
                 lines.extend(live::line(event, detail, column));
             } else {
-                more += usize::from(!matches!(event.event.kind.as_str(), "step.started" | "run.claimed"));
+                more += usize::from(live::speaks(event));
             }
         }
         lines.reverse();

@@ -93,6 +93,10 @@ impl Pane for Runs {
         all.map(|since| clock_ms + until_older(clock_ms - since)).min()
     }
 
+    fn unsaved(&self) -> Option<String> {
+        self.typed_and_unsent()
+    }
+
     fn awaited(&self) -> usize {
         usize::try_from(self.count(&[RunState::WaitingForHuman])).unwrap_or(usize::MAX)
     }

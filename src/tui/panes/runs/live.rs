@@ -66,8 +66,15 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "signal.received" => (format!("signal {} received", text("name")), Role::Text),
         "artifact.kept" => (format!("left {}", text("name")), Role::Info),
         "control.applied" => (reasoned("control", &text("control")), Role::Warning),
+        "run.claimed" if taken_over(data) => {
+            let worker = text("worker");
+            let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
+            let from = data.get("from").or_else(|| data.get("previous_worker")).and_then(Value::as_str);
+            let from = from.map(|from| format!(", after {} was lost", shown(from))).unwrap_or_default();
+            (format!("taken over{by}{from}"), Role::Warning)
+        }
         "run.created" => ("launched".to_owned(), Role::Muted),
-        "run.resumed" => ("resumed".to_owned(), Role::Text),
+        "run.resumed" => (resumed(data), Role::Text),
         "run.completed" => ("completed".to_owned(), Role::Success),
         "run.failed" => (reasoned("failed", &failure(data, None)), Role::Danger),
         "run.canceled" => (format!("canceled{}", by()), Role::Muted),
@@ -79,8 +86,33 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     })
 }
 
+/// Whether a worker took the run from one that was lost.
+fn taken_over(data: &Value) -> bool {
+    data.get("takeover").and_then(Value::as_bool) == Some(true)
+}
+
+/// Whether an event has a line.
+#[must_use]
+pub fn speaks(event: &RunEvent) -> bool {
+    match event.event.kind.as_str() {
+        "step.started" => false,
+        "run.claimed" => taken_over(&event.event.data),
+        _ => true,
+    }
+}
+
 fn reasoned(what: &str, why: &str) -> String {
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
+}
+
+/// `resumed from c1 with another file`.
+fn resumed(data: &Value) -> String {
+    let from = data.get("checkpoint").and_then(Value::as_u64).map(|number| format!(" from c{number}"));
+    let corrected =
+        data.get("corrected_inputs").and_then(Value::as_object).filter(|fields| !fields.is_empty());
+    let names = corrected.map(|fields| fields.keys().map(|name| shown(name)).collect::<Vec<_>>().join(", "));
+    let with = names.map(|names| format!(" with corrected {names}"));
+    format!("resumed{}{}", from.unwrap_or_default(), with.unwrap_or_default())
 }
 
 fn failure(data: &Value, gist: Option<&str>) -> String {

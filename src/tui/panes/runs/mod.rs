@@ -16,10 +16,11 @@ mod state_view;
 mod steps_view;
 mod view;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
+use serde_json::{Map, Value};
 
 use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
@@ -90,6 +91,8 @@ pub struct Runs {
     tickets: u64,
     /// Skills whose contract was asked for a launch.
     launching: Option<String>,
+    /// What was typed on sheets that were closed without sending it, by the sheet.
+    typed: HashMap<String, Map<String, Value>>,
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
@@ -137,6 +140,14 @@ impl Runs {
                 vec![Effect::Run(RunAsk::Contract(skill.clone()))]
             }
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
+            Message::Kept(sheet, typed) => {
+                if typed.is_empty() {
+                    self.typed.remove(sheet);
+                } else {
+                    self.typed.insert(sheet.clone(), typed.clone());
+                }
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }

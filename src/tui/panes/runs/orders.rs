@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::{Part, Runs};
@@ -10,7 +12,7 @@ use crate::runs::{CommandName, Gate, RunState};
 use crate::skill::SkillId;
 use crate::store::{RunId, RunRecord};
 use crate::tui::action::{Action, Command};
-use crate::tui::overlay::{OrderKind, Sheet, state_word};
+use crate::tui::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
 use crate::tui::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::tui::run_traffic::RunAsk;
 use crate::tui::widgets::measure::shown;
@@ -98,9 +100,10 @@ impl Runs {
             Action::Approve | Action::Deny => self.open_decision(),
             Action::Resume => {
                 let run = known(self)?;
-                let changed =
-                    self.detail.get().is_some_and(|detail| detail.contract_unchanged == Some(false));
-                self.open_order(run, OrderKind::Resume { changed })
+                let detail = self.detail.get();
+                let changed = detail.is_some_and(|detail| detail.contract_unchanged == Some(false));
+                let fields = detail.map(|detail| detail.input_fields.clone()).unwrap_or_default();
+                self.open_order(run, OrderKind::Resume { changed, fields })
             }
             Action::Signal => {
                 let run = known(self)?;
@@ -157,8 +160,9 @@ impl Runs {
         let chosen = self.detail.checkpoint();
         let ticket = self.next_ticket();
         let checkpoints = checkpoints.unwrap_or_default();
+        let typed = self.typed_before(&name_of_order(&kind, &run.id));
         let run = Box::new(run);
-        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, ticket }))]
+        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, typed, ticket }))]
     }
 
     /// Opens the sheet with what is known of the run now, and asks for the others that wait like it. Where nothing is
@@ -171,7 +175,8 @@ impl Runs {
         };
         self.detail.sheet_wanted = false;
         let ticket = self.next_ticket();
-        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), ticket }))];
+        let typed = self.typed_before(&name_of_decision(&run.id));
+        let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
@@ -229,7 +234,28 @@ impl Runs {
     pub(super) fn open_launch(&mut self, view: &Arc<ContractView>) -> Vec<Effect> {
         self.machine = Some(view.isolation.clone());
         let ticket = self.next_ticket();
-        vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), ticket }))]
+        let typed = self.typed_before(&name_of_launch(view.skill_id.as_str()));
+        vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), typed, ticket }))]
+    }
+
+    fn typed_before(&self, sheet: &str) -> Map<String, Value> {
+        self.typed.get(sheet).cloned().unwrap_or_default()
+    }
+
+    /// What would be lost if the workbench ended now.
+    pub(super) fn typed_and_unsent(&self) -> Option<String> {
+        // Notes for a decision that is no longer awaited help nobody.
+        let awaited = |run: &str| {
+            let state = self.known.get(&RunId(run.to_owned())).map(|run| run.state);
+            state == Some(RunState::WaitingForHuman)
+        };
+        let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
+        let mut names: Vec<&String> = self.typed.keys().filter(alive).collect();
+        names.sort();
+        let first = shown(names.first()?);
+        let more = names.len() - 1;
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Some(format!("What was typed in Runs and not sent would be lost: {first}{rest}."))
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
