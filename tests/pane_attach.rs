@@ -178,6 +178,18 @@ fn it_is_sent_once_and_shows_the_way_to_the_run() {
 }
 
 #[test]
+fn the_last_result_goes_on_with_its_run() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    desk.harness.press("ctrl-s").wait_for("attached");
+    let run = desk.core.runs.book().runs.last().unwrap().run.id.0.clone();
+    desk.core.runs.work(&run, "run.failed", serde_json::json!({}), |run| {
+        run.run.state = skill_workbench::runs::RunState::Failed;
+    });
+    desk.harness.wait_for("its run failed");
+}
+
+#[test]
 fn a_failure_says_its_reason_in_place() {
     let mut desk = desk(120, 36);
     composed(&mut desk);

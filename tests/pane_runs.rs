@@ -160,6 +160,36 @@ fn somebody_elses_decision_is_told_while_the_sheet_is_open() {
 }
 
 #[test]
+fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let gone = |screen: &str| !screen.contains("Your decision");
+    harness.press("a").wait_for("Your decision").type_text("just this once, A");
+    assert_eq!(orders(&client), [], "a capital letter in a text decides nothing");
+    has(&harness, &["just this once, A", "Esc leaves the field"]);
+    harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
+    harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
+    assert!(!harness.take_outside().contains(&Want::Quit));
+    harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
+    let [RunOrder::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
+    assert_eq!(notes.as_deref(), Some("just this once"));
+    harness.press("q");
+    assert!(harness.take_outside().contains(&Want::Quit), "what was sent is not lost");
+}
+
+#[test]
+fn an_order_that_comes_too_late_is_not_offered_any_more() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("x").wait_for("Cancel this run?");
+    client.runs.work(&id(3), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
+    harness.wait_for("it is completed: there is nothing left to cancel");
+    insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
+    harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
+    assert_eq!(orders(&client), []);
+}
+
+#[test]
 fn a_step_of_unknown_outcome_asks_other_things() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
@@ -226,6 +256,46 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     };
     assert_eq!((*checkpoint, *despite_change), (Some(1), false));
     assert_eq!(serde_json::to_value(inputs).unwrap(), json!({ "file": "invoices/new.pdf" }));
+}
+
+#[test]
+fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
+    let mut run = detail(&id(7), "flaky-upload", RunState::Failed);
+    run.run.inputs = json!({ "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3, "currency": "EUR" });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 80, 24);
+    harness.wait_for("Output");
+    harness.press("r").wait_for("Resume this run");
+    harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
+    // The field below it is a choice, the one after it takes numbers alone.
+    harness.press("tab tab ctrl-u").type_text("many").wait_for("needs a number").press("ctrl-s");
+    assert_eq!(orders(&client), [], "what is no number is not sent");
+    harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    harness.press("r tab").wait_for("many");
+    insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
+    harness.press("tab tab ctrl-u").type_text("2.5").press("ctrl-s");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    let [RunOrder::Resume { inputs, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let sent = serde_json::to_value(inputs).unwrap();
+    assert_eq!(sent, json!({ "file": "paper; 4; 18.40\ntotal; 9", "limit": 2.5 }));
+    let told = json!({
+        "checkpoint": 2, "corrected_inputs": sent,
+        "inputs_before": { "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3 },
+    });
+    client.runs.work(&id(7), "run.resumed", told, |_| {});
+    harness.resize(120, 40).wait_for("resumed from c2 with corrected");
+    harness.wait_for("limit 3 → 2.5");
+    has(&harness, &["− total; 1x", "+ total; 9"]);
+}
+
+#[test]
+fn a_takeover_by_another_worker_is_told() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(&id(3), "run.claimed", json!({ "worker": "w1", "takeover": false }), |_| {});
+    client.runs.work(&id(3), "run.claimed", json!({ "worker": "w2", "takeover": true }), |_| {});
+    harness.wait_for("taken over by w2");
+    assert!(!harness.screen().contains("w1"), "the first claim is no news");
 }
 
 #[test]

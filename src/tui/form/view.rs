@@ -101,7 +101,10 @@ impl Form {
         let rows: Vec<Rows> =
             self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look)).collect();
         let top: usize = rows.iter().take(self.focus).map(Rows::all).sum();
-        let (whole, height) = (rows.iter().map(Rows::all).sum::<usize>(), usize::from(area.height));
+        // The air below the last field is nothing to scroll to.
+        let trailing = rows.last().map_or(0, |rows| rows.blank);
+        let whole = rows.iter().map(Rows::all).sum::<usize>() - trailing;
+        let height = usize::from(area.height);
         if look.focused {
             let end = top + rows.get(self.focus).map_or(0, |rows| rows.body + rows.note.len());
             self.offset = self.offset.max(end.saturating_sub(height)).min(top);

@@ -21,6 +21,9 @@ use crate::tui::widgets::scroll::Scroll;
 /// Lists longer than this begin with the filter, whatever they list.
 const LONG: usize = 12;
 
+/// Cells that the notes beside the names get at most.
+const NOTE: u16 = 72;
+
 /// The chooser and where it stands.
 pub struct Chooser {
     purpose: Purpose,
@@ -155,7 +158,7 @@ impl Overlay for Chooser {
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
         let label = self.choices.iter().map(|(_, label, _)| cells(label)).max().unwrap_or(0).min(40);
-        let note = self.choices.iter().map(|(_, _, note)| cells(note)).max().unwrap_or(0);
+        let note = self.choices.iter().map(|(_, _, note)| cells(note)).max().unwrap_or(0).min(NOTE);
         let head = u16::from(self.filter.is_some()) * 2;
         let width = (label + note + 12).max(cells(&self.title) + 8).max(30).min(area.width.saturating_sub(2));
         let height = (self.choices.len() as u16).saturating_add(4 + head).min(area.height.saturating_sub(4));

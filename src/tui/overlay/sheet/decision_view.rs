@@ -49,7 +49,11 @@ impl Decision {
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let top = inside.y + u16::from(roomy);
         let bottom = inside.bottom().saturating_sub(foot);
-        let middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
+        let mut middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
+        if roomy && body.len() > usize::from(middle.height) {
+            // Where the text goes on below, it still does not touch the fields.
+            middle.height -= 1;
+        }
         self.draw_body(middle, &body, pen);
         let air = u16::from(roomy);
         let mut y = bottom;

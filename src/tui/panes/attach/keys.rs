@@ -241,6 +241,7 @@ impl Attach {
         if Some(&id) == self.skill.as_ref() {
             return Some(Vec::new());
         }
+        self.meant = true;
         Some(self.choose_skill(&id))
     }
 
@@ -251,7 +252,12 @@ impl Attach {
         let choice = |skill: &std::sync::Arc<crate::skill::Skill>| {
             let targets: Vec<String> =
                 skill.classification.attach_targets.iter().map(ToString::to_string).collect();
-            (skill.id.to_string(), shown(&skill.name), targets.join(", "))
+            let note = if self.lacks_contract(&skill.id) {
+                "instructions only: nothing that could run".to_owned()
+            } else {
+                targets.join(", ")
+            };
+            (skill.id.to_string(), shown(&skill.name), note)
         };
         vec![Effect::Pick(Picker {
             what: PickerKind::Attachable,

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::gateway::{AttachReason, Attached, Error};
-use crate::store::RunId;
+use serde_json::Value;
+
+use crate::gateway::{AttachReason, Attached, Error, RunDetail};
+use crate::store::{NewEvent, RunId};
 use crate::tui::widgets::measure::shown;
 
 /// The last attachment.
@@ -34,11 +36,34 @@ impl Last {
         }
     }
 
+    /// Takes how its run stands now, and what became of the control signal it answered.
+    pub fn goes_on(&mut self, detail: &RunDetail) {
+        let Self::Done(attached) = self else { return };
+        let attached = Arc::make_mut(attached);
+        attached.execution.clone_from(&detail.run);
+        let told = detail.events.iter().rev().find_map(|event| control_line(&event.event));
+        attached.control = told.or_else(|| attached.control.take());
+    }
+
     /// The run to go to.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Done(attached) => Some(&attached.execution.id),
             Self::Failed { .. } => None,
         }
+    }
+}
+
+/// What an event of the sidecar says about the control signal it answered.
+fn control_line(event: &NewEvent) -> Option<String> {
+    let text = |name: &str| event.data.get(name).and_then(Value::as_str).map(shown);
+    let (asked, on) = (text("asked")?, text("on")?);
+    match event.kind.as_str() {
+        "control.applied" => Some(format!("{asked}: applied to run {on}")),
+        "control.refused" => {
+            let why = text("refused").unwrap_or_default();
+            Some(format!("{asked}: not applied to run {on}: {why}"))
+        }
+        _ => None,
     }
 }

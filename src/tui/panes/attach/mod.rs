@@ -12,7 +12,7 @@ mod preview_view;
 mod result_view;
 mod view;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
@@ -69,8 +69,12 @@ struct Drawn {
 #[derive(Default)]
 pub struct Attach {
     catalogue: Arc<Catalogue>,
-    /// Skills that may be attached, by name.
+    /// Skills that may be attached: those that can run first, by name.
     offered: Vec<Arc<Skill>>,
+    /// Skills that have a contract, so that they can run at all; none before that is known.
+    runnable: HashSet<SkillId>,
+    /// Whether a person or another pane chose the skill.
+    meant: bool,
     skill: Option<SkillId>,
     target: Option<AttachTarget>,
     reference: Field,
@@ -85,6 +89,8 @@ pub struct Attach {
     ticket: u64,
     sending: Option<u64>,
     last: Option<Last>,
+    /// Whether the last attachment's run is asked for, and whether something happened to it since.
+    following: (bool, bool),
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
@@ -118,7 +124,10 @@ impl Attach {
                 }
                 self.take_catalogue(&change.catalogue)
             }
-            Message::Picked(PickerKind::Attachable, id) => self.choose_skill(&SkillId::new(id)),
+            Message::Picked(PickerKind::Attachable, id) => {
+                self.meant = true;
+                self.choose_skill(&SkillId::new(id))
+            }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
             Message::Run(told) => self.told(told),
@@ -142,14 +151,41 @@ impl Attach {
                 Vec::new()
             }
             RunTold::Contract(skill, view) => self.take_contract(skill, view),
+            RunTold::Launchable(Ok(ready)) => {
+                self.runnable = ready.iter().map(|(id, _)| id.clone()).collect();
+                self.sort();
+                match self.offered.first().map(|skill| skill.id.clone()) {
+                    Some(first) if !self.meant && self.skill.as_ref() != Some(&first) => {
+                        self.choose_skill(&first)
+                    }
+                    _ => Vec::new(),
+                }
+            }
             RunTold::Attached(ticket, attached) if self.sending == Some(*ticket) => {
                 self.sending = None;
                 self.last = Some(Last::of(attached));
+                self.following = (false, false);
                 // A key for the run must not be typed into a field.
                 self.focus = Part::Button;
-                self.ask_preview()
+                let mut effects = self.ask_preview();
+                // It may have gone on before this answer came.
+                effects.extend(self.ask_last());
+                effects
             }
-            RunTold::Following => self.ask_again(),
+            RunTold::Following => {
+                let mut effects = self.ask_again();
+                effects.extend(self.ask_last());
+                effects
+            }
+            RunTold::Detail(run, answer) => {
+                let again = std::mem::take(&mut self.following).1;
+                if let (Some(last), Ok(detail)) = (&mut self.last, answer)
+                    && last.run() == Some(run)
+                {
+                    last.goes_on(detail);
+                }
+                if again { self.ask_last() } else { Vec::new() }
+            }
             RunTold::Events(events) => {
                 let text = self.reference.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
@@ -157,7 +193,11 @@ impl Attach {
                     // Asked for when the pane is drawn next: events may come faster than anybody looks.
                     self.preview.grow_old();
                 }
-                Vec::new()
+                let last = self.last.as_ref().and_then(Last::run);
+                let telling = |event: &crate::store::RunEvent| {
+                    Some(&event.run) == last && event.event.kind != "step.log"
+                };
+                if events.iter().any(telling) { self.ask_last() } else { Vec::new() }
             }
             _ => Vec::new(),
         }
@@ -168,14 +208,26 @@ impl Attach {
         let attachable = |skill: &&Arc<Skill>| skill.classification.invocation.value != Invocation::Direct;
         self.offered =
             catalogue.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
-        self.offered.sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.id.as_str().cmp(b.id.as_str())));
-        if self.chosen().is_some() {
-            return self.ask_again();
-        }
-        match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
+        self.sort();
+        let mut effects = match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
             (None, Some(first)) => self.choose_skill(&first),
             _ => self.ask_again(),
-        }
+        };
+        effects.push(Effect::Run(RunAsk::Launchable));
+        effects
+    }
+
+    fn sort(&mut self) {
+        let runnable = &self.runnable;
+        self.offered.sort_by(|a, b| {
+            let key = |skill: &Arc<Skill>| (!runnable.contains(&skill.id), skill.name.clone());
+            key(a).cmp(&key(b)).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+        });
+    }
+
+    /// Whether a skill is known to have nothing that could run.
+    fn lacks_contract(&self, id: &SkillId) -> bool {
+        !self.runnable.is_empty() && !self.runnable.contains(id)
     }
 
     fn take_contract(&mut self, skill: &str, view: &Result<Arc<ContractView>, Error>) -> Vec<Effect> {
@@ -244,6 +296,7 @@ impl Attach {
             }
             effects.extend(self.ask_choices());
         }
+        self.meant = true;
         if let Some(id) = skill {
             effects.extend(self.choose_skill(id));
         }
@@ -254,6 +307,17 @@ impl Attach {
         };
         effects.extend(self.ask_preview());
         effects
+    }
+
+    /// Asks how the last attachment's run stands; while one question is under way the next waits for its answer.
+    fn ask_last(&mut self) -> Vec<Effect> {
+        let Some(run) = self.last.as_ref().and_then(Last::run).cloned() else { return Vec::new() };
+        if self.following.0 {
+            self.following.1 = true;
+            return Vec::new();
+        }
+        self.following.0 = true;
+        vec![Effect::Run(RunAsk::Detail(run))]
     }
 
     /// Everything anew, after something may have been missed.

@@ -17,6 +17,8 @@ use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::wrap::wrap_to;
 
+/// Lines of a corrected text that are listed.
+const DIFFERING: usize = 8;
 /// Checkpoints listed.
 const POINTS: usize = 60;
 
@@ -162,31 +164,59 @@ impl Runs {
 impl Runs {
     /// Inputs that were corrected on the way: what they were and what they are.
     fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
-        let glyphs = making.cx.glyphs;
         for event in self.detail.events().filter(|event| event.event.kind == "run.resumed") {
             let data = &event.event.data;
             let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
             let before = data.get("inputs_before");
             for (name, after) in corrected {
-                let mut segs = vec![Seg::new(format!("{}  ", shown(name)), Role::Strong)];
-                let taken = cells("corrected ") + cells(&shown(name)) + 2 + 4;
-                let room = (making.width.saturating_sub(taken) / 2).max(8);
-                let said = |value: &Value, role: Role| match value {
-                    Value::Null => vec![Seg::new("nothing", Role::Muted)],
-                    value => {
-                        let cut = on_one_line(value, room, glyphs.ellipsis);
-                        cut.into_iter().map(|seg| Seg::new(seg.text, role)).collect()
-                    }
-                };
-                if let Some(before) = before {
-                    segs.extend(said(before.get(name).unwrap_or(&Value::Null), Role::Muted));
-                    segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
-                }
-                segs.extend(said(after, Role::Text));
-                labelled_row("corrected", segs, making, out);
+                let was = before.map(|before| before.get(name).unwrap_or(&Value::Null));
+                corrected_rows(name, was, after, making, out);
             }
         }
     }
+}
+
+/// An input as it was and as it is: side by side, or for texts of several lines the lines that differ.
+fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Making<'_>, out: &mut Vec<Line>) {
+    let glyphs = making.cx.glyphs;
+    let name = Seg::new(format!("{}  ", shown(name)), Role::Strong);
+    if let (Some(Value::String(was)), Value::String(after)) = (was, after)
+        && (was.contains('\n') || after.contains('\n'))
+    {
+        labelled_row("corrected", vec![name], making, out);
+        let diff = similar::TextDiff::from_lines(was.as_str(), after.as_str());
+        let all: Vec<(bool, String)> = diff
+            .iter_all_changes()
+            .filter(|change| change.tag() != similar::ChangeTag::Equal)
+            .map(|change| (change.tag() == similar::ChangeTag::Insert, shown(change.value().trim_end())))
+            .collect();
+        for (new, text) in all.iter().take(DIFFERING) {
+            let (sign, role) = if *new { ("+", Role::Text) } else { (glyphs.minus, Role::Muted) };
+            let text = cut_end(text, making.width.saturating_sub(4), glyphs.ellipsis);
+            out.push(Line::of(vec![Seg::new(format!("  {sign} "), role), Seg::new(text, role)]));
+        }
+        if all.len() > DIFFERING {
+            let more = format!("    {} more lines differ", all.len() - DIFFERING);
+            out.push(Line::of(vec![Seg::new(more, Role::Muted)]));
+        }
+        return;
+    }
+    let taken = cells("corrected ") + cells(&name.text) + cells(" -> ");
+    let room = (making.width.saturating_sub(taken) / 2).max(8);
+    let said = |value: &Value, role: Role| match value {
+        Value::Null => vec![Seg::new("nothing", Role::Muted)],
+        value => {
+            let cut = on_one_line(value, room, glyphs.ellipsis);
+            cut.into_iter().map(|seg| Seg::new(seg.text, role)).collect()
+        }
+    };
+    let mut segs = vec![name];
+    if let Some(was) = was {
+        segs.extend(said(was, Role::Muted));
+        segs.push(Seg::new(if glyphs.ascii { " -> " } else { " → " }, Role::Muted));
+    }
+    segs.extend(said(after, Role::Text));
+    labelled_row("corrected", segs, making, out);
 }
 
 fn labelled_row(label: &str, segs: Vec<Seg>, making: &Making<'_>, out: &mut Vec<Line>) {

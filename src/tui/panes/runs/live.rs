@@ -65,7 +65,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "gate.degraded" => (reasoned("left out by a gate", &text("reason")), Role::Warning),
         "signal.received" => (format!("signal {} received", text("name")), Role::Text),
         "artifact.kept" => (format!("left {}", text("name")), Role::Info),
-        "control.applied" => (reasoned("control", &text("control")), Role::Warning),
+        "control.applied" | "control.refused" => (controlled(data), Role::Warning),
         "run.claimed" if taken_over(data) => {
             let worker = text("worker");
             let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
@@ -84,6 +84,18 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "run.forked_to" => ("forked as a new run".to_owned(), Role::Muted),
         _ => return None,
     })
+}
+
+/// What a sidecar asked for, and of which run, or by which one.
+fn controlled(data: &Value) -> String {
+    let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown);
+    let asked = text("asked").unwrap_or_else(|| "control".to_owned());
+    match (text("by"), text("on"), text("refused")) {
+        (Some(by), ..) => format!("{asked}, asked for by the sidecar {by}"),
+        (None, Some(on), Some(why)) => format!("{asked}: not applied to run {on}: {why}"),
+        (None, Some(on), None) => format!("{asked}: applied to run {on}"),
+        (None, None, _) => asked,
+    }
 }
 
 /// Whether a worker took the run from one that was lost.

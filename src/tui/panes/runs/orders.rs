@@ -215,10 +215,7 @@ impl Runs {
     pub(super) fn choose_skill(&self, ready: &[(SkillId, String)]) -> Vec<Effect> {
         let choices: Vec<(String, String, String)> = ready
             .iter()
-            .map(|(id, description)| {
-                let description: String = shown(description).chars().take(60).collect();
-                (id.to_string(), shown(id.as_str()), description)
-            })
+            .map(|(id, description)| (id.to_string(), shown(id.as_str()), shown(description)))
             .collect();
         if choices.is_empty() {
             return vec![Effect::Toast(
@@ -252,10 +249,20 @@ impl Runs {
         let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
         let mut names: Vec<&String> = self.typed.keys().filter(alive).collect();
         names.sort();
-        let first = shown(names.first()?);
+        let (what, of) = names.first()?.split_once(' ')?;
+        let name = match self.known.get(&RunId(of.to_owned())) {
+            Some(run) => format!("{} {}", shown(&run.skill_id), super::list::tail(&run.id)),
+            None => shown(of),
+        };
+        let first = match what {
+            "decide" => format!("The notes for the decision on {name}"),
+            "launch" => format!("The inputs for a launch of {name}"),
+            "signal" => format!("The signal for {name}"),
+            _ => format!("The corrected inputs of {name}"),
+        };
         let more = names.len() - 1;
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        Some(format!("What was typed in Runs and not sent would be lost: {first}{rest}."))
+        let rest = if more > 0 { format!(", and those of {more} more sheets,") } else { String::new() };
+        Some(format!("{first}{rest} typed and not sent, would be lost."))
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {

@@ -34,7 +34,8 @@ impl SessionPane {
         let right = area.right().saturating_sub(1);
         if session.active.is_empty() {
             let room = area.width.saturating_sub(3);
-            let text = cut_end("nothing loaded: l loads a skill", room, pen.glyphs.ellipsis);
+            let text = if room < 31 { "empty: l loads a skill" } else { "nothing loaded: l loads a skill" };
+            let text = cut_end(text, room, pen.glyphs.ellipsis);
             pen.put(area.x + 2, y, &text, Role::Muted, room);
             y += 1;
         }
@@ -75,7 +76,8 @@ impl SessionPane {
         if area.height > 16 {
             y += 1;
             let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
-            let end = pen.put(area.x + 2, y, "agent ", Role::Muted, area.width - 2);
+            let label = if area.width < 34 { "" } else { "agent " };
+            let end = pen.put(area.x + 2, y, label, Role::Muted, area.width - 2);
             let end = pen.put(end, y, &agent, Role::Text, right.saturating_sub(end));
             let sees = match (&session.settings.agent, &self.composed) {
                 (None, Some(composed)) => format!(" sees {}", count(listed(composed))),
