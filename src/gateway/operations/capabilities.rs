@@ -4,7 +4,7 @@ use super::answers::CapabilityList;
 use super::arguments::{Activation, CapabilityCall, Nothing, OneCapability, limited};
 use super::runs::ACTS;
 use super::{Asked, Hints, Operation, Route, Scope, execute};
-use crate::gateway::{CapabilityExplanation, CapabilityRequest};
+use crate::gateway::{CapabilityExplanation, CapabilityRequest, Error};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -35,16 +35,24 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Run,
             "Carries a capability out as a run of one step, behind its own gates, and answers its outputs.",
             |asked: Asked, ask: CapabilityCall| async move {
-                let CapabilityCall { capability_id, inputs, options, trace_id, idempotency_key, .. } = ask;
-                let options = limited(options, &asked.caller, trace_id, idempotency_key)?;
-                let started_by = asked.caller.name(ask.started_by);
-                let request = CapabilityRequest { capability: capability_id, inputs, options, started_by };
-                let launched = asked.service.core.execute_capability(request).await?;
-                execute::settled(&asked, launched, ask.include_trace).await
+                let trace = ask.include_trace;
+                let launched = asked.service.core.execute_capability(request(&asked, ask)?).await?;
+                execute::settled(&asked, launched, trace).await
             },
         )
         .hints(ACTS)
         .tool(),
+        Operation::new(
+            "capability.execute_async",
+            Route::post("/v1/capabilities/{capability_id}/execute/async"),
+            Scope::Run,
+            "Launches a capability as a run of one step and answers that run.",
+            |asked: Asked, ask: CapabilityCall| async move {
+                asked.service.core.execute_capability(request(&asked, ask)?).await
+            },
+        )
+        .hints(ACTS)
+        .status(202),
         Operation::new(
             "capability.activate",
             Route::put("/v1/capabilities/{capability_id}/binding"),
@@ -56,6 +64,13 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
     ]
+}
+
+fn request(asked: &Asked, ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+    let CapabilityCall { capability_id, inputs, options, trace_id, idempotency_key, .. } = ask;
+    let options = limited(options, &asked.caller, trace_id, idempotency_key)?;
+    let started_by = asked.caller.name(ask.started_by);
+    Ok(CapabilityRequest { capability: capability_id, inputs, options, started_by })
 }
 
 /// Without protocols and addresses, which tell an outsider what to attack.

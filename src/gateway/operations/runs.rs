@@ -68,6 +68,18 @@ fn launching() -> Vec<Operation> {
         .hints(ACTS)
         .tool(),
         Operation::new(
+            "skill.attach_async",
+            Route::post("/v1/skills/{skill_id}/attach/async"),
+            Scope::Run,
+            "Attaches a skill and answers the run that executes it, as it stands; `options.wait` waits for it.",
+            |asked: Asked, ask: Attachment| async move {
+                let request = attachment(&asked, ask)?;
+                asked.service.core.attach(request).await
+            },
+        )
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
             "skill.attach_preview",
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
