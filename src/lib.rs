@@ -6,6 +6,7 @@
 //! `config` and `telemetry` beside them. `tests/architecture.rs` holds that table and checks it.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod cli;
 pub mod config;
 pub mod discovery;

@@ -22,7 +22,7 @@ struct Copied {
     bytes: u64,
 }
 
-/// `skills db purge --json` and `skills audit-purge --json`.
+/// `skills db purge --json`.
 #[derive(Serialize)]
 struct Purged {
     runs: u64,
@@ -117,12 +117,19 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
         let runs = ended_before(&client, before_ms).await?;
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
         agreed(&format!(
-            "Forget step inputs and output lines of {runs} that ended before {}? States, decisions and results stay.",
+            "Forget step inputs and output lines of {runs} that ended before {}, and older lines of the audit log? \
+             States, decisions and results stay in the store.",
             shown(before_ms)
         ))?;
     }
-    let runs = client.store_forget(before_ms).await?;
-    told(cx, runs, before_ms, "forgot what was written down of")
+    let purged = client.audit_purge(before_ms).await?;
+    if cx.out.json {
+        cx.out.value(&purged)?;
+        return Ok(Done::Fine);
+    }
+    let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line", "lines");
+    let what = format!("took {lines} out of the audit log; forgot what was written down of");
+    told(cx, purged.runs, before_ms, &what)
 }
 
 fn shown(before_ms: i64) -> String {

@@ -1,6 +1,7 @@
 //! The command line adapter: arguments in, text or JSON and an exit code out. No decisions.
 
 mod args;
+mod audit;
 mod bar;
 mod budget;
 mod completions;
@@ -13,6 +14,7 @@ mod doctor;
 mod eval;
 mod failure;
 mod finding;
+mod governance;
 mod ledger;
 mod lint;
 mod list;
@@ -144,6 +146,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
         Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
         Command::Db(args) => runtime.block_on(db::run(cx, &args.action)),
+        Command::Governance(args) => runtime.block_on(governance::run(cx, &args)),
+        Command::Audit(args) => runtime.block_on(audit::run(cx, &args.action)),
         Command::AuditPurge(args) => runtime.block_on(db::audit_purge(cx, &args)),
         Command::Session(args) => runtime.block_on(session::run(cx, &args)),
         Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
 use super::services::ServiceLayer;
-use super::values::{GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
+use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, Place};
 use crate::skill::contract::Conformance;
 
@@ -31,6 +31,7 @@ pub(super) struct Layer {
     pub services: Option<BTreeMap<String, Spanned<ServiceLayer>>>,
     pub bindings: Option<BTreeMap<String, Spanned<String>>>,
     pub conformance: Option<Conformance>,
+    pub audit: Option<Spanned<AuditLog>>,
 }
 
 /// Switches of the links a file names.
@@ -45,7 +46,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 16] = [
+const ALLOWED: [(&str, &str); 17] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -65,6 +66,7 @@ const ALLOWED: [(&str, &str); 16] = [
     ),
     ("bindings", "a map of capabilities to bindings, in your own config.yaml only"),
     ("conformance", "`experimental`, `standard` or `strict`"),
+    ("audit", "`off`, `standard` or `full`, in your own config.yaml only"),
 ];
 
 /// Most results a limit may ask for.

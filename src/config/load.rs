@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use super::file::{Layer, MOST, allowed, parse, place, wrong};
 use super::{
-    ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root, services,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root,
+    services,
 };
 use crate::skill::client;
 use crate::skill::contract::{Conformance, Endpoint};
@@ -101,6 +102,8 @@ pub struct Config {
     pub bindings: BTreeMap<String, String>,
     /// How much must be known about a binding before it is used.
     pub conformance: Conformance,
+    /// What the audit log keeps.
+    pub audit: AuditLog,
     /// Where runs are kept, `sqlite:PATH` or `memory:`; the usual file in the data folder, where nobody says.
     pub store: Option<String>,
     /// Settings files that were read, the user's first.
@@ -153,6 +156,7 @@ impl Config {
             services: BTreeMap::new(),
             bindings: BTreeMap::new(),
             conformance: Conformance::default(),
+            audit: AuditLog::default(),
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -237,6 +241,13 @@ impl Config {
             self.editor = Some(editor.value);
         }
         set(&mut self.conformance, layer.conformance);
+        if let Some(audit) = layer.audit {
+            if !own {
+                let message = "`audit` in a project's file would let a repository switch your audit log off";
+                return Err(own_only(file, audit.referenced, message));
+            }
+            self.audit = audit.value;
+        }
         for (id, service) in layer.services.unwrap_or_default() {
             let at = place(file, service.referenced);
             if !own {

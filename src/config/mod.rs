@@ -16,4 +16,4 @@ pub use dirs::{Dirs, Env, expand, repository_root, shown};
 pub use error::{ConfigError, Place};
 pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use template::TEMPLATE;
-pub use values::{GlyphSet, Keys, Links, RankPolicy};
+pub use values::{AuditLog, GlyphSet, Keys, Links, RankPolicy};

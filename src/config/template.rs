@@ -4,7 +4,7 @@
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings.
+# yours alone: editor, trust, policy_file, services, bindings, audit.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -67,4 +67,8 @@ pub const TEMPLATE: &str = "\
 
 # How much must be known about a binding: experimental, standard or strict.
 #: conformance: standard
+
+# What the audit log in your data folder keeps of runs, decisions, trust and policy changes: off, standard, or full
+# (contents too, without secrets). Only in your own config.yaml.
+#: audit: standard
 ";

@@ -21,6 +21,20 @@ pub enum GlyphSet {
     Ascii,
 }
 
+/// What the audit log keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Display, EnumString)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum AuditLog {
+    /// There is none.
+    Off,
+    /// What happened to what, and by whom; digests instead of contents.
+    #[default]
+    Standard,
+    /// Contents too, without secrets.
+    Full,
+}
+
 /// How rule terms meet the text score. The same two words as the router's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]

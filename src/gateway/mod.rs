@@ -7,6 +7,7 @@ mod detail;
 mod door;
 mod error;
 mod eval;
+mod limits;
 mod lint;
 mod listing;
 mod local;
@@ -35,6 +36,7 @@ pub use client::{Client, Core, SharedClient};
 pub use door::MOST_RESULTS;
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
+pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint};
 pub use names::near;
@@ -52,7 +54,10 @@ pub use run_types::{
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
-pub use service_types::{CapabilityRequest, Counting, GovernanceFilter, GovernanceList, GovernedSkill};
+pub use service_types::{
+    AuditFilter, AuditPurged, AuditReport, CapabilityRequest, Counting, GovernanceFilter, GovernanceList,
+    GovernedSkill,
+};
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary,

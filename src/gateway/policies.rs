@@ -56,6 +56,13 @@ impl PolicyFile {
         self.path.as_deref()
     }
 
+    /// The file and its text, as they were read last.
+    #[must_use]
+    pub fn read(&self) -> Option<(&Path, String)> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((self.path()?, read.as_ref()?.0.clone()))
+    }
+
     /// The rules as the file holds them now.
     ///
     /// # Errors

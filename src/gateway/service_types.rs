@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ExecutionOptions;
+use crate::audit::Verification;
 use crate::governance::QualityState;
 use crate::skill::SkillId;
 
@@ -24,6 +25,45 @@ pub struct Counting {
     pub place: String,
     /// The file of the store, where it is one.
     pub file: Option<PathBuf>,
+}
+
+/// What `audit-purge` took away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AuditPurged {
+    /// Runs whose step inputs and output lines are gone.
+    pub runs: u64,
+    /// Lines of the audit log.
+    pub lines: u64,
+    /// Up to when, milliseconds since 1970-01-01 UTC.
+    pub before_ms: i64,
+}
+
+/// Which lines of the audit log to show. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditFilter {
+    /// Only lines about this run, by its id, or a beginning or an end of it.
+    pub run: Option<String>,
+    /// Only kinds that begin so: `run.`, `trust.`, `policy.changed`.
+    pub kind: Option<String>,
+    /// Only by this person.
+    pub by: Option<String>,
+    /// The last lines; 0 means 100.
+    pub limit: usize,
+}
+
+/// What a look over the audit log found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditReport {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it is there.
+    pub exists: bool,
+    /// `off`, `standard` or `full`.
+    pub mode: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub verification: Verification,
 }
 
 /// Which skills to judge. Empty keeps all.

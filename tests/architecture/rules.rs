@@ -36,6 +36,7 @@ pub const ROOMS: &[Room] = &[
             "policy",
             "session",
             "governance",
+            "audit",
         ],
         values_of: &[],
     },
@@ -52,6 +53,7 @@ pub const ROOMS: &[Room] = &[
             "session",
             "store",
             "governance",
+            "audit",
         ],
     },
     Room {
@@ -66,6 +68,7 @@ pub const ROOMS: &[Room] = &[
     Room { name: "session", rooms: &["skill"], values_of: &[] },
     Room { name: "telemetry", rooms: &[], values_of: &[] },
     Room { name: "governance", rooms: &[], values_of: &[] },
+    Room { name: "audit", rooms: &[], values_of: &[] },
     // The binary: it hands over to the command line, or becomes the sandbox's helper, and does nothing else.
     Room { name: "main", rooms: &["cli", "sandbox"], values_of: &[] },
 ];
@@ -150,6 +153,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
         ],
     ),
     ("governance", &["QualityState"]),
+    ("audit", &["Line", "Verification"]),
     ("engine", &["Artifact", "BindingChoice", "Explanation", "LogLine"]),
     (
         "session",

@@ -3,6 +3,7 @@
 mod authoring;
 mod authority;
 mod capabilities;
+mod governance;
 mod groups;
 mod program;
 mod runs;
@@ -18,6 +19,7 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _
 pub use self::authoring::{PackagePrepareArgs, PackageValidateArgs, ScaffoldArgs, ScriptWord};
 pub use self::authority::{ExplainPolicyArgs, PolicyAction, PolicyArgs, TrustArgs};
 pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
+pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
@@ -165,7 +167,12 @@ pub enum Command {
     Activate(ActivateArgs),
     /// Check, copy and clear the store of runs.
     Db(DbArgs),
-    /// Forget inputs and output lines of runs that ended long ago.
+    /// Say how far skills have proved themselves.
+    #[command(alias = "skill-governance")]
+    Governance(GovernanceArgs),
+    /// Verify and show the log of runs, decisions and trust.
+    Audit(AuditArgs),
+    /// Forget inputs, output and audit lines of long ago.
     AuditPurge(BeforeArgs),
     /// See what a model is given: load, read, compose.
     Session(SessionArgs),

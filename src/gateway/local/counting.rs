@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::Local;
 use super::operations::Operations;
-use crate::gateway::{Counting, Diagnostics, Error};
+use crate::gateway::{Counting, Diagnostics, Error, Limiter, RateLimit};
 use crate::store::{Counts, StoreError, Tallies, TallyKind};
 
 /// How often counts are put into the store. A process that dies loses what it counted since.
@@ -76,6 +76,15 @@ impl Local {
     #[must_use]
     pub fn recorder(&self) -> crate::telemetry::Metrics {
         self.metrics.clone()
+    }
+
+    /// A limiter over the store, which every instance on it shares. Opens the store.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
+        let counts = self.runs.opened_counts().await?;
+        Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
     }
 
     /// From now on counts go into the store by themselves.

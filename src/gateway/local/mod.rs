@@ -1,5 +1,6 @@
 //! The core in this process: registry, router, caches, counts.
 
+mod auditing;
 mod cache_file;
 mod counting;
 mod governing;
@@ -31,6 +32,7 @@ use super::{
     GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
     detail, door, listing, names, policies::PolicyFile,
 };
+use crate::audit::Recorder;
 use crate::config::{Config, RankPolicy};
 use crate::discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
 use crate::registry::{Catalogue, Registry, Settings, Trust};
@@ -52,6 +54,7 @@ pub struct Local {
     operations: Arc<Operations>,
     counter: Counter,
     metrics: Metrics,
+    audit: Arc<Recorder>,
     trust: Trust,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
@@ -93,11 +96,13 @@ impl Local {
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
         let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
         let metrics = Metrics::default();
+        let audit = auditing::recorder(&config);
         Ok(Self {
-            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics)),
+            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
             counter: Counter::default(),
             metrics,
+            audit,
             registry,
             shared,
             levels: Arc::new(Levels::new(tokens)),

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::json;
+
+use super::runs::Runs;
 use super::{Local, apart};
+use crate::audit::Entry;
 use crate::discovery::{Adjustments, Answer, Request};
 use crate::gateway::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
 use crate::gateway::trusting::{self, TrustSubject};
@@ -105,7 +109,7 @@ impl Local {
     /// # Errors
     /// `untrusted` for what cannot be pinned, `skill_changed` for what is no longer as it was shown.
     pub async fn trust_pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
-        let trust = self.trust.clone();
+        let (trust, audit) = (self.trust.clone(), Arc::clone(&self.audit));
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         apart(move || {
             let mut seen = Vec::new();
@@ -120,6 +124,11 @@ impl Local {
                 }
             }
             trust.pin(&seen, &at)?;
+            for subject in &subjects {
+                let digest = subject.digest.map(|digest| digest.to_string());
+                let pinned = json!({ "place": subject.place, "skill": subject.skill_id, "digest": digest });
+                audit.note(Entry::new("trust.pinned", Some(&Runs::account()), pinned).durably());
+            }
             let anew = |subject: TrustSubject| TrustSubject { state: trust.state(&subject.place), ..subject };
             Ok(subjects.into_iter().map(anew).collect())
         })
@@ -150,6 +159,10 @@ impl Local {
                 _ => "nothing is pinned there; `skills trust --list` shows what is".to_owned(),
             };
             return Err(Error::new(Code::NotFound, format!("{}: {why}", place.display())));
+        }
+        for place in &gone {
+            let revoked = json!({ "place": place });
+            self.audit.note(Entry::new("trust.revoked", Some(&Runs::account()), revoked).durably());
         }
         Ok(gone)
     }

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{Runs, contracts, sheet};
+use serde_json::json;
+
+use super::{Runs, contracts, people, sheet};
+use crate::audit::Entry;
 use crate::engine::{Caller as _, Capabilities};
 use crate::gateway::{CapabilityExplanation, Code, Error, names};
 use crate::skill::contract::{Capability, Step, StepAction};
@@ -41,6 +44,9 @@ impl Runs {
                 of_capability(&capabilities, &capability, binding)?;
             }
             runs.overrides.choose(&capability.id, binding.as_deref())?;
+            let chosen = json!({ "capability": capability.id, "binding": binding });
+            let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
+            runs.audit.note(Entry::new(kind, Some(&people::account()), chosen).durably());
             runs.calling()?.broker.set_overrides(runs.chosen()?);
             runs.explained(&capability)
         })

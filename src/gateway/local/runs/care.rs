@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::Local;
-use crate::gateway::{Error, StoreHealth};
+use crate::gateway::{AuditPurged, Error, StoreHealth};
 
 impl Local {
     /// Looks over the whole store.
@@ -40,11 +40,14 @@ impl Local {
         Ok(purged)
     }
 
-    /// Takes away inputs of steps and output lines of runs that ended before a moment; answers how many runs.
+    /// Takes away inputs of steps and output lines of runs that ended before a moment, and the lines that the audit
+    /// log had by then; answers how many runs and lines.
     ///
     /// # Errors
-    /// What the store says.
-    pub async fn store_forget(&self, before_ms: i64) -> Result<u64, Error> {
-        Ok(self.runs.room().await?.store.forget(before_ms).await?)
+    /// What the store says; `invalid_configuration` for an audit log that does not hold, before anything is taken.
+    pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
+        let lines = self.audit_purge_lines(before_ms).await?;
+        let runs = self.runs.room().await?.store.forget(before_ms).await?;
+        Ok(AuditPurged { runs, lines: lines.lines, before_ms })
     }
 }

@@ -2,6 +2,7 @@
 //! they need is opened when the first of them is asked for.
 
 mod attach;
+mod audited;
 mod capabilities;
 mod care;
 mod catalogue;
@@ -39,10 +40,11 @@ use tokio::sync::OnceCell;
 use self::room::{Calling, Room};
 use super::Local;
 use super::indexer::Shared;
+use crate::audit::Recorder;
 use crate::config::Config;
 use crate::gateway::policies::{self, PolicyFile};
 use crate::gateway::{Error, Event, names};
-use crate::policy::Verdict;
+use crate::policy::{Policy, Verdict};
 use crate::registry::{Registry, Trust};
 use crate::sandbox::Sandbox;
 use crate::skill::Skill;
@@ -56,6 +58,7 @@ pub(super) struct Runs {
     trust: Trust,
     policy: Arc<PolicyFile>,
     metrics: Metrics,
+    audit: Arc<Recorder>,
     by_contract_id: contracts::ByContractId,
     kept: catalogue::Kept,
     overrides: overrides::Overrides,
@@ -76,6 +79,7 @@ impl Runs {
         trust: &Trust,
         policy: &Arc<PolicyFile>,
         metrics: &Metrics,
+        audit: &Arc<Recorder>,
     ) -> Self {
         let kept = (!config.demo).then_some(config.dirs.data.as_path());
         Self {
@@ -86,6 +90,7 @@ impl Runs {
             trust: trust.clone(),
             policy: Arc::clone(policy),
             metrics: metrics.clone(),
+            audit: Arc::clone(audit),
             by_contract_id: contracts::ByContractId::default(),
             kept: catalogue::Kept::default(),
             sandbox: OnceLock::new(),
@@ -107,7 +112,21 @@ impl Runs {
     }
 
     fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
-        Ok(policies::verdict(&*self.policy.current()?, &self.registry.snapshot(), skill))
+        Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
+    }
+
+    /// The policy that decides now; the audit log is told when it is another one than before.
+    fn deciding(&self) -> Result<Arc<Policy>, Error> {
+        let policy = self.policy.current()?;
+        if let Some((file, text)) = self.policy.read() {
+            self.audit.policy(file, &text);
+        }
+        Ok(policy)
+    }
+
+    /// Who acts, where nobody is named.
+    pub(in crate::gateway::local) fn account() -> String {
+        people::account()
     }
 
     /// Says something that nobody asked about: to those who follow events now, and to whoever fetches it later.

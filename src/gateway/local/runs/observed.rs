@@ -1,4 +1,4 @@
-//! A store that counts what goes through it: the same store for everybody who runs or asks.
+//! A store that counts what goes through it and tells the audit log: the same store for everybody who runs or asks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::audited;
+use crate::audit::Recorder;
 use crate::runs::{Command, Standing};
 use crate::store::{
     Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
@@ -18,14 +20,15 @@ use crate::telemetry::{KeyOutcome, Metrics};
 pub(super) struct Observed {
     inner: Arc<dyn Store>,
     metrics: Metrics,
+    audit: Arc<Recorder>,
 }
 
 impl Observed {
-    pub(super) fn new(inner: Arc<dyn Store>, metrics: Metrics) -> Self {
-        Self { inner, metrics }
+    pub(super) fn new(inner: Arc<dyn Store>, metrics: Metrics, audit: Arc<Recorder>) -> Self {
+        Self { inner, metrics, audit }
     }
 
-    fn launched(&self, begun: &Result<Begun, StoreError>) {
+    async fn launched(&self, begun: &Result<Begun, StoreError>) {
         let became = match begun {
             Ok(begun) => match begun.idempotency {
                 IdempotencyOutcome::None => None,
@@ -43,6 +46,7 @@ impl Observed {
             && begun.idempotency != IdempotencyOutcome::Reused
         {
             self.metrics.run_moved(&begun.run.state.to_string());
+            self.audit.record(audited::launched(&begun.run)).await;
         }
     }
 }
@@ -60,7 +64,7 @@ impl Store for Observed {
 
     async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
         let begun = self.inner.launch(launch).await;
-        self.launched(&begun);
+        self.launched(&begun).await;
         begun
     }
 
@@ -107,6 +111,7 @@ impl Store for Observed {
             }
             if !run.state.is_active() {
                 self.metrics.run_moved(&run.state.to_string());
+                self.audit.record(audited::rested(run)).await;
             }
         }
         reported
@@ -124,12 +129,15 @@ impl Store for Observed {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<RunRecord, StoreError> {
-        let before = self.inner.standing(run).await?.map(|standing| standing.state);
-        let after = self.inner.command(run, command, record, head, payload).await;
-        if let Ok(after) = &after
-            && before != Some(after.state)
-        {
-            self.metrics.run_moved(&after.state.to_string());
+        let before = self.inner.standing(run).await?;
+        let after = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
+        if let Ok(after) = &after {
+            if before.as_ref().is_none_or(|before| before.state != after.state) {
+                self.metrics.run_moved(&after.state.to_string());
+            }
+            if let Some(entry) = audited::commanded(&command, record.as_ref(), before.as_ref(), after) {
+                self.audit.record(entry).await;
+            }
         }
         after
     }
@@ -140,7 +148,11 @@ impl Store for Observed {
         watched: &RunId,
         control: Control,
     ) -> Result<ControlOutcome, StoreError> {
-        self.inner.control(sidecar, watched, control).await
+        let outcome = self.inner.control(sidecar, watched, control.clone()).await;
+        if let Ok(outcome) = &outcome {
+            self.audit.record(audited::controlled(sidecar, watched, &control, outcome)).await;
+        }
+        outcome
     }
 
     async fn branch(
@@ -153,6 +165,7 @@ impl Store for Observed {
         let made = self.inner.branch(source, checkpoint, new, held).await;
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
+            self.audit.record(audited::branched(made, held)).await;
         }
         made
     }

@@ -149,6 +149,14 @@ impl Runs {
         Ok(Some(Arc::clone(&self.room().await?.counts)))
     }
 
+    /// Where counts are kept; opens the store.
+    ///
+    /// # Errors
+    /// As [`Self::room`].
+    pub(in crate::gateway::local) async fn opened_counts(self: &Arc<Self>) -> Result<Arc<dyn Counts>, Error> {
+        Ok(Arc::clone(&self.room().await?.counts))
+    }
+
     /// The file of the store; none for one in memory.
     ///
     /// # Errors
@@ -190,7 +198,8 @@ impl Runs {
         let store = Arc::new(store);
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
-        let store: Arc<dyn Store> = Arc::new(Observed::new(store, self.metrics.clone()));
+        let store: Arc<dyn Store> =
+            Arc::new(Observed::new(store, self.metrics.clone(), Arc::clone(&self.audit)));
         let caller = Arc::new(Measured::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
         let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });

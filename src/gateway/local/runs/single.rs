@@ -68,7 +68,7 @@ impl Runs {
             location: &capability.location,
             root: "",
         };
-        let verdict = self.policy.current()?.verdict(&subject);
+        let verdict = self.deciding()?.verdict(&subject);
         if verdict.allowed {
             return Ok(verdict.require_approval);
         }

@@ -143,7 +143,12 @@ impl Local {
             Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
                 Done::Told(reading(&name, &given, &found).await)
             }
-            Wanted::Own(Tool::RunScript) => Done::Told(running(&name, &given, &found, approved).await),
+            Wanted::Own(Tool::RunScript) => {
+                if approved {
+                    self.audit_script(&id, &given).await;
+                }
+                Done::Told(running(&name, &given, &found, approved).await)
+            }
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {

@@ -1,0 +1,271 @@
+//! The file: appended to by several processes, verified, shown, and purged at its beginning.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::chain::{ANCHOR, GENESIS, PURGED, TORN, Verification, lines, verify};
+use super::line::{Entry, Line, Mode, digest};
+
+/// How much of the end is read to find the last line.
+const TAIL: u64 = 1 << 20;
+
+/// Why the log could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the audit log {}: {doing}: {reason}", file.display())]
+pub struct AuditError {
+    /// Which file.
+    pub file: PathBuf,
+    /// What was tried.
+    pub doing: &'static str,
+    /// What the system said.
+    pub reason: io::Error,
+}
+
+/// What a purge took away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Purged {
+    /// Lines taken away.
+    pub lines: u64,
+    /// Lines that stayed.
+    pub kept: u64,
+}
+
+/// The log of one data directory.
+#[derive(Debug, Clone)]
+pub struct Log {
+    folder: PathBuf,
+    mode: Mode,
+}
+
+/// Where the file ends, as this process knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    len: u64,
+    file: FileId,
+    seq: u64,
+    prev: String,
+}
+
+/// Tells one file from another that took its name.
+type FileId = (u64, u64);
+
+#[cfg(unix)]
+fn id(metadata: &std::fs::Metadata) -> FileId {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn id(metadata: &std::fs::Metadata) -> FileId {
+    (
+        0,
+        metadata
+            .created()
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+            .map_or(0, |d| d.as_nanos() as u64),
+    )
+}
+
+impl Log {
+    /// The log in this folder; nothing is made before something is written.
+    #[must_use]
+    pub fn new(folder: &Path, mode: Mode) -> Self {
+        Self { folder: folder.to_owned(), mode }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        self.folder.join("audit.jsonl")
+    }
+
+    /// How much is written down.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> AuditError + use<> {
+        let file = self.file();
+        move |reason| AuditError { file: file.clone(), doing, reason }
+    }
+
+    /// Holds every other process off until it is dropped. Its file is never replaced, as the log's is by a purge.
+    fn lock(&self) -> Result<File, AuditError> {
+        let failed = self.failed("waiting for its lock");
+        std::fs::create_dir_all(&self.folder).map_err(&failed)?;
+        let path = self.folder.join("audit.lock");
+        let lock = OpenOptions::new().create(true).append(true).open(path).map_err(&failed)?;
+        lock.lock().map_err(&failed)?;
+        Ok(lock)
+    }
+
+    /// Appends entries, in one piece. `known` is where the file ended when this process wrote last; it is read anew
+    /// where another one wrote meanwhile.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(super) fn append(
+        &self,
+        entries: Vec<Entry>,
+        at_ms: i64,
+        known: &mut Option<End>,
+    ) -> Result<(), AuditError> {
+        if self.mode == Mode::Off || entries.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        let failed = self.failed("writing to it");
+        let mut file =
+            OpenOptions::new().create(true).append(true).read(true).open(self.file()).map_err(&failed)?;
+        let metadata = file.metadata().map_err(&failed)?;
+        let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
+        let mut bytes = Vec::new();
+        let mut end = match known.take().filter(|_| same) {
+            Some(end) => end,
+            None => self.end(&mut file, &metadata, at_ms, &mut bytes)?,
+        };
+        let durable = entries.iter().any(|entry| entry.durable);
+        for entry in entries {
+            let line = Line::of(entry, self.mode, end.seq + 1, at_ms, &end.prev).bytes();
+            (end.seq, end.prev) = (end.seq + 1, digest(&line));
+            bytes.extend_from_slice(&line);
+            bytes.push(b'\n');
+        }
+        file.write_all(&bytes).map_err(&failed)?;
+        if durable {
+            file.sync_data().map_err(&failed)?;
+        }
+        end.len = metadata.len() + bytes.len() as u64;
+        *known = Some(end);
+        Ok(())
+    }
+
+    /// Where the file ends. What a crash tore is ended, and told of, in `bytes`.
+    fn end(
+        &self,
+        file: &mut File,
+        metadata: &std::fs::Metadata,
+        at_ms: i64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<End, AuditError> {
+        let failed = self.failed("reading its end");
+        let len = metadata.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).map_err(&failed)?;
+        let mut tail = Vec::new();
+        file.read_to_end(&mut tail).map_err(&failed)?;
+        let (whole, torn) = lines(&tail);
+        let known = whole.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
+        // The anchor has the number of the line that follows it, and stands for the last that was taken away.
+        let (seq, anchored) = known.as_ref().map_or((0, None), |line| match line.kind.as_str() {
+            ANCHOR => (line.seq.saturating_sub(1), Some(line.prev.clone())),
+            _ => (line.seq, None),
+        });
+        let prev =
+            anchored.or_else(|| whole.last().map(|raw| digest(raw))).unwrap_or_else(|| GENESIS.to_owned());
+        let mut end = End { len, file: id(metadata), seq, prev };
+        if !torn.is_empty() {
+            tracing::warn!("the last line of {} was torn by a crash; it is kept", self.file().display());
+            let told = json!({ "bytes": torn.len(), "sha256": digest(torn) });
+            let line =
+                Line::of(Entry::new(TORN, None, told), self.mode, seq + 1, at_ms, &digest(torn)).bytes();
+            (end.seq, end.prev) = (seq + 1, digest(&line));
+            bytes.push(b'\n');
+            bytes.extend_from_slice(&line);
+            bytes.push(b'\n');
+        }
+        Ok(end)
+    }
+
+    fn read(&self) -> Result<Vec<u8>, AuditError> {
+        match std::fs::read(self.file()) {
+            Ok(bytes) => Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.failed("reading it")(error)),
+        }
+    }
+
+    /// Looks the whole log over.
+    ///
+    /// # Errors
+    /// What the system said; a log that is not there has no lines.
+    pub fn verify(&self) -> Result<Verification, AuditError> {
+        let _lock = if self.file().exists() { Some(self.lock()?) } else { None };
+        Ok(verify(&self.read()?))
+    }
+
+    /// The last lines that `keep` keeps, oldest first.
+    ///
+    /// # Errors
+    /// As [`Self::verify`].
+    pub fn show(&self, limit: usize, keep: impl Fn(&Line) -> bool) -> Result<Vec<Line>, AuditError> {
+        let bytes = self.read()?;
+        let (all, _) = lines(&bytes);
+        let read = all.iter().rev().filter_map(|raw| serde_json::from_slice::<Line>(raw).ok());
+        let mut found: Vec<Line> =
+            read.filter(|line| line.kind != ANCHOR && keep(line)).take(limit).collect();
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Takes lines away that were written before a moment, up to the first that was not. The file is replaced whole;
+    /// its last line tells of the purge, and the lines that stay follow each other as before.
+    ///
+    /// # Errors
+    /// What the system said; `InvalidData` for a log that does not hold, which is evidence and stays as it is.
+    pub fn purge(&self, before_ms: i64, now_ms: i64, by: Option<&str>) -> Result<Purged, AuditError> {
+        if !self.file().exists() {
+            return Ok(Purged::default());
+        }
+        let _lock = self.lock()?;
+        let failed = self.failed("purging it");
+        let bytes = self.read()?;
+        let found = verify(&bytes);
+        if let Some(broken) = found.broken {
+            let why = format!("line {} {}; a log that does not hold is kept whole", broken.line, broken.why);
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
+        }
+        let (all, torn) = lines(&bytes);
+        let parsed: Vec<Option<Line>> = all.iter().map(|raw| serde_json::from_slice(raw).ok()).collect();
+        let from = usize::from(parsed.first().is_some_and(|l| l.as_ref().is_some_and(|l| l.kind == ANCHOR)));
+        let stays = |line: &Option<Line>| {
+            line.as_ref().is_some_and(|line| line.at_ms().is_none_or(|at| at >= before_ms))
+        };
+        let cut = parsed[from..].iter().position(stays).map_or(all.len(), |at| from + at);
+        // A line that tells of a torn one stays with it.
+        let cut = if cut < all.len() && parsed[cut].as_ref().is_some_and(|l| l.kind == TORN) {
+            cut - 1
+        } else {
+            cut
+        };
+        if cut <= from || !torn.is_empty() {
+            return Ok(Purged { lines: 0, kept: (all.len() - from) as u64 });
+        }
+        let through = digest(all[cut - 1]);
+        let last = found.last.unwrap_or(0);
+        let next = parsed[cut..].iter().flatten().map(|line| line.seq).next().unwrap_or(last + 1);
+        let mut out =
+            Line::of(Entry::new(ANCHOR, None, json!({})), self.mode, next, now_ms, &through).bytes();
+        out.push(b'\n');
+        for raw in &all[cut..] {
+            out.extend_from_slice(raw);
+            out.push(b'\n');
+        }
+        let prev = digest(all[all.len() - 1]);
+        let taken = (cut - from) as u64;
+        let before = jiff::Timestamp::from_millisecond(before_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let told = json!({ "before": before.to_string(), "lines": taken, "through": through });
+        out.extend(Line::of(Entry::new(PURGED, by, told), self.mode, last + 1, now_ms, &prev).bytes());
+        out.push(b'\n');
+        let mut draft = tempfile::NamedTempFile::new_in(&self.folder).map_err(&failed)?;
+        draft.write_all(&out).and_then(|()| draft.as_file().sync_all()).map_err(&failed)?;
+        draft.persist(self.file()).map_err(|error| failed(error.error))?;
+        Ok(Purged { lines: taken, kept: (all.len() - cut) as u64 })
+    }
+}

@@ -1,0 +1,18 @@
+//! The audit log: who let what run, decided what, and changed what may run. Lines of JSON, each with the SHA-256 of
+//! the one before it, so that a change in the middle shows.
+//!
+//! Several processes append to one file under a lock. A line that a crash tore is kept, and the next line says so.
+
+mod chain;
+mod line;
+mod log;
+mod recorder;
+mod redact;
+#[cfg(test)]
+mod tests;
+
+pub use chain::{Broken, GENESIS, Verification, verify};
+pub use line::{Entry, Line, Mode};
+pub use log::{AuditError, Log, Purged};
+pub use recorder::Recorder;
+pub use redact::{REDACTED, redacted};

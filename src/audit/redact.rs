@@ -1,0 +1,149 @@
+//! Secrets, taken out of what is written down: by the name of a field, and by the look of a text.
+
+use serde_json::Value;
+
+use super::line::digest;
+
+/// What stands in a secret's place.
+pub const REDACTED: &str = "[redacted]";
+/// Longer texts are told by size and digest.
+const LONGEST: usize = 4096;
+
+/// Parts of names behind which a secret stands, without separators.
+const NAMES: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "authorization",
+    "cookie",
+    "credential",
+    "privatekey",
+    "accesskey",
+    "clientkey",
+    "signingkey",
+    "sessionid",
+];
+
+/// Beginnings of words that are secrets, with the least length of such a word.
+const WORDS: [(&str, usize); 13] = [
+    ("sk-", 20),
+    ("sk_live_", 16),
+    ("rk_live_", 16),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghs_", 20),
+    ("github_pat_", 24),
+    ("glpat-", 16),
+    ("xoxb-", 16),
+    ("xoxp-", 16),
+    ("AKIA", 20),
+    ("eyJ", 40),
+    ("AIza", 35),
+];
+
+/// A value without what looks like a secret, and without long texts.
+#[must_use]
+pub fn redacted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.into_iter()
+                .map(|(name, value)| {
+                    let hidden = is_secret_name(&name) && !matches!(value, Value::Null | Value::Bool(_));
+                    let value = if hidden { Value::from(REDACTED) } else { redacted(value) };
+                    (name, value)
+                })
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(redacted).collect()),
+        Value::String(text) => Value::String(clean(&text)),
+        other => other,
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    // `max_tokens` and `token_count` are numbers of words.
+    let counts = plain.contains("tokens") || plain.contains("tokencount");
+    NAMES.iter().any(|secret| plain.contains(secret)) && !counts
+}
+
+fn clean(text: &str) -> String {
+    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
+        return REDACTED.to_owned();
+    }
+    if text.len() > LONGEST {
+        return format!("[{} bytes, sha256 {}]", text.len(), digest(text.as_bytes()));
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut after_scheme = false;
+    for piece in text.split_inclusive(is_boundary) {
+        let word = piece.trim_end_matches(is_boundary);
+        let secret = WORDS.iter().any(|(start, least)| word.starts_with(start) && word.len() >= *least);
+        if secret || after_scheme && word.len() >= 8 {
+            out.push_str(REDACTED);
+            out.push_str(&piece[word.len()..]);
+        } else {
+            out.push_str(piece);
+        }
+        // `Bearer …` and `Basic …` (RFC 7235), and the password of an address (`https://ana:…@host`).
+        after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
+    }
+    without_userinfo(&out)
+}
+
+fn is_boundary(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '(' | ')' | '<' | '>' | '=' | '&' | '?')
+}
+
+/// The password of an address taken out: `https://ana:…@host` (RFC 3986, section 3.2.1).
+fn without_userinfo(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let end = after.find(|c: char| c == '/' || is_boundary(c)).unwrap_or(after.len());
+        let authority = &after[..end];
+        match authority.rsplit_once('@') {
+            Some((user, host)) if user.contains(':') => {
+                out.push_str(user.split(':').next().unwrap_or_default());
+                out.push(':');
+                out.push_str(REDACTED);
+                out.push('@');
+                out.push_str(host);
+            }
+            _ => out.push_str(authority),
+        }
+        rest = &after[end..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_go_by_name_and_by_look_and_nothing_else_does() {
+        let given = json!({
+            "password": "hunter2", "db": {"API-Key": "abc", "host": "db.internal"},
+            "headers": ["Authorization: Bearer abcdefgh12345678", "accept: */*"],
+            "note": "use ghp_0123456789abcdefghijklmnop, please",
+            "url": "https://ana:hunter2@example.com/x?y=1",
+            "pem": "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+            "max_tokens": 100, "token": null, "secret": true, "amount": 42, "text": "the basic plan is fine",
+        });
+        insta::assert_json_snapshot!(redacted(given));
+    }
+
+    #[test]
+    fn long_texts_are_told_by_size_and_digest() {
+        let Value::String(told) = redacted(Value::String("x".repeat(5000))) else { panic!() };
+        assert!(told.starts_with("[5000 bytes, sha256 ") && told.len() < 100, "{told}");
+    }
+}

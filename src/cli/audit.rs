@@ -1,0 +1,110 @@
+//! `skills audit`: whether the audit log holds, and what stands in it.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::AuditAction;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, grouped};
+use crate::audit::Line;
+use crate::gateway::{AuditFilter, AuditReport, Needs};
+use crate::skill::safe_text;
+
+/// Runs `skills audit …`.
+pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure> {
+    match action {
+        AuditAction::Verify => {
+            let client = cx.open(Needs::Catalogue).await?;
+            let report = client.audit_verify().await?;
+            if cx.out.json {
+                cx.out.value(&report)?;
+            } else {
+                let text = verified(&report, cx.out.look);
+                cx.out.raw(text.as_bytes())?;
+            }
+            Ok(if report.verification.holds() { Done::Fine } else { Done::Findings })
+        }
+        AuditAction::Show(args) => {
+            let filter = AuditFilter {
+                run: args.run.clone(),
+                kind: args.kind.clone(),
+                by: args.by.clone(),
+                limit: usize::from(args.limit),
+            };
+            let client = cx.open(Needs::Catalogue).await?;
+            let lines = client.audit_show(filter).await?;
+            if cx.out.json {
+                cx.out.value(&lines)?;
+            } else {
+                let text: String = lines.iter().map(|line| shown(line, cx.out.look)).collect();
+                cx.out.raw(text.as_bytes())?;
+            }
+            Ok(Done::Fine)
+        }
+    }
+}
+
+fn verified(report: &AuditReport, look: Look) -> String {
+    let found = &report.verification;
+    let file = report.file.display().to_string();
+    let mut out = format!("{}\n", Ink::Strong.paint(&safe_text::line(&file), look.colour));
+    if !report.exists {
+        let why =
+            if report.mode == "off" { "the settings switch it off" } else { "nothing was recorded yet" };
+        let _ = writeln!(out, "  there is none: {why}");
+        return out;
+    }
+    let numbers = match (found.first, found.last) {
+        (Some(first), Some(last)) => format!(", {first} to {last}"),
+        _ => String::new(),
+    };
+    let _ = writeln!(out, "  {} lines{numbers}", grouped(found.lines));
+    if found.torn > 0 {
+        let _ = writeln!(out, "  {} torn by a crash, and told of", grouped(found.torn));
+    }
+    if found.torn_end > 0 {
+        let bytes = grouped(found.torn_end);
+        let _ = writeln!(
+            out,
+            "  {} the last line was torn by a crash ({bytes} bytes); the next entry tells of it",
+            Ink::Warn.paint("note:", look.colour)
+        );
+    }
+    match &found.broken {
+        Some(broken) => {
+            let seq = broken.seq.map(|seq| format!(" (number {seq})")).unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "  {} line {}{seq}: {}",
+                Ink::Bad.paint("broken:", look.colour),
+                broken.line,
+                safe_text::line(&broken.why)
+            );
+            out += "  what stands before that line holds; keep the file, and compare it with a copy\n";
+        }
+        None => {
+            let head = found.head.as_deref().unwrap_or("none");
+            let _ =
+                writeln!(out, "  {}, ending in {head}", Ink::Good.paint("every line follows", look.colour));
+        }
+    }
+    out
+}
+
+fn shown(line: &Line, look: Look) -> String {
+    let by = line.by.as_deref().map(|by| format!(" by {}", safe_text::line(by))).unwrap_or_default();
+    let fields = line.data.iter().chain(&line.detail);
+    let fields: Vec<String> = fields
+        .map(|(name, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!("{}={}", safe_text::line(name), safe_text::line(&value))
+        })
+        .collect();
+    format!(
+        "{:>6}  {}  {}{by}  {}\n",
+        line.seq,
+        Ink::Muted.paint(&safe_text::line(&line.at), look.colour),
+        Ink::Strong.paint(&safe_text::line(&line.kind), look.colour),
+        Ink::Muted.paint(&fields.join(" "), look.colour)
+    )
+}

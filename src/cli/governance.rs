@@ -1,0 +1,130 @@
+//! `skills governance`: how far skills have proved themselves, and what is missing for more.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::GovernanceArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, cells, counted, cut, fit};
+use crate::gateway::{Client as _, GovernanceFilter, GovernanceList, GovernedSkill, Needs};
+use crate::governance::QualityState;
+use crate::skill::safe_text;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Index).await?;
+    let filter = GovernanceFilter {
+        skill: args.skill.clone(),
+        state: args.state.clone(),
+        domain: args.domain.clone(),
+    };
+    let list = client.governance(filter).await?;
+    if cx.out.json {
+        cx.out.value(&list)?;
+    } else {
+        let text = match (&args.skill, list.skills.as_slice()) {
+            (Some(_), [skill]) => whole(skill, cx.out.look),
+            _ => render(&list, cx.out.look),
+        };
+        cx.out.raw(text.as_bytes())?;
+    }
+    let below = args.require.is_some_and(|least| list.skills.iter().any(|skill| skill.state < least));
+    Ok(if below { Done::Findings } else { Done::Fine })
+}
+
+fn ink(state: QualityState) -> Ink {
+    match state {
+        QualityState::Draft => Ink::Warn,
+        QualityState::Validated => Ink::Info,
+        QualityState::LabVerified => Ink::SignalName,
+        QualityState::Trusted | QualityState::Recommended => Ink::Good,
+    }
+}
+
+/// One skill with everything that counts.
+fn whole(skill: &GovernedSkill, look: Look) -> String {
+    let mut out = format!(
+        "{}  {}\n",
+        Ink::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
+        ink(skill.state).paint(&skill.state.to_string(), look.colour)
+    );
+    let (holds, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
+    for reason in &skill.reasons {
+        let _ = writeln!(out, "  {} {}", Ink::Good.paint(holds, look.colour), safe_text::line(reason));
+    }
+    if !skill.next.is_empty() {
+        let _ = writeln!(out, "{}", Ink::Muted.paint("missing for the next state:", look.colour));
+    }
+    for missing in &skill.next {
+        let _ = writeln!(out, "  {} {}", Ink::Warn.paint(lacks, look.colour), safe_text::line(missing));
+    }
+    out
+}
+
+/// A line a skill, and how many there are in each state.
+fn render(list: &GovernanceList, look: Look) -> String {
+    let mut out = String::new();
+    let longest = list.skills.iter().map(|skill| cells(&safe_text::line(skill.skill_id.as_str()))).max();
+    let width = longest.unwrap_or(0).clamp(12, if look.width >= 120 { 48 } else { 30 });
+    let room = look.room(usize::MAX).saturating_sub(width + 2 + 12 + 2);
+    if !list.skills.is_empty() {
+        let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
+    }
+    for skill in &list.skills {
+        let id = fit(&safe_text::line(skill.skill_id.as_str()), width, look.unicode);
+        let missing = skill.next.join("; ");
+        let _ = writeln!(
+            out,
+            "{}  {}  {}",
+            Ink::Strong.paint(&id, look.colour),
+            ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.colour),
+            Ink::Muted.paint(&cut(&safe_text::line(&missing), room.max(8), look.unicode), look.colour)
+        );
+    }
+    let mut states: Vec<(QualityState, usize)> = Vec::new();
+    for skill in &list.skills {
+        match states.iter_mut().find(|(state, _)| *state == skill.state) {
+            Some((_, count)) => *count += 1,
+            None => states.push((skill.state, 1)),
+        }
+    }
+    states.sort_by_key(|(state, _)| std::cmp::Reverse(*state));
+    let parts: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let all = counted(list.skills.len(), "skill", "skills");
+    out + &if parts.is_empty() { format!("{all}\n") } else { format!("{all}: {}\n", parts.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skill::SkillId;
+
+    fn governed(id: &str, state: QualityState, next: &[&str]) -> GovernedSkill {
+        GovernedSkill {
+            skill_id: SkillId::new(id),
+            state,
+            reasons: vec!["lint finds no error".to_owned()],
+            next: next.iter().map(|text| (*text).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_list_and_one_skill_as_they_are_read() {
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let skills = vec![
+            governed("pdf-tables", QualityState::Recommended, &[]),
+            governed(
+                "ledger",
+                QualityState::Validated,
+                &["write 3 more golden requests that should find it"],
+            ),
+            governed("odd\u{1b}[31m", QualityState::Draft, &["mend 1 error of lint", "say `status: stable`"]),
+        ];
+        let one = whole(&skills[1], look);
+        insta::assert_snapshot!(render(&GovernanceList { skills }, look) + "---\n" + &one);
+    }
+}
