@@ -56,3 +56,61 @@ fn a_script_asks_first_and_a_failed_one_is_a_finding_however_it_is_told() {
     assert_eq!((plain.code, plain.stdout.as_str()), (1, "out\n"), "{}", plain.stderr);
     assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
 }
+
+#[test]
+fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
+    let home = Home::with_skills();
+    home.file("pdf-tables/tool.py", "print(1)\n");
+    let id = session(&home);
+    let both = |args: &[&str]| {
+        let plain = home.run(args);
+        let json = home.run(&[args, &["--json"]].concat());
+        assert_eq!(plain.code, json.code, "{args:?}: {} {}", plain.stderr, json.stderr);
+        assert!(!plain.stderr.contains("skills.load"), "{}", plain.stderr);
+        plain
+    };
+    let unloaded = both(&["session", "read", &id, "SKILL.md"]);
+    assert!(unloaded.stderr.contains(&format!("skills session load {id}")), "{}", unloaded.stderr);
+    both(&["session", "load", &id, "pdf-tables"]);
+    let never = both(&["session", "unload", &id, "never-there"]);
+    assert_eq!(never.code, 0, "the tool ignores it");
+    assert!(never.stdout.contains("never-there was not active"), "{}", never.stdout);
+    for args in [
+        &["session", "read", &id, "none.md"][..],
+        &["session", "read", &id, "../x"],
+        &["session", "show", "no-such"],
+        &["session", "set", &id, "--client", "no-such"],
+        &["session", "set", &id, "--cap", "0"],
+        &["session", "say", &id, "  "],
+        &["session", "export", "no-such"],
+        &["agents", "show", "no-such"],
+        &["budget", "--client", "no-such"],
+    ] {
+        assert_ne!(both(args).code, 0, "{args:?}");
+    }
+    let outside = both(&["session", "run-script", &id, "tool.py"]);
+    assert!(
+        outside.code != 5 && outside.stderr.contains("scripts/"),
+        "refused, not asked: {}",
+        outside.stderr
+    );
+    let gone = both(&["session", "run-script", &id, "scripts/x.sh", "--file", "a=/no/such/file"]);
+    assert!(gone.stderr.contains("/no/such/file"), "{}", gone.stderr);
+}
+
+#[test]
+fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
+    let home = Home::with_skills();
+    home.file("csv-tools/scripts/count.sh", "wc -l < in.csv; cp in.csv out.csv\n");
+    home.file("orders.csv", "a,b\n1,2\n");
+    let id = session(&home);
+    home.run(&["session", "load", &id, "csv-tools"]);
+    let file = format!("in.csv={}", home.skills().join("orders.csv").display());
+    let run = home.run(&["session", "run-script", &id, "scripts/count.sh", "--file", &file, "--yes"]);
+    if run.stderr.contains("isolat") {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    assert_eq!((run.code, run.stdout.trim()), (0, "2"), "{}", run.stderr);
+    assert!(run.stderr.contains("wrote out.csv") && run.stderr.contains("artifact:"), "{}", run.stderr);
+}

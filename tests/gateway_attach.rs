@@ -5,8 +5,11 @@ mod runs_place;
 
 use runs_place::{Place, attach, attachment, kinds, run};
 use serde_json::{Value, json};
-use skill_workbench::gateway::{AttachCheck, Code, Error, RunClient as _};
+use skill_workbench::gateway::{
+    AttachCheck, Code, Error, RunClient as _, SessionClient as _, SettingsChange,
+};
 use skill_workbench::runs::RunState;
+use skill_workbench::session::Speaker;
 use skill_workbench::skill::AttachTarget;
 
 fn reason(error: &Error) -> (Code, String, String, Vec<String>) {
@@ -110,7 +113,7 @@ async fn every_kind_of_target_is_handed_over() {
     };
     assert!(missing("task", "task:T-2").await.contains("done"));
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
-    assert!(missing("transcript", "session:1").await.contains("sessions are not kept"));
+    assert!(missing("transcript", "session:1").await.contains("no session 1"));
     assert!(missing("output", &format!("{id}/book")).await.contains("there are: add"));
     assert!(missing("output", &id).await.contains("no outputs yet"));
 }
@@ -133,6 +136,31 @@ async fn a_kept_artifact_is_found_by_its_digest_and_offered() {
     let outputs = core.target_choices(AttachTarget::Output, &waiting.id.0, 10).await.unwrap();
     assert!(outputs.iter().any(|choice| choice.target_ref.ends_with("/add")), "{outputs:?}");
     assert!(core.target_choices(AttachTarget::Transcript, "", 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
+    let place = Place::new();
+    let core = place.open().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    core.new_session(SettingsChange::default()).await.unwrap();
+    core.say(&id, Speaker::User, "watch this talk").await.unwrap();
+    let load = json!({"names": ["notes"]});
+    core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    let choices = core.target_choices(AttachTarget::Transcript, "notes", 10).await.unwrap();
+    assert_eq!(choices.len(), 1, "a session in which nothing happened is not offered: {choices:?}");
+    assert_eq!(choices[0].target_ref, format!("session:{id}"));
+    assert_eq!(choices[0].label, "2 entries, notes");
+    let attached = attach(&core, "transcript", &choices[0].target_ref, json!({})).await.unwrap();
+    assert_eq!(attached.execution.state, RunState::Completed, "{:?}", attached.execution);
+    let outputs = attached.execution.outputs.unwrap();
+    assert!(outputs["seen"].as_str().unwrap().starts_with("transcript {"), "{outputs}");
+    let content = &attached.execution.target.unwrap()["content"];
+    assert_eq!((&content["session_id"], &content["active"][0]["name"]), (&json!(id), &json!("notes")));
+    assert_eq!(content["entries"][0]["text"], "watch this talk");
+    assert_eq!(content["entries"][1]["result"]["loaded"], json!(["notes"]));
+    let short = &id[id.len() - 6..];
+    assert!(attach(&core, "transcript", short, json!({})).await.is_ok(), "an end of the id is enough");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skill_workbench::gateway::{
-    ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
+    BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
 };
 use skill_workbench::registry::{Catalogue, Change, Entry};
+use skill_workbench::session::{Allowance, Listed, Shown};
 use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::Action;
 use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, Target};
 use skill_workbench::tui::panes::browse::Browse;
 use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use skill_workbench::tui::session_traffic::{SessionAsk, SessionTold};
 use skill_workbench::tui::widgets::render::render;
 use support::catalogues::{catalogue, detail, levels, skill};
 use support::run_samples::contract_view;
@@ -242,7 +244,8 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
     let effects =
         pane.message(&Message::Picked(skill_workbench::tui::pane::PickerKind::Client, "codex".into()));
-    assert_eq!(effects, [Effect::ClientView(Some("codex".into()))]);
+    let budget = Effect::Session(SessionAsk::Budget("codex".into()));
+    assert_eq!(effects, [Effect::ClientView(Some("codex".into())), budget]);
     let state = |id: &str| match id {
         "pdf-forms" => ClientViewState::Dropped("its description is too long".into()),
         "xlsx" => ClientViewState::NotLooked,
@@ -260,6 +263,36 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
     insta::assert_snapshot!("browse-client-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    let why = || "the catalogue is too long, and every description gives way alike".to_owned();
+    let made = |id: &str| match id {
+        "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
+        "pdf-merge" => Shown::NameOnly { why: why() },
+        "po-diff" => Shown::Omitted { why: "the catalogue is full".to_owned() },
+        _ => Shown::Whole,
+    };
+    let listed = |e: &Entry| {
+        let id = e.skill.id.as_str();
+        (Listed { name: id.into(), description: String::new(), location: None }, made(id))
+    };
+    let budget = BudgetView {
+        client: Some("codex".into()),
+        name: "Codex".into(),
+        source: String::new(),
+        window: 200_000,
+        allowance: Allowance {
+            entries: entries.iter().map(listed).collect(),
+            limit: Some(16_000),
+            limit_from: "2 % of a context of 200000 tokens: 4000 tokens".into(),
+            wanted: 36_420,
+            used: 15_980,
+            unknown: Vec::new(),
+        },
+        tokens: (9_240, 4_100),
+        long: Vec::new(),
+    };
+    pane.message(&Message::Session(SessionTold::Budget("codex".into(), Ok(Arc::new(budget)))));
+    insta::assert_snapshot!("browse-client-budget-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-client-budget-80x24", drawn(&mut pane, &mut Screen::new(80, 24)));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn bench(width: u16, height: u16) -> Bench {
     let panes = vec![Box::new(SessionPane::new()) as _];
     let mut screen =
         Harness::with_sessions(client, Some(sessions), panes, &settings, (width, height)).unwrap();
-    screen.wait_for("agent orchestrator sees 21");
+    screen.wait_for("orchestrator sees 21");
     Bench { screen, _home: home }
 }
 
@@ -62,8 +62,31 @@ fn a_file_is_read_and_a_script_asks_with_no_first() {
     screen.press("r").wait_for("Read a file of csv-profile").press("enter");
     screen.wait_for("skills.read");
     screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
-    screen.press("enter").wait_for("not run");
+    let asked = screen.screen();
+    for told in ["Run this script?", "isolation", "args", "files"] {
+        assert!(asked.contains(told), "{told} in {asked}");
+    }
+    screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Not now"));
     assert!(!screen.screen().contains("skills.run_script"));
+}
+
+#[test]
+fn a_message_is_said_and_stands_in_the_transcript() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_for("user  profile the orders");
+    screen.press("] ]").wait_for("profile the orders");
+    screen.wait_for("\"role\": \"user\"");
+}
+
+#[test]
+fn figures_are_whole_in_a_narrow_terminal() {
+    let mut bench = bench(80, 24);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    let seen = screen.screen();
+    assert!(seen.contains("sees 21") && seen.contains("of 200"), "{seen}");
 }
 
 #[test]

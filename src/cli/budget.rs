@@ -128,6 +128,14 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     if shown == 0 {
         let _ = writeln!(out, "  nothing gives way: every entry is whole");
     }
+    if let Some((name, most)) = view.long.first() {
+        let told = format!(
+            "{} of more than 20 tokens; the longest, of {}, has {most}",
+            counted(view.long.len(), "description", "descriptions"),
+            safe_text::line(name)
+        );
+        let _ = writeln!(out, "\n  {}", Ink::Muted.paint(&told, look.colour));
+    }
     let _ = writeln!(out);
     for line in wrap(&format!("by {}", view.source), room) {
         let _ = writeln!(out, "{}", Ink::Muted.paint(&line, look.colour));

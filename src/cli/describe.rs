@@ -100,7 +100,7 @@ fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>) -> Vec<(&'static st
     let tokens = levels.map_or_else(String::new, |levels| {
         let files = counted(levels.l3_files as usize, "file", "files");
         format!(
-            "L1 {}, L2 {}, L3 {} in {files} of {} (approximate)",
+            "L1 {}, L2 {}, L3 {} in {files} of {} (o200k vocabulary)",
             grouped(levels.l1.into()),
             grouped(levels.l2.into()),
             grouped(levels.l3.into()),

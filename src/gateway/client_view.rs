@@ -39,8 +39,15 @@ fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<Path
 #[must_use]
 pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> ClientView {
     let places = places(profile, catalogue, config);
-    let order =
-        |location: &Path| order(location, &places, catalogue, profile.depth.value() == Some(&Depth::One));
+    let mut aliases: HashMap<&Path, Vec<&Path>> = HashMap::new();
+    for alias in &catalogue.aliases {
+        aliases.entry(&alias.same_as).or_default().push(&alias.location);
+    }
+    let one_deep = profile.depth.value() == Some(&Depth::One);
+    let order = |location: &Path| {
+        let others = aliases.get(location).map_or(&[][..], Vec::as_slice);
+        order(location, others, &places, one_deep)
+    };
     let mut found: Vec<(Option<usize>, &Skill)> = catalogue
         .entries
         .iter()
@@ -89,12 +96,9 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
 }
 
 /// The place of a file among the folders of the client, by any path that leads to it.
-fn order(location: &Path, places: &[PathBuf], catalogue: &Catalogue, one_deep: bool) -> Option<usize> {
-    let aliases = catalogue.aliases.iter().filter(|alias| alias.same_as == location);
-    let paths: Vec<&Path> =
-        std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
+fn order(location: &Path, others: &[&Path], places: &[PathBuf], one_deep: bool) -> Option<usize> {
     places.iter().position(|place| {
-        paths.iter().any(|path| {
+        std::iter::once(&location).chain(others).any(|path| {
             path.strip_prefix(place).is_ok_and(|below| !one_deep || below.components().count() == 2)
         })
     })

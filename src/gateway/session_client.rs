@@ -1,13 +1,14 @@
 //! The operations on sessions, as one trait: a local form over the core, a remote one over HTTP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{
-    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionSummary, SessionView, SettingsChange,
-    ToolAnswer,
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionSummary, SessionView,
+    SettingsChange, ToolAnswer,
 };
 use crate::session::{Api, Payload, Speaker};
 
@@ -50,6 +51,28 @@ pub trait SessionClient: Send + Sync + 'static {
         arguments: Value,
         approved: bool,
     ) -> Result<ToolAnswer, Error>;
+
+    /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work directory.
+    /// Handing files over is the host's doing, never the model's: they are no arguments of the tool.
+    ///
+    /// # Errors
+    /// As [`Self::call_tool`]; `invalid_request` for a file that is not there; `not_implemented` where the gateway
+    /// cannot reach the caller's files.
+    async fn run_script(
+        &self,
+        session: &str,
+        arguments: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        if !files.is_empty() {
+            return Err(Error::new(
+                Code::NotImplemented,
+                "this gateway takes no files for a session's script: run it where the files lie",
+            ));
+        }
+        self.call_tool(session, "skills.run_script", arguments, approved).await
+    }
 
     /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error>;

@@ -126,6 +126,9 @@ pub struct ComposedView {
     pub digest: String,
     /// Sizes.
     pub size: CallSize,
+    /// Tokens of each part of the instructions, in their order.
+    #[serde(default)]
+    pub part_tokens: Vec<u32>,
     /// What differs from the last call; empty where nothing does, absent before the first call.
     pub diff: Option<Vec<DiffLine>>,
     /// What the client's budget made of the catalogue, where a client is set.
@@ -164,9 +167,9 @@ pub struct BudgetView {
     pub window: u32,
     /// What it makes of the catalogue.
     pub allowance: Allowance,
-    /// Tokens of the catalogue as written, and as shown.
+    /// Tokens of the catalogue as written, and as shown: of what a session puts into every call.
     pub tokens: (u32, u32),
-    /// Entries of more than twenty tokens, which is what an entry should have: name and tokens, largest first.
+    /// Descriptions of more than twenty tokens, which is what one should have: name and tokens, largest first.
     pub long: Vec<(String, u32)>,
 }
 

@@ -92,6 +92,15 @@ impl Sandbox {
         self.workshop.report()
     }
 
+    /// Whether a script would be taken at all: its path, its interpreter, its variables, its files. Starts nothing,
+    /// so that a person is not asked about what cannot run anyway.
+    ///
+    /// # Errors
+    /// As [`Self::run`], for what can be known before.
+    pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
+        self.workshop.check(spec)
+    }
+
     /// Runs one script to its end, its time limit, or the caller's wish. Dropping the future kills the script.
     ///
     /// Everything the script started is dead when this returns. A script that fails is an [`Outcome`] too.

@@ -61,6 +61,19 @@ impl Workshop {
         &self.setup.helper
     }
 
+    /// Everything about a request that can be refused before anything is laid out.
+    pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
+        spec.check()?;
+        let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
+        let located = bundle::locate(&spec.bundle_root, &spec.script)?;
+        table.name_for(&located)?;
+        environment::compose(&spec.env, |_| None, "", Path::new("/"))?;
+        if !spec.unsandboxed && self.report().level < Level::Partial {
+            return Err(SandboxError::NoIsolation { why: self.report().summary() });
+        }
+        Ok(())
+    }
+
     /// Checks the request and lays everything out. Touches the disk; may start an interpreter once to ask it where
     /// its library lies.
     pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {

@@ -17,7 +17,7 @@ pub struct Active {
     pub location: PathBuf,
     /// Absolute path of its bundle.
     pub root_dir: PathBuf,
-    /// `sha256:` and the digest of the file.
+    /// SHA-256 of the file, hexadecimal.
     pub digest: String,
     /// License, compatibility, allowed tools, metadata, as the file has them.
     pub properties: Map<String, Value>,
@@ -25,7 +25,7 @@ pub struct Active {
     pub requires: Vec<String>,
     /// The body: what loading gives.
     pub body: String,
-    /// Tokens of the body, counted or estimated.
+    /// About how many tokens the body has: estimated, since loading must not wait for a vocabulary.
     pub tokens: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct Loaded {
     /// Absolute path of its bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_dir: Option<PathBuf>,
-    /// `sha256:` and the digest of the file.
+    /// SHA-256 of the file, hexadecimal.
     pub digest: String,
     /// As the file has them.
     pub properties: Map<String, Value>,
@@ -75,6 +75,9 @@ pub struct Receipt {
     pub loaded: Vec<String>,
     /// Names that went.
     pub unloaded: Vec<String>,
+    /// Names that were to go and were not active.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// When the instructions change, in words.
     pub note: String,
 }
@@ -155,6 +158,7 @@ pub fn receipt(before: &[Active], after: &[Active], bodies: bool, locations: boo
         active: after.iter().map(entry).collect(),
         loaded: new.iter().filter(|name| !old.contains(name)).cloned().collect(),
         unloaded: old.into_iter().filter(|name| !new.contains(name)).collect(),
+        ignored: Vec::new(),
         note: note.to_owned(),
     }
 }

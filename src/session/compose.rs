@@ -204,9 +204,7 @@ pub fn compose(what: &Ingredients<'_>) -> Composed {
     if let [(first, _), ..] = bodies.as_slice() {
         out.push(*first, None, "<active_skills>\n");
         for (kind, skill) in &bodies {
-            let body = skill.body.trim_end_matches('\n');
-            let text = format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(&skill.name), cdata(body));
-            out.push(*kind, Some(&skill.name), &text);
+            out.push(*kind, Some(&skill.name), &body_text(&skill.name, &skill.body));
         }
         let (last, _) = bodies[bodies.len() - 1];
         out.push(last, None, "</active_skills>\n");
@@ -215,6 +213,27 @@ pub fn compose(what: &Ingredients<'_>) -> Composed {
         out.push(PartKind::Inline, None, &format!("\n{}\n", agent.instructions.trim_end()));
     }
     out
+}
+
+/// What the first level says of one skill: its entry in the catalogue, as XML. Whoever counts an entry counts this.
+#[must_use]
+pub fn entry_text(entry: &Listed) -> String {
+    let mut text = format!(
+        "<skill>\n<name>{}</name>\n<description>{}</description>\n",
+        escaped(&entry.name),
+        escaped(entry.description.trim())
+    );
+    if let Some(location) = &entry.location {
+        let _ = writeln!(text, "<location>{}</location>", escaped(&location.to_string_lossy()));
+    }
+    text.push_str("</skill>\n");
+    text
+}
+
+/// What the second level says of one skill: its body in its element. Whoever counts a body counts this.
+#[must_use]
+pub fn body_text(name: &str, body: &str) -> String {
+    format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(name), cdata(body.trim_end_matches('\n')))
 }
 
 fn rules(wire: Wire, instructions: Instructions) -> String {
@@ -240,16 +259,7 @@ fn available(out: &mut Composed, listed: &[Listed], form: Form, wire: Wire) {
         Form::Xml => {
             out.push(PartKind::Available, None, "<available_skills>\n");
             for entry in listed {
-                let mut text = format!(
-                    "<skill>\n<name>{}</name>\n<description>{}</description>\n",
-                    escaped(&entry.name),
-                    escaped(entry.description.trim())
-                );
-                if let Some(location) = &entry.location {
-                    let _ = writeln!(text, "<location>{}</location>", escaped(&location.to_string_lossy()));
-                }
-                text.push_str("</skill>\n");
-                out.push(PartKind::Available, Some(&entry.name), &text);
+                out.push(PartKind::Available, Some(&entry.name), &entry_text(entry));
             }
             out.push(PartKind::Available, None, "</available_skills>\n");
         }

@@ -20,7 +20,9 @@ mod transcript;
 pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, parse_agent};
 pub use budget::{Allowance, Listed, Shown, shorten};
-pub use compose::{Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, compose};
+pub use compose::{
+    Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, body_text, compose, entry_text,
+};
 pub use failure::{ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};

@@ -62,7 +62,19 @@ pub fn payload(
         .first()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
     if !begins_with_user {
-        notes.push("no user message comes first, and some services demand one".to_owned());
+        notes.push(
+            "no user message comes first, which most services demand: say something as the user first"
+                .to_owned(),
+        );
+    }
+    let ends_with_assistant = transcript
+        .last()
+        .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::Assistant, .. }));
+    if ends_with_assistant {
+        notes.push(
+            "the last turn is the assistant's: its answer would go on from there, which some models refuse"
+                .to_owned(),
+        );
     }
     let body = match api {
         Api::Anthropic => anthropic(model, instructions, transcript, tools, max_tokens),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::active::{self, Active, LoadMode, Receipt};
-use super::compose::{Composed, Form, Instructions};
+use super::compose::{Form, Instructions};
 use super::failure::ToolError;
 use super::transcript::{Entry, Speaker, Turn};
 
@@ -76,23 +76,13 @@ pub struct Session {
     pub active: Vec<Active>,
     /// What happened, oldest first.
     pub transcript: Vec<Entry>,
-    /// The instructions of the last call that was composed for a model, to compare the next one with.
-    pub last_call: Option<Composed>,
 }
 
 impl Session {
     /// An empty session.
     #[must_use]
     pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
-        Self {
-            id,
-            created_ms,
-            version: 0,
-            settings,
-            active: Vec::new(),
-            transcript: Vec::new(),
-            last_call: None,
-        }
+        Self { id, created_ms, version: 0, settings, active: Vec::new(), transcript: Vec::new() }
     }
 
     /// Loads skills that were resolved; all of them or none.
@@ -104,9 +94,11 @@ impl Session {
         Ok(self.replace(next))
     }
 
-    /// Unloads skills; names that are not loaded are ignored.
+    /// Unloads skills; names that are not loaded are ignored, and told.
     pub fn unload(&mut self, names: &[String]) -> Receipt {
-        self.replace(active::unloaded(&self.active, names))
+        let unknown = |name: &&String| !self.active.iter().any(|skill| skill.name == **name);
+        let ignored = names.iter().filter(unknown).cloned().collect();
+        Receipt { ignored, ..self.replace(active::unloaded(&self.active, names)) }
     }
 
     /// Unloads every skill.
@@ -139,7 +131,10 @@ impl Session {
             };
             let what =
                 name.map_or_else(|| "no skill is loaded".to_owned(), |name| format!("{name} is not loaded"));
-            ToolError::new(super::ToolFailure::NotLoaded, format!("{what} ({there}); call skills.load first"))
+            ToolError::new(
+                super::ToolFailure::NotLoaded,
+                format!("{what} ({there}); load it first with skills.load"),
+            )
         })
     }
 

@@ -64,6 +64,13 @@ pub trait Sessions: Send + Sync + 'static {
         lines: Vec<Value>,
     ) -> Result<u64, StoreError>;
 
+    /// Keeps the text of a session's last call, in place of the one before. It is large and read rarely, so it is no
+    /// part of the document.
+    async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError>;
+
+    /// The text of a session's last call, where one was kept.
+    async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError>;
+
     /// Deletes sessions that nobody changed since a moment; answers how many.
     async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError>;
 }

@@ -68,6 +68,7 @@ pub enum Action {
     UnloadSkill,
     ReadResource,
     RunScript,
+    Say,
     DiffCalls,
     MarkCall,
     Export,

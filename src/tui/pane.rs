@@ -133,7 +133,6 @@ pub enum PickerKind {
     SkillToLoad,
     FileToRead,
     ScriptToRun,
-    RunIt,
     Session,
     Agent,
     Api,

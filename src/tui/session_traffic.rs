@@ -1,14 +1,15 @@
 //! What panes ask about sessions and what they are told: the operations of [`SessionClient`] as plain values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::gateway::{
-    AgentView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView, SettingsChange,
-    SharedSessionClient, ToolAnswer,
+    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
+    SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use crate::session::{Api, Payload};
+use crate::session::{Api, Payload, Speaker};
 
 /// Something a pane asks of the core about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,19 @@ pub enum SessionAsk {
     Levels(String),
     /// The agents there are.
     Agents,
+    /// What this client's budget makes of the catalogue.
+    Budget(String),
+    /// Run a script that a person allowed, with these files of this machine.
+    Script {
+        /// Which session.
+        session: String,
+        /// Of the tool.
+        arguments: Value,
+        /// By their names in the work directory.
+        files: BTreeMap<String, String>,
+    },
+    /// Append a message.
+    Say(String, Speaker, String),
 }
 
 /// What a pane is told about sessions.
@@ -61,6 +75,8 @@ pub enum SessionTold {
     Levels(Result<Arc<LevelsView>, Error>),
     /// Answer to [`SessionAsk::Agents`].
     Agents(Result<Arc<[AgentView]>, Error>),
+    /// Answer to [`SessionAsk::Budget`], with the client that was asked for.
+    Budget(String, Result<Arc<BudgetView>, Error>),
 }
 
 /// How many sessions are offered.
@@ -80,6 +96,9 @@ impl SessionAsk {
             Self::Export(..) => "export_session",
             Self::Levels(_) => "level_view",
             Self::Agents => "agents",
+            Self::Budget(_) => "budget",
+            Self::Say(..) => "say",
+            Self::Script { .. } => "run_script",
         }
     }
 
@@ -108,6 +127,22 @@ impl SessionAsk {
             }
             Self::Levels(skill) => SessionTold::Levels(core.level_view(&skill).await.map(Arc::new)),
             Self::Agents => SessionTold::Agents(core.agents().await.map(Into::into)),
+            Self::Budget(client) => {
+                let view = core.budget(Some(&client), None).await.map(Arc::new);
+                SessionTold::Budget(client, view)
+            }
+            Self::Script { session, arguments, files } => {
+                let answer = core.run_script(&session, arguments, files, true).await.map(Arc::new);
+                let after = core.session(&session).await.ok().map(Arc::new);
+                SessionTold::Tool("skills.run_script".to_owned(), answer, after)
+            }
+            Self::Say(id, speaker, text) => {
+                let said = match core.say(&id, speaker, &text).await {
+                    Ok(_) => core.session(&id).await,
+                    Err(error) => Err(error),
+                };
+                SessionTold::Session(said.map(Arc::new))
+            }
         }
     }
 }

@@ -159,10 +159,12 @@ pub const VALUES: &[(&str, &[&str])] = &[
         "session",
         &[
             "Active",
+            "Allowance",
             "Api",
             "Entry",
             "Form",
             "Instructions",
+            "Listed",
             "Part",
             "PartKind",
             "Payload",

@@ -32,7 +32,6 @@ pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, DbAction, DbArgs};
-#[cfg(test)]
 pub use self::words::HandedFile;
 pub use self::words::Pair;
 

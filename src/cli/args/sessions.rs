@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::session::{Api, Form, Instructions, Speaker};
 
-use super::words::words;
+use super::words::{HandedFile, handed_file, words};
 
 const FORMS: [&str; 2] = ["xml", "bullets"];
 const PLACES: [&str; 2] = ["top-level", "tool-result"];
@@ -126,6 +126,9 @@ pub enum SessionAction {
         /// Variables for the script.
         #[arg(long, value_name = "NAME=VALUE")]
         env: Vec<String>,
+        /// A file for the script's work directory: the name there, and the file here.
+        #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
+        files: Vec<HandedFile>,
         /// Current directory inside the private work directory.
         #[arg(long)]
         workdir: Option<String>,

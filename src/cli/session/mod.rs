@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
-use super::args::{SessionAction, SessionArgs, SettingsArgs};
+use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
 use crate::gateway::{Code, Error, Local, Needs, SessionClient as _, SettingsChange, ToolAnswer};
 use crate::session::ToolFailure;
@@ -53,11 +53,11 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
         }
         SessionAction::Show { session } => {
             let view = core.session(session).await?;
-            let size = core.compose(session, false).await?.size;
+            let call = core.compose(session, false).await?;
             if cx.out.json {
-                cx.out.value(&json!({"session": view, "size": size}))?;
+                cx.out.value(&json!({"session": view, "size": call.size}))?;
             } else {
-                let text = session_view(&view, &size, cx.out.look);
+                let text = session_view(&view, &call, cx.out.look);
                 cx.out.raw(text.as_bytes())?;
             }
         }
@@ -134,7 +134,6 @@ async fn compose(
 
 /// The five tools, called as a model would call them.
 async fn call(cx: &mut Context, core: &Local, action: &SessionAction) -> Result<Done, Failure> {
-    let mut approved = false;
     let (session, tool, arguments) = match action {
         SessionAction::Load { session, skills, add } => {
             let mode = if *add { "add" } else { "replace" };
@@ -147,22 +146,36 @@ async fn call(cx: &mut Context, core: &Local, action: &SessionAction) -> Result<
             let arguments = json!({"path": path, "skill": skill, "offset": offset, "length": length});
             (session, "skills.read", arguments)
         }
-        SessionAction::RunScript { session, path, args, skill, env, workdir, yes } => {
-            approved = *yes;
+        SessionAction::RunScript { session, path, args, skill, env, files, workdir, yes } => {
             let arguments =
                 json!({"path": path, "skill": skill, "args": args, "env": pairs(env)?, "workdir": workdir});
-            (session, "skills.run_script", arguments)
+            return script(cx, core, session, arguments, files, *yes).await;
         }
         _ => return Ok(Done::Fine),
     };
-    let mut answer = core.call_tool(session, tool, arguments.clone(), approved).await?;
+    let answer = core.call_tool(session, tool, arguments, false).await?;
+    shown(cx, session, &answer)
+}
+
+/// Runs a script; asks first where nobody said yes.
+async fn script(
+    cx: &mut Context,
+    core: &Local,
+    session: &str,
+    arguments: Value,
+    files: &[HandedFile],
+    approved: bool,
+) -> Result<Done, Failure> {
+    let files: BTreeMap<String, String> =
+        files.iter().map(|file| (file.name.clone(), file.path.to_string_lossy().into_owned())).collect();
+    let mut answer = core.run_script(session, arguments.clone(), files.clone(), approved).await?;
     if let Err(error) = &answer.result
         && error.code == ToolFailure::ConfirmationRequired
         && asked(&error.message)?
     {
-        answer = core.call_tool(session, tool, arguments, true).await?;
+        answer = core.run_script(session, arguments, files, true).await?;
     }
-    shown(cx, &answer)
+    shown(cx, session, &answer)
 }
 
 /// Shows what a script would do, and asks; no is the default, and what nobody can answer is a no.
@@ -178,7 +191,7 @@ fn asked(message: &str) -> Result<bool, Failure> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
+fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, Failure> {
     let value = match &answer.result {
         Ok(value) => value,
         Err(error) => {
@@ -193,7 +206,11 @@ fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
                 ToolFailure::SafetyDenied => Code::SafetyDenied,
                 ToolFailure::RuntimeError => Code::RuntimeError,
             };
-            return Err(Error::new(code, error.message.clone()).into());
+            let mut message = in_commands(&error.message, session);
+            if code == Code::ConfirmationRequired {
+                message.push_str("; --yes allows it");
+            }
+            return Err(Error::new(code, message).into());
         }
     };
     // A script that failed is a finding, however it is told.
@@ -213,14 +230,47 @@ fn shown(cx: &mut Context, answer: &ToolAnswer) -> Result<Done, Failure> {
         let text = |key: &str| safe_text::block(value[key].as_str().unwrap_or_default()).into_owned();
         cx.out.raw(text("stdout").as_bytes())?;
         super::failure::print(&text("stderr"), false);
-        if failed {
-            super::failure::print(&format!("exit code {}\n", value["exit_code"]), false);
+        let mut after = String::new();
+        for file in value["files"].as_array().into_iter().flatten() {
+            let text = |key: &str| safe_text::line(file[key].as_str().unwrap_or_default()).into_owned();
+            after += &format!("wrote {}, {} bytes: {}\n", text("path"), file["bytes"], text("artifact"));
         }
+        if let Some(note) = value["files_note"].as_str() {
+            after += &format!("{note}\n");
+        }
+        if value["truncated"].is_object() {
+            let of = |stream: &str| &value["truncated"][stream];
+            after += &format!(
+                "only the beginning was kept: stdout has {} bytes, stderr {}\n",
+                of("stdout_bytes"),
+                of("stderr_bytes")
+            );
+        }
+        if value["timed_out"] == true {
+            after += "stopped: its time was over\n";
+        }
+        if failed {
+            after += &format!("exit code {}\n", value["exit_code"]);
+        }
+        super::failure::print(&after, false);
     } else {
         let text = show::receipt(value, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if failed { Done::Findings } else { Done::Fine })
+}
+
+/// A tool's words for a person who types commands.
+fn in_commands(message: &str, session: &str) -> String {
+    let commands = [
+        ("skills.run_script", "run-script"),
+        ("skills.unload", "unload"),
+        ("skills.load", "load"),
+        ("skills.read", "read"),
+    ];
+    commands.into_iter().fold(message.to_owned(), |text, (tool, command)| {
+        text.replace(tool, &format!("skills session {command} {session}"))
+    })
 }
 
 fn pairs(given: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size};
-use crate::gateway::{CallSize, DiffLine, LevelSize, SessionSummary, SessionView};
-use crate::session::{Entry, Turn};
+use crate::gateway::{CallSize, ComposedView, DiffLine, LevelSize, SessionSummary, SessionView};
+use crate::session::{Entry, PartKind, Turn};
 use crate::skill::safe_text;
 
 fn plain(text: &str) -> String {
@@ -34,7 +34,7 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
 }
 
 /// `session show`
-pub fn session_view(view: &SessionView, size: &CallSize, look: Look) -> String {
+pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", Ink::Strong.paint(&view.session_id, look.colour));
     let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
@@ -46,13 +46,16 @@ pub fn session_view(view: &SessionView, size: &CallSize, look: Look) -> String {
             "  {} {}  {} tok{}{}",
             at + 1,
             fit(&safe_text::line(&skill.name), 24, look.unicode),
-            grouped(u64::from(skill.tokens)),
+            body_tokens(call, &skill.name).map_or_else(
+                || format!("~{}", grouped(u64::from(skill.tokens))),
+                |tokens| grouped(u64::from(tokens))
+            ),
             Ink::Warn.paint(changed, look.colour),
             Ink::Muted.paint(last, look.colour),
         );
     }
     out.push('\n');
-    out.push_str(&composed_sizes(size, look));
+    out.push_str(&composed_sizes(&call.size, look));
     if !view.transcript.is_empty() {
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("transcript", look.colour));
     }
@@ -61,6 +64,15 @@ pub fn session_view(view: &SessionView, size: &CallSize, look: Look) -> String {
         let _ = writeln!(out, "{:>4}  {}", entry.number, cut(&turn(entry), room, look.unicode));
     }
     out
+}
+
+/// Tokens of a loaded skill's body in the next call, where it stands in it.
+fn body_tokens(call: &ComposedView, name: &str) -> Option<u32> {
+    let parts = call.composed.parts.iter().zip(&call.part_tokens);
+    parts
+        .filter(|(part, _)| part.kind == PartKind::ActiveSkill)
+        .find(|(part, _)| part.skill.as_deref() == Some(name))
+        .map(|(_, tokens)| *tokens)
 }
 
 fn turn(entry: &Entry) -> String {
@@ -131,10 +143,14 @@ pub fn receipt(value: &Value, look: Look) -> String {
             let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.colour));
         }
     }
+    for name in names("ignored") {
+        let _ = writeln!(out, "{}", Ink::Warn.paint(&format!("! {name} was not active"), look.colour));
+    }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
         let text = |key: &str| plain(skill[key].as_str().unwrap_or_default());
-        let _ = writeln!(out, "  {}  {} tok  {}", text("name"), skill["tokens"], text("location"));
+        let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
+        let _ = writeln!(out, "  {}  ~{tokens} tok  {}", text("name"), text("location"));
         let requires: Vec<String> =
             skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
         if !requires.is_empty() {

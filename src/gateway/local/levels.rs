@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::cache_file::{CacheFile, Found};
 use crate::gateway::LevelTokens;
+use crate::session::{Listed, body_text, entry_text};
 use crate::skill::{self, BundleFile, Digest, Skill, tokens};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
@@ -70,12 +71,12 @@ impl Levels {
 
     /// All three levels of one skill.
     pub fn of(&self, skill: &Skill) -> LevelTokens {
-        let entry = catalogue_entry(skill);
-        let l1 = self.count(key("l1", &entry), || exact(&entry));
+        let l1 = self.text(&entry_text(&entry(skill)));
+        let name = skill.id.as_str();
         let l2 = if skill.has_body {
-            self.count(key("l2", &skill.digest.to_string()), || {
+            self.count(key("element", &format!("{name}\0{}", skill.digest)), || {
                 skill::read_regular_text(&skill.location, skill::MAX_BYTES)
-                    .map_or(0, |source| exact(skill::body(&source)))
+                    .map_or(0, |source| exact(&body_text(name, skill::body(&source))))
             })
         } else {
             0
@@ -144,14 +145,13 @@ impl Drop for Levels {
     }
 }
 
-/// What level 1 puts in front of a model for one skill.
-fn catalogue_entry(skill: &Skill) -> String {
-    format!(
-        "<skill>\n<name>{}</name>\n<description>{}</description>\n<location>{}</location>\n</skill>\n",
-        skill.name,
-        skill.description,
-        skill.location.display()
-    )
+/// A skill as the catalogue of a session lists it.
+pub fn entry(skill: &Skill) -> Listed {
+    Listed {
+        name: skill.id.to_string(),
+        description: skill.description.clone(),
+        location: Some(skill.location.clone()),
+    }
 }
 
 fn key(level: &str, content: &str) -> Digest {
@@ -185,7 +185,8 @@ mod tests {
         let (_dir, skill) = bundle();
         let levels = Levels::new(None).of(&skill);
         assert!(levels.l1 > 10, "{levels:?}");
-        assert_eq!((levels.l2, levels.l3, levels.l3_files, levels.l3_bytes), (2, 2, 2, 13));
+        let body = exact(&body_text("demo", "hello world"));
+        assert_eq!((levels.l2, levels.l3, levels.l3_files, levels.l3_bytes), (body, 2, 2, 13));
     }
 
     #[test]
@@ -201,6 +202,6 @@ mod tests {
         assert_eq!(again.known().counts.len(), known, "nothing was counted a second time");
         fs::write(dir.path().join("SKILL.md"), "---\nname: demo\n---\nhello brave new world").unwrap();
         skill.digest = Digest::of(b"changed");
-        assert_eq!(again.of(&skill).l2, 4);
+        assert_eq!(again.of(&skill).l2, exact(&body_text("demo", "hello brave new world")));
     }
 }

@@ -104,6 +104,12 @@ const MIGRATIONS: &[&str] = &["
         principal TEXT NOT NULL, began_ms INTEGER NOT NULL, taken INTEGER NOT NULL,
         PRIMARY KEY (principal, began_ms)
     ) WITHOUT ROWID;
+", "
+    CREATE TABLE session_calls (session TEXT PRIMARY KEY, text TEXT NOT NULL);
+    INSERT INTO session_calls
+        SELECT id, json_extract(document, '$.last_call.text') FROM sessions
+        WHERE json_extract(document, '$.last_call.text') IS NOT NULL;
+    UPDATE sessions SET document = json_remove(document, '$.last_call');
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

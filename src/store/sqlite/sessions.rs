@@ -1,6 +1,7 @@
 //! Sessions in `SQLite`.
 
 use async_trait::async_trait;
+use fail::fail_point;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::Value;
 
@@ -63,27 +64,57 @@ impl Sessions for Sqlite {
         lines: Vec<Value>,
     ) -> Result<u64, StoreError> {
         let id = id.to_owned();
-        self.write(move |connection, now| {
-            let changed = execute(
-                connection,
-                "changing a session",
-                "UPDATE sessions SET version = version + 1, changed_ms = ?3, document = ?4
-                 WHERE id = ?1 AND version = ?2",
-                params![id, version.cast_signed(), now, encode(&document)?],
-            )?;
-            if changed == 0 {
-                return Err(StoreError::SessionConflict { id });
-            }
-            for line in &lines {
-                execute(
+        let changed = self
+            .write(move |connection, now| {
+                let changed = execute(
                     connection,
-                    "appending to a session",
-                    "INSERT INTO session_lines (session, number, json)
-                     SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM session_lines WHERE session = ?1",
-                    params![id, encode(line)?],
+                    "changing a session",
+                    "UPDATE sessions SET version = version + 1, changed_ms = ?3, document = ?4
+                 WHERE id = ?1 AND version = ?2",
+                    params![id, version.cast_signed(), now, encode(&document)?],
                 )?;
-            }
-            Ok(version + 1)
+                if changed == 0 {
+                    return Err(StoreError::SessionConflict { id });
+                }
+                for line in &lines {
+                    execute(
+                        connection,
+                        "appending to a session",
+                        "INSERT INTO session_lines (session, number, json)
+                     SELECT ?1, coalesce(max(number), 0) + 1, ?2 FROM session_lines WHERE session = ?1",
+                        params![id, encode(line)?],
+                    )?;
+                }
+                fail_point!("session-before-commit");
+                Ok(version + 1)
+            })
+            .await?;
+        fail_point!("session-after-commit");
+        Ok(changed)
+    }
+
+    async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.write(move |connection, _| {
+            execute(
+                connection,
+                "keeping the last call of a session",
+                "INSERT INTO session_calls (session, text) SELECT id, ?2 FROM sessions WHERE id = ?1
+                 ON CONFLICT (session) DO UPDATE SET text = excluded.text",
+                params![id, text],
+            )
+            .map(|_| ())
+        })
+        .await
+    }
+
+    async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT text FROM session_calls WHERE session = ?1")
+                .and_then(|mut s| s.query_row([&id], |row| row.get(0)).optional())
+                .map_err(|e| failed(format!("reading the last call of session {id}"), &e))
         })
         .await
     }
@@ -94,6 +125,12 @@ impl Sessions for Sqlite {
                 connection,
                 "purging the lines of sessions",
                 "DELETE FROM session_lines WHERE session IN (SELECT id FROM sessions WHERE changed_ms < ?1)",
+                [before_ms],
+            )?;
+            execute(
+                connection,
+                "purging the calls of sessions",
+                "DELETE FROM session_calls WHERE session IN (SELECT id FROM sessions WHERE changed_ms < ?1)",
                 [before_ms],
             )?;
             let gone = execute(

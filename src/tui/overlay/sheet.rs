@@ -1,5 +1,6 @@
 //! Sheets: what a person is shown before a run is ordered to do something. Nothing is done by opening one.
 
+mod ask;
 mod choice;
 mod decision;
 mod decision_keys;
@@ -10,6 +11,7 @@ mod order_keys;
 mod order_view;
 mod parts;
 
+pub use ask::Asking;
 pub use choice::state_word;
 
 use std::sync::Arc;
@@ -46,6 +48,8 @@ pub enum Sheet {
         /// Tells launches apart.
         ticket: u64,
     },
+    /// Say something in a session, or run a script of one of its skills.
+    Ask(Asking),
     /// Order something else of a run.
     Order {
         /// Which run.
@@ -97,6 +101,7 @@ impl Sheet {
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
             }
+            Self::Ask(asking) => Box::new(ask::AskSheet::new(pane, asking)),
             Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);
                 Box::new(sheet.offering(checkpoints, chosen).retyped(&typed))

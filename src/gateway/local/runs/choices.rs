@@ -1,10 +1,11 @@
-//! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks.
+//! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks,
+//! transcripts of sessions.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::references::shown;
-use super::{Room, Runs};
+use super::{Room, Runs, transcripts};
 use crate::gateway::{Error, TargetChoice};
 use crate::skill::AttachTarget;
 use crate::store::{RunFilter, RunRecord, StepStatus};
@@ -30,8 +31,7 @@ impl Runs {
             AttachTarget::Output => outputs(&room).await?,
             AttachTarget::Artifact => self.artifacts(&room).await?,
             AttachTarget::Task => self.tasks(&room).await?,
-            // There are no sessions whose transcripts could be attached to.
-            AttachTarget::Transcript => Vec::new(),
+            AttachTarget::Transcript => transcripts::choices(&room).await?,
         };
         let text = text.to_lowercase();
         let holds = |choice: &TargetChoice| {

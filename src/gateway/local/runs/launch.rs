@@ -86,7 +86,7 @@ impl Runs {
     ///
     /// # Errors
     /// `forbidden` by a rule, named.
-    pub(super) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
+    pub(in crate::gateway::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
         let verdict = self.verdict(skill)?;
         if verdict.allowed {
             return Ok(verdict.require_approval);
@@ -165,7 +165,10 @@ pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
 }
 
 /// Files for work directories, as absolute paths that are there.
-fn files(given: &BTreeMap<String, String>, cwd: &Path) -> Result<BTreeMap<String, String>, Error> {
+pub(in crate::gateway::local) fn files(
+    given: &BTreeMap<String, String>,
+    cwd: &Path,
+) -> Result<BTreeMap<String, String>, Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let mut files = BTreeMap::new();
     for (name, path) in given {

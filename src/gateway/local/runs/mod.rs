@@ -29,6 +29,7 @@ mod sheet;
 mod single;
 mod steps;
 mod tasks;
+mod transcripts;
 mod workers;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::OnceCell;
 
+pub(super) use self::launch::files as handed_over;
 use self::room::{Calling, Room};
 use super::Local;
 use super::indexer::Shared;
@@ -109,6 +111,11 @@ impl Runs {
         let place = self.config.cwd.join(wanted);
         let tidy = crate::config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
         names::resolve(&catalogue, wanted, Some(&tidy))
+    }
+
+    /// What scripts are shut into.
+    pub(super) fn isolating(&self) -> Sandbox {
+        self.sandbox.get_or_init(Sandbox::detect).clone()
     }
 
     fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Room, Runs, content, find, tasks};
+use super::{Room, Runs, content, find, tasks, transcripts};
 use crate::gateway::{Code, Error};
 use crate::registry::RootState;
 use crate::skill::AttachTarget;
@@ -46,9 +46,7 @@ impl Runs {
             AttachTarget::Output => self.output(room, reference).await,
             AttachTarget::Artifact => self.artifact(room, reference).await,
             AttachTarget::Task => self.task(room, reference).await,
-            AttachTarget::Transcript => Err(missing(format!(
-                "there is no transcript {reference}: sessions are not kept by this version"
-            ))),
+            AttachTarget::Transcript => transcripts::found(room, reference).await,
         }
     }
 

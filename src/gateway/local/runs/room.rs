@@ -85,7 +85,7 @@ impl Runs {
         let artifacts = Artifacts::open(&folder)
             .map_err(|e| internal(&format!("the artifacts in {}", folder.display()), &e))?;
         let artifacts = Arc::new(artifacts);
-        let sandbox = self.sandbox.get_or_init(Sandbox::detect).clone();
+        let sandbox = self.isolating();
         let settings = BrokerSettings {
             services: self.config.services.clone(),
             overrides: self.chosen()?,
@@ -126,6 +126,14 @@ impl Runs {
         let mut chosen = self.config.bindings.clone();
         chosen.extend(self.overrides.present()?);
         Ok(chosen)
+    }
+
+    /// Where files that scripts leave are kept.
+    ///
+    /// # Errors
+    /// When their folder cannot be opened.
+    pub(in crate::gateway::local) fn kept_files(&self) -> Result<Arc<Artifacts>, Error> {
+        Ok(Arc::clone(&self.calling()?.artifacts))
     }
 
     /// Where sessions are kept; opens the store.

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::Local;
+use crate::gateway::local::levels::Levels;
+use crate::gateway::policies::verdict;
 use crate::gateway::{BudgetView, ClientViewState, Code, Error, client_view, names};
 use crate::registry::Catalogue;
-use crate::session::{Agent, Allowance, Listed, Settings, shorten};
+use crate::session::{
+    Agent, Allowance, Form, Ingredients, Instructions, Listed, PartKind, Settings, Wire, compose, shorten,
+};
 use crate::skill::client::{self, Profile};
 
 /// A catalogue entry should cost about this many tokens.
@@ -51,7 +55,40 @@ fn listed(catalogue: &Catalogue, agent: Option<&Agent>, locations: bool) -> Vec<
         .collect()
 }
 
+/// Tokens that this catalogue takes in every call of a session.
+fn catalogue_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
+    let composed = compose(&Ingredients {
+        listed,
+        active: &[],
+        agent: None,
+        own: &[],
+        form: Form::Xml,
+        instructions: Instructions::TopLevel,
+        wire: Wire::Dotted,
+    });
+    let parts = composed.parts.iter().filter(|part| part.kind == PartKind::Available);
+    parts.map(|part| levels.text(composed.of(part))).sum()
+}
+
 impl Local {
+    /// Every skill that this model may see and the policy does not forbid.
+    fn listed(
+        &self,
+        catalogue: &Catalogue,
+        agent: Option<&Agent>,
+        locations: bool,
+    ) -> Result<Vec<Listed>, Error> {
+        let policy = self.policy.current()?;
+        let mut all = listed(catalogue, agent, locations);
+        if !policy.is_empty() {
+            all.retain(|entry| {
+                let skill = catalogue.by_id(&entry.name);
+                skill.is_none_or(|skill| verdict(&policy, catalogue, skill).allowed)
+            });
+        }
+        Ok(all)
+    }
+
     /// What the session's model sees now.
     pub(super) fn seen(
         &self,
@@ -60,7 +97,7 @@ impl Local {
         uses: &BTreeMap<String, u64>,
     ) -> Result<Seen, Error> {
         let catalogue = self.registry.snapshot();
-        let mut listed = listed(&catalogue, agent, settings.locations);
+        let mut listed = self.listed(&catalogue, agent, settings.locations)?;
         let Some(id) = &settings.client else { return Ok(Seen { listed, allowance: None }) };
         let profile = profile(id)?;
         self.keep_found(profile, &catalogue, &mut listed);
@@ -92,10 +129,9 @@ impl Local {
         client: Option<&str>,
         window: Option<u32>,
     ) -> Result<BudgetView, Error> {
-        let settings = Settings { locations: false, ..Settings::default() };
-        let window = window.unwrap_or(settings.window);
+        let window = window.unwrap_or(Settings::default().window);
         let catalogue = self.registry.snapshot();
-        let mut all = listed(&catalogue, None, false);
+        let mut all = self.listed(&catalogue, None, true)?;
         let (name, source, allowance) = if let Some(id) = client {
             let profile = profile(id)?;
             self.keep_found(profile, &catalogue, &mut all);
@@ -117,11 +153,10 @@ impl Local {
         let levels = std::sync::Arc::clone(&self.levels);
         let shown: Vec<Listed> = allowance.kept().cloned().collect();
         let (tokens, long) = super::super::apart(move || {
-            let count = |entry: &Listed| levels.text(&format!("{}: {}", entry.name, entry.description));
+            let described = |entry: &Listed| levels.text(entry.description.trim());
             let mut long: Vec<(String, u32)> =
-                all.iter().map(|entry| (entry.name.clone(), count(entry))).collect();
-            let wanted = long.iter().map(|(_, tokens)| tokens).sum();
-            let used = shown.iter().map(count).sum();
+                all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
+            let (wanted, used) = (catalogue_tokens(&levels, &all), catalogue_tokens(&levels, &shown));
             long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
             long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             Ok(((wanted, used), long))

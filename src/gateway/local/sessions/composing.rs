@@ -6,10 +6,11 @@ use std::sync::Arc;
 use similar::{ChangeTag, TextDiff};
 
 use super::{Local, tools};
+use crate::gateway::local::levels;
 use crate::gateway::{CallSize, ComposedView, DiffLine, Error, LevelSize, LevelsView, detail};
 use crate::session::{
-    Active, Api, Composed, Entry, Form, Ingredients, Instructions, Listed, PartKind, Payload, Session, Tool,
-    Turn, Wire, compose, payload,
+    Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
+    compose, entry_text, payload,
 };
 use crate::skill::{self, Digest};
 
@@ -45,25 +46,31 @@ impl Local {
         Ok((compose(&what), seen.allowance))
     }
 
-    pub(super) async fn composed_view(&self, session: &Session) -> Result<ComposedView, Error> {
+    /// The next call, against `last` where one was made.
+    pub(super) async fn composed_view(
+        &self,
+        session: &Session,
+        last: Option<&str>,
+    ) -> Result<ComposedView, Error> {
         let (composed, allowance) = self.composed(session, Wire::Dotted)?;
-        let diff = session.last_call.as_ref().map(|last| difference(&last.text, &composed.text));
+        let diff = last.map(|last| difference(last, &composed.text));
         let levels = Arc::clone(&self.levels);
-        let (text, transcript) = (composed.clone(), session.transcript.clone());
-        let window = session.settings.window;
-        let size = super::super::apart(move || {
+        let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
+        super::super::apart(move || {
             let count = |text: &str| levels.text(text);
-            Ok(measured(&text, &transcript, window, &count))
+            let part_tokens: Vec<u32> = composed.parts.iter().map(|part| count(composed.of(part))).collect();
+            let size = measured(&composed, &part_tokens, &transcript, settings.window, &count);
+            Ok(ComposedView {
+                digest: Digest::of(composed.text.as_bytes()).to_string(),
+                size,
+                part_tokens,
+                diff,
+                allowance,
+                tools: Tool::specs(Wire::Dotted, settings.compat),
+                composed,
+            })
         })
-        .await?;
-        Ok(ComposedView {
-            digest: Digest::of(composed.text.as_bytes()).to_string(),
-            size,
-            diff,
-            allowance,
-            tools: Tool::specs(Wire::Dotted, session.settings.compat),
-            composed,
-        })
+        .await
     }
 
     pub(super) async fn exported(&self, session: &Session, api: Api, model: &str) -> Result<Payload, Error> {
@@ -80,21 +87,7 @@ impl Local {
         super::super::apart(move || {
             let source = detail::source(&skill)?;
             let body = skill::body(&source).to_owned();
-            let entry = Listed {
-                name: skill.id.to_string(),
-                description: skill.description.clone(),
-                location: Some(skill.location.clone()),
-            };
-            let shown = compose(&Ingredients {
-                listed: std::slice::from_ref(&entry),
-                active: &[],
-                agent: None,
-                own: &[],
-                form: Form::Xml,
-                instructions: Instructions::TopLevel,
-                wire: Wire::Dotted,
-            });
-            let own = shown.parts.iter().find(|part| part.skill.is_some()).map(|part| shown.of(part));
+            let entry = levels::entry(&skill);
             let size = |text: &str| LevelSize { bytes: text.len() as u64, tokens: levels.text(text) };
             let files = skill::bundle_files(&skill.root_dir)
                 .unwrap_or_default()
@@ -106,8 +99,8 @@ impl Local {
                 .collect();
             Ok(LevelsView {
                 skill_id: skill.id.clone(),
-                l1: size(own.unwrap_or_default()),
-                l2: size(&body),
+                l1: size(&entry_text(&entry)),
+                l2: size(&body_text(skill.id.as_str(), &body)),
                 entry,
                 body,
                 files,
@@ -132,17 +125,22 @@ fn uses(transcript: &[Entry]) -> BTreeMap<String, u64> {
     uses
 }
 
-fn measured(composed: &Composed, transcript: &[Entry], window: u32, count: &dyn Fn(&str) -> u32) -> CallSize {
+fn measured(
+    composed: &Composed,
+    part_tokens: &[u32],
+    transcript: &[Entry],
+    window: u32,
+    count: &dyn Fn(&str) -> u32,
+) -> CallSize {
     let mut size = CallSize { window, ..CallSize::default() };
-    for part in &composed.parts {
-        let text = composed.of(part);
+    for (part, tokens) in composed.parts.iter().zip(part_tokens) {
         let level = match part.kind {
             PartKind::Available => &mut size.l1,
             PartKind::AgentSkill | PartKind::ActiveSkill => &mut size.l2,
             PartKind::Prompt | PartKind::Rules | PartKind::Inline => &mut size.base,
         };
-        level.bytes += text.len() as u64;
-        level.tokens += count(text);
+        level.bytes += (part.end - part.start) as u64;
+        level.tokens += tokens;
     }
     for entry in transcript {
         match &entry.turn {
@@ -162,8 +160,38 @@ fn add(level: &mut LevelSize, text: &str, count: &dyn Fn(&str) -> u32) {
     level.tokens += count(text);
 }
 
+/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalogue of thousands
+/// is the same in most calls, and needs no more than a comparison of bytes.
+fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    if before == after {
+        return ("", "");
+    }
+    let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+    let start = lines_back(&before.as_bytes()[..same], CONTEXT);
+    let (b, a) = (&before.as_bytes()[same..], &after.as_bytes()[same..]);
+    let same_end = b.iter().rev().zip(a.iter().rev()).take_while(|(b, a)| b == a).count();
+    let tail = &before.as_bytes()[before.len() - same_end..];
+    // Whole lines of the common end that are not shown. The line in which it begins may be a changed one.
+    let shown =
+        tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).nth(CONTEXT);
+    let left = shown.map_or(0, |shown| tail.len() - shown);
+    (&before[start..before.len() - left], &after[start..after.len() - left])
+}
+
+/// Where the line `count` lines before the end of this text begins.
+fn lines_back(text: &[u8], count: usize) -> usize {
+    text.iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at + 1)
+        .nth(count)
+        .unwrap_or(0)
+}
+
 /// Line by line, with a few unchanged lines around each change; empty where nothing differs.
 fn difference(before: &str, after: &str) -> Vec<DiffLine> {
+    let (before, after) = changed(before, after);
     let diff = TextDiff::from_lines(before, after);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
@@ -177,4 +205,52 @@ fn difference(before: &str, after: &str) -> Vec<DiffLine> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The difference over the whole texts.
+    fn plainly(before: &str, after: &str) -> Vec<DiffLine> {
+        let diff = TextDiff::from_lines(before, after);
+        let mut lines = Vec::new();
+        for group in diff.grouped_ops(CONTEXT) {
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                let text = change.value().trim_end_matches('\n').to_owned();
+                lines.push(match change.tag() {
+                    ChangeTag::Equal => DiffLine::Same(text),
+                    ChangeTag::Insert => DiffLine::Added(text),
+                    ChangeTag::Delete => DiffLine::Removed(text),
+                });
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn a_difference_is_the_same_whether_or_not_what_is_equal_was_looked_at() {
+        let numbered = |n: usize| (0..n).map(|at| format!("line {at}\n")).collect::<String>();
+        let whole = numbered(40);
+        let without = whole.replace("line 20\n", "");
+        let other = whole.replace("line 20\n", "line zwei – 2\n");
+        let twice = whole.replace("line 5\n", "new\n").replace("line 35\n", "new too\n");
+        let begins = format!("first\n{whole}");
+        let ends = format!("{whole}last");
+        for (before, after) in [
+            (&whole, &whole),
+            (&whole, &without),
+            (&without, &whole),
+            (&whole, &other),
+            (&whole, &twice),
+            (&whole, &begins),
+            (&begins, &whole),
+            (&whole, &ends),
+            (&ends, &whole),
+            (&String::new(), &whole),
+            (&whole, &String::new()),
+        ] {
+            assert_eq!(difference(before, after), plainly(before, after), "{before:?} {after:?}");
+        }
+    }
 }

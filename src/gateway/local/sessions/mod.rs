@@ -4,8 +4,11 @@
 mod agents;
 mod catalogue;
 mod composing;
+mod kept;
+mod script;
 mod tools;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,51 +19,15 @@ use crate::gateway::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, ToolAnswer,
 };
-use crate::session::{Api, Composed, Entry, Payload, Session, SessionId, Settings, Speaker, Turn};
-use crate::store::{SessionRow, Sessions, StoreError};
+use crate::session::{Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
+use crate::store::{Sessions, StoreError};
+
+use self::kept::{broken, decode, encode};
+pub(super) use self::kept::{find, head};
+use self::tools::Leave;
 
 /// How often a change is tried again when another process was faster.
 const TRIES: u32 = 16;
-
-/// What of a session is one document; the transcript is appended line by line.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Document {
-    settings: Settings,
-    active: Vec<crate::session::Active>,
-    last_call: Option<Composed>,
-}
-
-fn broken(id: &str, error: &serde_json::Error) -> Error {
-    Error::new(Code::InternalError, format!("session {id} cannot be read from the store: {error}"))
-}
-
-fn decode(row: SessionRow) -> Result<Session, Error> {
-    let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
-    let transcript = row
-        .lines
-        .into_iter()
-        .map(serde_json::from_value)
-        .collect::<Result<Vec<Entry>, _>>()
-        .map_err(|e| broken(&row.id, &e))?;
-    Ok(Session {
-        id: SessionId(row.id),
-        created_ms: row.created_ms,
-        version: row.version,
-        settings: document.settings,
-        active: document.active,
-        transcript,
-        last_call: document.last_call,
-    })
-}
-
-fn encode(session: &Session) -> Result<Value, Error> {
-    let document = Document {
-        settings: session.settings.clone(),
-        active: session.active.clone(),
-        last_call: session.last_call.clone(),
-    };
-    serde_json::to_value(document).map_err(|e| broken(&session.id.0, &e))
-}
 
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
@@ -71,29 +38,8 @@ impl Local {
         self.session_store().await
     }
 
-    /// The session that a person names: id, or a beginning or end of it.
     async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
-        let desk = self.desk().await?;
-        if let Some(row) = desk.session(wanted).await? {
-            return decode(row);
-        }
-        let heads = desk.sessions(1_000).await?;
-        let fits = |id: &str| wanted.len() >= 3 && (id.starts_with(wanted) || id.ends_with(wanted));
-        let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
-        match found.as_slice() {
-            [one] => match desk.session(one).await? {
-                Some(row) => decode(row),
-                None => Err(Error::new(Code::NotFound, format!("session {one} is gone"))),
-            },
-            [] => Err(Error::new(
-                Code::NotFound,
-                format!("there is no session {wanted}; `skills session list` names them"),
-            )),
-            several => Err(Error::new(
-                Code::InvalidRequest,
-                format!("{wanted} fits several sessions: {}; say more of the id", several.join(", ")),
-            )),
-        }
+        find(&*self.desk().await?, wanted).await
     }
 
     /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
@@ -102,11 +48,24 @@ impl Local {
         wanted: &str,
         change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
     ) -> Result<(T, Session), Error> {
+        let found = self.find_session(wanted).await?;
+        self.change_found(found, change).await
+    }
+
+    /// The same for a session that was read a moment ago: it is read again only where somebody was faster.
+    async fn change_found<T>(
+        &self,
+        found: Session,
+        change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
+    ) -> Result<(T, Session), Error> {
         let desk = self.desk().await?;
-        let mut id = wanted.to_owned();
+        let id = found.id.0.clone();
+        let mut read = Some(found);
         for _ in 0..TRIES {
-            let mut session = self.find_session(&id).await?;
-            id.clone_from(&session.id.0);
+            let mut session = match read.take() {
+                Some(session) => session,
+                None => find(&*desk, &id).await?,
+            };
             let known = session.transcript.len();
             let answer = change(&mut session)?;
             let lines = session.transcript[known..]
@@ -172,7 +131,7 @@ impl Local {
             settings: session.settings,
             active: session.active,
             transcript: session.transcript,
-            isolation: crate::sandbox::Sandbox::detect().report().summary(),
+            isolation: self.runs.isolating().report().summary(),
         }
     }
 }
@@ -193,16 +152,13 @@ impl SessionClient for Local {
         heads
             .into_iter()
             .map(|head| {
-                let document: Document =
-                    serde_json::from_value(head.document).map_err(|e| broken(&head.id, &e))?;
-                Ok(SessionSummary {
-                    session_id: head.id,
-                    created_ms: head.created_ms,
-                    changed_ms: head.changed_ms,
-                    active: document.active.into_iter().map(|skill| skill.name).collect(),
-                    agent: document.settings.agent,
-                    entries: head.lines,
-                })
+                let (session_id, created_ms, changed_ms) =
+                    (head.id.clone(), head.created_ms, head.changed_ms);
+                let entries = head.lines;
+                let (settings, active) = self::head(head)?;
+                let active = active.into_iter().map(|skill| skill.name).collect();
+                let agent = settings.agent;
+                Ok(SessionSummary { session_id, created_ms, changed_ms, active, agent, entries })
             })
             .collect()
     }
@@ -245,18 +201,27 @@ impl SessionClient for Local {
         arguments: Value,
         approved: bool,
     ) -> Result<ToolAnswer, Error> {
-        self.use_tool(session, tool, arguments, approved).await
+        self.use_tool(session, tool, arguments, Leave { approved, files: BTreeMap::new() }).await
+    }
+
+    async fn run_script(
+        &self,
+        session: &str,
+        arguments: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        let tool = Tool::RunScript.to_string();
+        self.use_tool(session, &tool, arguments, Leave { approved, files }).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
-        let found = self.find_session(session).await?;
-        let view = self.composed_view(&found).await?;
+        let desk = self.desk().await?;
+        let found = find(&*desk, session).await?;
+        let last = desk.kept_call(&found.id.0).await?;
+        let view = self.composed_view(&found, last.as_deref()).await?;
         if made {
-            self.change_session(&found.id.0, |session| {
-                session.last_call = Some(view.composed.clone());
-                Ok(())
-            })
-            .await?;
+            desk.keep_call(&found.id.0, view.composed.text.clone()).await?;
         }
         Ok(view)
     }

@@ -1,7 +1,7 @@
 //! The runtime tools, carried out: list, load, unload, read, run a script. Each call and its result, a failed one
 //! too, is appended to the transcript.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
@@ -9,19 +9,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::{Local, now_ms};
 use crate::gateway::{Code, Error, ToolAnswer, detail, names};
-use crate::sandbox::{Sandbox, Spec};
 use crate::session::{
-    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
-    RunScriptArguments, Session, Tool, ToolError, ToolFailure, UnloadArguments, arguments, read,
+    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments, Session, Tool,
+    ToolError, ToolFailure, UnloadArguments, arguments, read,
 };
 use crate::skill::{self, tokens};
 
 /// How many skills a listing names where nothing else is asked for.
 const LISTED: usize = 50;
+
+/// What the host gives a script beside the model's arguments.
+pub(super) struct Leave {
+    /// A person allowed it.
+    pub approved: bool,
+    /// Files of this machine, by their names in the work directory.
+    pub files: BTreeMap<String, String>,
+}
 
 /// A tool by either of its names.
 #[derive(Clone, Copy)]
@@ -56,12 +62,12 @@ fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
 }
 
 /// The core's failure as a tool's.
-fn told(error: Error) -> ToolError {
+pub(super) fn told(error: Error) -> ToolError {
     let code = match error.code {
         Code::NotFound => ToolFailure::NotFound,
         Code::InvalidRequest => ToolFailure::InvalidRequest,
         Code::PathEscape => ToolFailure::PathEscape,
-        Code::SafetyDenied => ToolFailure::SafetyDenied,
+        Code::SafetyDenied | Code::Forbidden => ToolFailure::SafetyDenied,
         _ => ToolFailure::RuntimeError,
     };
     let near = if error.suggestions.is_empty() {
@@ -104,17 +110,22 @@ impl Local {
         })
     }
 
+    /// The same, where the policy does not forbid it.
+    fn allowed(&self, wanted: &str) -> Result<Active, Error> {
+        self.runs.approval(&*self.resolve(wanted)?)?;
+        self.active(wanted)
+    }
+
     pub(super) async fn use_tool(
         &self,
         session: &str,
         tool: &str,
         given: Value,
-        approved: bool,
+        leave: Leave,
     ) -> Result<ToolAnswer, Error> {
         let began = std::time::Instant::now();
         let found = self.find_session(session).await?;
         let wanted = wanted(tool, found.settings.compat)?;
-        let id = found.id.0.clone();
         let name = match wanted {
             Wanted::Own(tool) => tool.to_string(),
             Wanted::Older(tool) => tool.to_string(),
@@ -144,10 +155,10 @@ impl Local {
                 Done::Told(reading(&name, &given, &found).await)
             }
             Wanted::Own(Tool::RunScript) => {
-                if approved {
-                    self.audit_script(&id, &given).await;
+                if leave.approved {
+                    self.audit_script(&found.id.0, &given).await;
                 }
-                Done::Told(running(&name, &given, &found, approved).await)
+                Done::Told(self.running(&name, &given, &found, leave).await)
             }
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
@@ -156,7 +167,7 @@ impl Local {
             let entry = session.called(now_ms(), &name, given.clone(), result.clone());
             Ok((entry, result))
         };
-        let ((entry, result), session) = self.change_session(&id, change).await?;
+        let ((entry, result), session) = self.change_found(found, change).await?;
         self.metrics.tool(&name, result.is_ok(), began.elapsed());
         Ok(ToolAnswer { entry, result, version: session.version })
     }
@@ -164,7 +175,7 @@ impl Local {
     fn loading(&self, names: &[String], mode: LoadMode) -> Done {
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
-            match self.active(name) {
+            match self.allowed(name) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
                 Err(error) => return Done::Told(Err(told(error))),
@@ -258,56 +269,6 @@ async fn reading(tool: &str, given: &Value, session: &Session) -> Result<Value, 
     }
     if let Some(next) = range.next_offset {
         answer["next_offset"] = json!(next);
-    }
-    Ok(answer)
-}
-
-async fn running(tool: &str, given: &Value, session: &Session, approved: bool) -> Result<Value, ToolError> {
-    let asked: RunScriptArguments = arguments(tool, given)?;
-    let skill = session.loaded(asked.skill.as_deref())?;
-    let sandbox = Sandbox::detect();
-    if !approved {
-        return Err(ToolError::new(
-            ToolFailure::ConfirmationRequired,
-            format!(
-                "a person has to allow it first: {} of {} with {} arguments; it would run {}",
-                asked.path,
-                skill.name,
-                asked.args.len(),
-                sandbox.report().summary()
-            ),
-        ));
-    }
-    let mut spec = Spec::new(&skill.root_dir, PathBuf::from(&asked.path));
-    spec.args = asked.args;
-    spec.env = asked.env;
-    spec.workdir = asked.workdir.map(PathBuf::from).unwrap_or_default();
-    let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| {
-        let code = match error.code() {
-            "path_escape" => ToolFailure::PathEscape,
-            "not_found" => ToolFailure::NotFound,
-            "invalid_request" => ToolFailure::InvalidRequest,
-            "safety_denied" => ToolFailure::SafetyDenied,
-            _ => ToolFailure::RuntimeError,
-        };
-        ToolError::new(code, error.to_string())
-    })?;
-    let mut answer = json!({
-        "skill": skill.name,
-        "path": asked.path,
-        "exit_code": outcome.end.exit_code(),
-        "stdout": outcome.stdout.text(),
-        "stderr": outcome.stderr.text(),
-        "timed_out": outcome.timed_out,
-        "duration_ms": u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX),
-        "isolation": outcome.report.summary(),
-    });
-    if outcome.stdout.truncated() || outcome.stderr.truncated() {
-        answer["truncated"] =
-            json!({"stdout_bytes": outcome.stdout.total, "stderr_bytes": outcome.stderr.total});
-    }
-    if !outcome.produced.is_empty() {
-        answer["files"] = json!(outcome.produced);
     }
     Ok(answer)
 }

@@ -75,7 +75,12 @@ impl Browse {
     fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
         let state = client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state);
-        let Some(reason) = state.and_then(super::items::reason) else { return 0 };
+        let given = self.budget().and_then(|budget| budget.reason(&entry.id));
+        let reasons: Vec<String> = state.and_then(super::items::reason).into_iter().chain(given).collect();
+        if reasons.is_empty() {
+            return 0;
+        }
+        let reason = reasons.join("; ");
         let mut pen = Pen::new(buf, cx);
         let width = area.width.saturating_sub(5);
         let text =

@@ -67,10 +67,15 @@ impl Browse {
         let name = if self.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
         pen.put(columns.name, y, &name, role_of(SortBy::Name), 10);
         if let Some(role) = columns.role {
-            pen.put(role, y, "role", Role::Muted, 10);
+            let head = if self.budget().is_some() { "given" } else { "role" };
+            pen.put(role, y, head, Role::Muted, 10);
         }
         if self.sort == SortBy::Changed {
             pen.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
+            return;
+        }
+        if columns.role.is_none() && self.budget().is_some() {
+            pen.right(columns.tokens_end, y, "given", Role::Muted);
             return;
         }
         let tokens = if self.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };
@@ -184,7 +189,11 @@ impl Browse {
         let room = Rect::new(columns.name, y, columns.name_room, 1);
         draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, room, role, pen);
         if let Some(x) = columns.role {
-            pen.put(x, y, &entry.role.to_string(), Role::Muted, 10);
+            let (word, role) = self
+                .budget()
+                .and_then(|budget| budget.word(&entry.id))
+                .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
+            pen.put(x, y, &word, role, 10);
         }
         let mut x = columns.badge;
         let (errors, warnings) = entry.findings;
@@ -196,8 +205,11 @@ impl Browse {
         if self.edited.contains(&entry.id) {
             pen.put(x, y, pen.glyphs.edited, Role::Info, 1);
         }
+        let given = self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.word(&entry.id));
         if self.sort == SortBy::Changed {
             pen.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
+        } else if let Some((word, role)) = given {
+            pen.right(columns.tokens_end, y, &word, role);
         } else if let Some(levels) = self.levels.get(&entry.id) {
             pen.right(columns.tokens_end, y, &tokens(levels.l2), Role::Text);
         }
@@ -225,9 +237,24 @@ impl Browse {
                 .iter()
                 .filter(|e| !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_)));
             let seen = seen.count();
-            pen.put(x, y, &format!("{} of {} seen", count(seen), count(all)), Role::Text, width);
-            y += 1;
-            if y + 1 < area.bottom() {
+            let dot = format!(" {} ", pen.glyphs.dot);
+            let seen_of = format!("{} of {} seen", count(seen), count(all));
+            let made = self.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);
+            let rows = match (made.is_empty(), area.height >= 7) {
+                (true, _) => vec![seen_of],
+                (false, true) => vec![seen_of, made],
+                (false, false) => vec![format!("{seen_of}{dot}{made}")],
+            };
+            for row in rows {
+                pen.put(x, y, &cut_end(&row, width, pen.glyphs.ellipsis), Role::Text, width);
+                y += 1;
+            }
+            let sums = self.budget().and_then(|budget| budget.sums(pen));
+            if let Some(sums) = sums.filter(|_| y < area.bottom()) {
+                pen.line(x, y, &cut_line(&sums, width, pen.glyphs.ellipsis), width);
+                y += 1;
+            }
+            if y + 2 < area.bottom() {
                 share(pen, x, y, width, seen as f64 / all.max(1) as f64);
                 y += 1;
             }

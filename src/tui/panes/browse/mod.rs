@@ -1,5 +1,6 @@
 //! Pane 1: every skill that was found, and what is in it.
 
+mod budget;
 mod contract_view;
 mod detail;
 mod detail_view;
@@ -27,6 +28,7 @@ use crate::skill::{Refusal, SkillId};
 use crate::tui::field::Field;
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
 use crate::tui::run_traffic::{RunAsk, RunTold};
+use crate::tui::session_traffic::SessionTold;
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::scroll::Scroll;
 
@@ -77,6 +79,9 @@ pub struct Browse {
     focus: Part,
     client: Option<Arc<ClientView>>,
     unseen: HashMap<SkillId, String>,
+    budget: budget::Budget,
+    /// The client whose budget that is.
+    budget_of: Option<String>,
     levels: HashMap<SkillId, LevelTokens>,
     asked_levels: HashSet<SkillId>,
     edited: HashSet<SkillId>,
@@ -225,7 +230,10 @@ impl Browse {
                 if self.scan.done {
                     self.edited.extend(change.changed.iter().chain(&change.added).cloned());
                 }
-                let effects = self.take_catalogue(&change.catalogue);
+                let mut effects = self.take_catalogue(&change.catalogue);
+                if let Some(client) = &self.client {
+                    effects.extend(Self::as_client(&client.client));
+                }
                 effects.into_iter().chain(self.all_levels()).collect()
             }
             Message::Event(Event::Scan(progress)) => {
@@ -285,8 +293,18 @@ impl Browse {
                 Vec::new()
             }
             Message::Visit(Target::Skill(id)) => self.go_to(id),
-            Message::Picked(PickerKind::Client, id) => {
-                vec![Effect::ClientView((!id.is_empty()).then(|| id.clone()))]
+            Message::Picked(PickerKind::Client, id) => Self::as_client(id),
+            Message::Session(SessionTold::Budget(client, told)) => {
+                match told {
+                    Ok(view) => self.take_budget(client, view),
+                    Err(error) => {
+                        return vec![Effect::Trouble(
+                            "the client's budget".to_owned(),
+                            error.message.clone(),
+                        )];
+                    }
+                }
+                Vec::new()
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             _ => Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::Fold;
 use crate::gateway::{ComposedView, DiffLine};
-use crate::session::{Active, Entry, Part, PartKind, Turn};
+use crate::session::{Entry, Part, PartKind, Turn};
 use crate::skill::safe_text;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, count, tokens};
@@ -82,14 +82,15 @@ fn markup(text: &str) -> RichLine {
 }
 
 /// The whole call. `open` says what is unfolded.
-pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
+pub(super) fn lines(view: &ComposedView, open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let composed = &view.composed;
     let mut out = Vec::new();
     let mut listed = 0;
     let all = composed.parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count();
     let whole = open(&Fold::Catalogue);
-    for part in &composed.parts {
+    for (at, part) in composed.parts.iter().enumerate() {
         let text = composed.of(part);
+        let cost = view.part_tokens.get(at).map(|count| tokens(*count)).unwrap_or_default();
         match part.kind {
             PartKind::Prompt | PartKind::Rules | PartKind::Inline => {
                 base(&mut out, text, part, view);
@@ -111,9 +112,14 @@ pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold)
                 if !whole && listed <= KEPT {
                     // An entry in a line; unfolded it stands as it is sent.
                     let entry: Vec<&str> = text.lines().collect();
-                    out.push(Line { short: true, ..Line::new(1, markup(&format!("  {}", entry.concat()))) });
+                    let line = Line::new(1, markup(&format!("  {}", entry.concat())));
+                    out.push(Line { short: true, note: cost, ..line });
                 } else if whole {
+                    let first = out.len();
                     out.extend(text.lines().map(|line| Line::new(1, markup(&format!("  {line}")))));
+                    if let Some(line) = out.get_mut(first) {
+                        line.note = cost;
+                    }
                 } else if listed == KEPT + 1 {
                     let more = format!("  … {} more", count(all - KEPT));
                     out.push(Line {
@@ -122,7 +128,7 @@ pub(super) fn lines(view: &ComposedView, active: &[Active], open: &dyn Fn(&Fold)
                     });
                 }
             }
-            PartKind::AgentSkill | PartKind::ActiveSkill => body(&mut out, text, part, view, active, open),
+            PartKind::AgentSkill | PartKind::ActiveSkill => body(&mut out, text, part, view, &cost, open),
         }
     }
     out
@@ -147,7 +153,7 @@ fn body(
     text: &str,
     part: &Part,
     view: &ComposedView,
-    active: &[Active],
+    cost: &str,
     open: &dyn Fn(&Fold) -> bool,
 ) {
     let Some(name) = &part.skill else {
@@ -164,8 +170,6 @@ fn body(
     };
     let fold = Fold::Body(name.clone());
     let all: Vec<&str> = text.lines().collect();
-    let cost =
-        active.iter().find(|skill| skill.name == *name).map(|skill| format!("~{}", tokens(skill.tokens)));
     let unfolded = open(&fold);
     for (at, line) in all.iter().enumerate() {
         let edge = at == 0 || at + 1 == all.len();
@@ -180,7 +184,7 @@ fn body(
             if edge { markup(&format!("  {line}")) } else { plain(&format!("    {line}"), Role::Text) };
         let mut line = Line::new(2, text);
         if at == 0 {
-            line.note = cost.clone().unwrap_or_default();
+            cost.clone_into(&mut line.note);
             line.fold = Some(fold.clone());
         }
         out.push(line);

@@ -33,7 +33,7 @@ impl SessionPane {
             return Arc::clone(rows);
         }
         let open = |fold: &Fold| self.open.contains(fold);
-        let rows: Arc<[Line]> = fitted(lines(&composed, self.active(), &open), width).into();
+        let rows: Arc<[Line]> = fitted(lines(&composed, &open), width).into();
         self.laid_out = Some((key, Arc::clone(&rows)));
         rows
     }

@@ -10,6 +10,7 @@ use super::{Part, SessionPane, TABS, Tab};
 use crate::gateway::SettingsChange;
 use crate::session::Api;
 use crate::tui::action::{Action, Command, Context};
+use crate::tui::overlay::{Asking, Sheet};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
 use crate::tui::session_traffic::SessionAsk;
 use crate::tui::widgets::measure::shown as safe;
@@ -46,6 +47,7 @@ impl Pane for SessionPane {
             on_skill(shown(Action::UnloadSkill, "unload")),
             on_skill(shown(Action::ReadResource, "read")),
             on_skill(shown(Action::RunScript, "run script")),
+            on_session(shown(Action::Say, "say")),
             on_session(shown(Action::DiffCalls, if self.diff { "call" } else { "diff" })),
             on_session(shown(Action::MarkCall, "call made")),
             on_session(shown(Action::Export, "export")),
@@ -86,6 +88,10 @@ impl Pane for SessionPane {
             }
             Action::ReadResource => self.files(PickerKind::FileToRead)?,
             Action::RunScript => self.files(PickerKind::ScriptToRun)?,
+            Action::Say => {
+                let session = self.id()?.to_owned();
+                vec![Effect::Sheet(Box::new(Sheet::Ask(Asking::Message { session })))]
+            }
             Action::DiffCalls => {
                 self.diff = !self.diff;
                 self.turn(Tab::Composed)
@@ -242,19 +248,15 @@ impl SessionPane {
         Some(pick(what, &format!("{verb} of {name}"), choices))
     }
 
-    /// The question before a script runs: no comes first.
-    pub(super) fn confirm_script(&self) -> Effect {
-        let (skill, path) = self.script.clone().unwrap_or_default();
-        let choices = vec![
-            ("no".to_owned(), "Not now".to_owned(), "nothing runs".to_owned()),
-            ("run".to_owned(), "Run it".to_owned(), self.isolation()),
-        ];
-        pick(PickerKind::RunIt, &format!("Run {} of {}?", safe(&path), safe(&skill)), choices)
-    }
-
-    /// What a script would run in.
-    pub(super) fn isolation(&self) -> String {
-        self.session.as_ref().map(|session| session.isolation.clone()).unwrap_or_default()
+    /// The sheet before a script runs: what it is given, what it is shut into; no comes first.
+    pub(super) fn script_sheet(&self, path: &str) -> Option<Effect> {
+        let session = self.session.as_ref()?;
+        Some(Effect::Sheet(Box::new(Sheet::Ask(Asking::Script {
+            session: session.session_id.clone(),
+            skill: self.selected()?.name.clone(),
+            path: path.to_owned(),
+            isolation: session.isolation.clone(),
+        }))))
     }
 
     /// Settings of a new session: those of this one.

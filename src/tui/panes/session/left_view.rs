@@ -9,7 +9,7 @@ use crate::gateway::{CallSize, DiffLine, LevelSize};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, count, tokens};
-use crate::tui::widgets::measure::{cut_end, shown};
+use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rule::Title;
 
@@ -58,8 +58,9 @@ impl SessionPane {
             };
             let mark_role = if changed { Role::Warning } else { Role::Muted };
             let at_mark = if area.width >= 34 { pen.right(right, y, &mark, mark_role) } else { right };
-            let at_tokens =
-                pen.right(at_mark.saturating_sub(2), y, &format!("~{}", tokens(skill.tokens)), Role::Text);
+            let cost =
+                self.body_tokens(&skill.name).map_or_else(|| format!("~{}", tokens(skill.tokens)), tokens);
+            let at_tokens = pen.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
             pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
             let room = at_tokens.saturating_sub(area.x + 6);
             let name = shown(&skill.name);
@@ -84,8 +85,16 @@ impl SessionPane {
                 (Some(_), Some(composed)) => format!(" sees {} of its own", count(listed(composed))),
                 _ => String::new(),
             };
+            // What it sees stays; its name is cut where both are too long, and `agent` goes before that.
+            let least = cells(sees.last().map_or("", String::as_str));
+            let label = if cells(&agent) + least + 6 <= whole { "agent " } else { "" };
+            let name = cut_end(&agent, whole.saturating_sub(least + cells(label)), pen.glyphs.ellipsis);
+            let end = pen.put(area.x + 2, y, label, Role::Muted, whole);
+            let end = pen.put(end, y, &name, Role::Text, right.saturating_sub(end));
             let room = right.saturating_sub(end);
-            pen.put(end, y, &cut_end(&sees, room, pen.glyphs.ellipsis), Role::Muted, room);
+            if let Some(sees) = sees.iter().find(|sees| cells(sees) <= room) {
+                pen.put(end, y, sees, Role::Muted, room);
+            }
             y += 1;
         }
         y + 1
@@ -129,14 +138,23 @@ impl SessionPane {
         let share = if size.window == 0 { 0.0 } else { f64::from(sum) / f64::from(size.window) * 100.0 };
         pen.put(area.x + 4, y, "sum", Role::Muted, 4);
         pen.right(area.x + 15, y, &tokens(sum), Role::Strong);
+        let window = tokens(size.window);
         let (of, role) = if sum > size.window {
-            (format!("{} over {}", pen.glyphs.warn, tokens(size.window)), Role::Warning)
-        } else if bar >= 16 {
-            (format!("of {} {} {share:.1} %", tokens(size.window), pen.glyphs.dot), Role::Muted)
+            let warn = pen.glyphs.warn;
+            (
+                vec![format!("{warn} over {window}"), format!("{warn} >{window}"), warn.to_owned()],
+                Role::Warning,
+            )
         } else {
-            (format!("of {}", tokens(size.window)), Role::Muted)
+            (
+                vec![format!("of {window} {} {share:.1} %", pen.glyphs.dot), format!("of {window}")],
+                Role::Muted,
+            )
         };
-        pen.put(area.x + 17, y, &of, role, bar);
+        let room = area.right().saturating_sub(area.x + 17);
+        if let Some(of) = of.iter().find(|of| cells(of) <= room) {
+            pen.put(area.x + 17, y, of, role, room);
+        }
         y + 2
     }
 
@@ -177,6 +195,18 @@ impl SessionPane {
         if y + 1 < area.bottom() {
             pen.put(area.x + 2, y + 1, &format!("{bytes_now} in all"), Role::Muted, room);
         }
+    }
+}
+
+impl SessionPane {
+    /// Tokens of a loaded skill's body in the next call, once that is composed.
+    fn body_tokens(&self, name: &str) -> Option<u32> {
+        let composed = self.composed.as_ref()?;
+        let parts = composed.composed.parts.iter().zip(&composed.part_tokens);
+        parts
+            .filter(|(part, _)| part.kind == crate::session::PartKind::ActiveSkill)
+            .find(|(part, _)| part.skill.as_deref() == Some(name))
+            .map(|(_, tokens)| *tokens)
     }
 }
 

@@ -106,8 +106,6 @@ pub struct SessionPane {
     asked_for: HashSet<u64>,
     /// What the files that were asked for are wanted for.
     choosing: Option<PickerKind>,
-    /// The script that waits for a yes: skill and path.
-    script: Option<(String, String)>,
     drawn: Drawn,
 }
 

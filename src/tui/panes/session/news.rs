@@ -101,6 +101,8 @@ impl SessionPane {
                 self.levels = Some(Arc::clone(levels));
                 Vec::new()
             }
+            // Browse asks for it.
+            SessionTold::Budget(..) => Vec::new(),
             SessionTold::Listed(Ok(sessions)) => {
                 let choices = sessions
                     .iter()
@@ -178,17 +180,7 @@ impl SessionPane {
                 let skill = self.selected().map(|skill| skill.name.clone());
                 self.call("skills.read", json!({"path": value, "skill": skill}), false)
             }
-            PickerKind::ScriptToRun => {
-                let Some(skill) = self.selected().map(|skill| skill.name.clone()) else { return Vec::new() };
-                self.script = Some((skill, value.to_owned()));
-                vec![self.confirm_script()]
-            }
-            PickerKind::RunIt => match (value, self.script.take()) {
-                ("run", Some((skill, path))) => {
-                    self.call("skills.run_script", json!({"path": path, "skill": skill}), true)
-                }
-                _ => vec![Effect::Toast("not run".to_owned())],
-            },
+            PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
             PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],
             PickerKind::Agent => {
                 self.configure(SettingsChange { agent: named(), ..SettingsChange::default() })

@@ -1,0 +1,166 @@
+//! What the chosen client's budget leaves of the catalogue: the word beside a row, the reason in full, the sums.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Browse;
+use crate::gateway::BudgetView;
+use crate::session::Shown;
+use crate::skill::SkillId;
+use crate::tui::pane::Effect;
+use crate::tui::session_traffic::SessionAsk;
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::{count, tokens};
+use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+
+/// The budget of the chosen client, and what became of each entry that is not whole.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    view: Option<Arc<BudgetView>>,
+    made: HashMap<SkillId, Shown>,
+}
+
+impl Budget {
+    /// What the core told.
+    pub(super) fn of(view: &Arc<BudgetView>) -> Self {
+        let entries = view.allowance.entries.iter();
+        let made = entries
+            .filter(|(_, shown)| *shown != Shown::Whole)
+            .map(|(entry, shown)| (SkillId::new(&entry.name), shown.clone()))
+            .collect();
+        Self { view: Some(Arc::clone(view)), made }
+    }
+
+    /// A few letters about an entry, as its row shows them; nothing before the budget is known.
+    pub(super) fn word(&self, id: &SkillId) -> Option<(String, Role)> {
+        self.view.as_ref()?;
+        Some(match self.made.get(id) {
+            None | Some(Shown::Whole) => ("whole".to_owned(), Role::Muted),
+            Some(Shown::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
+            Some(Shown::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
+            Some(Shown::Omitted { .. }) => ("left out".to_owned(), Role::Danger),
+            Some(Shown::Beyond) => ("beyond".to_owned(), Role::Warning),
+        })
+    }
+
+    /// Why an entry is not whole.
+    pub(super) fn reason(&self, id: &SkillId) -> Option<String> {
+        match self.made.get(id)? {
+            Shown::Whole => None,
+            Shown::Shortened { characters, why } => {
+                Some(format!("shortened to {} characters: {}", count(*characters), shown(why)))
+            }
+            Shown::NameOnly { why } => Some(format!("only its name is listed: {}", shown(why))),
+            Shown::Omitted { why } => Some(format!("left out of the catalogue: {}", shown(why))),
+            Shown::Beyond => {
+                Some("beyond the bound of the catalogue; how it gives way is not published".to_owned())
+            }
+        }
+    }
+
+    /// How many were shortened, reduced to the name, left out, and are beyond a bound; only what there is.
+    pub(super) fn counts(&self) -> Vec<String> {
+        let of = |is: fn(&Shown) -> bool| self.made.values().filter(|shown| is(shown)).count();
+        let all = [
+            (of(|shown| matches!(shown, Shown::Shortened { .. })), "shortened"),
+            (of(|shown| matches!(shown, Shown::NameOnly { .. })), "name only"),
+            (of(|shown| matches!(shown, Shown::Omitted { .. })), "left out"),
+            (of(|shown| matches!(shown, Shown::Beyond)), "beyond"),
+        ];
+        all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
+    }
+
+    /// The catalogue before and after, and its bound: `L1 9.2k → 3.9k tok  7 990 of 8 000 chars`.
+    pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
+        let view = self.view.as_ref()?;
+        let (wanted, used) = view.tokens;
+        let mut segs = vec![Seg::new("L1 ", Role::Level1), Seg::new(tokens(wanted), Role::Text)];
+        if used != wanted {
+            segs.push(Seg::new(if pen.glyphs.ascii { " to " } else { " → " }, Role::Muted));
+            segs.push(Seg::new(tokens(used), Role::Strong));
+        }
+        segs.push(Seg::new(" tok", Role::Muted));
+        let allowance = &view.allowance;
+        let bound = match allowance.limit {
+            Some(limit) => format!("  {} of {} chars", count(allowance.used), count(limit)),
+            None => "  no bound is published".to_owned(),
+        };
+        segs.push(Seg::new(bound, Role::Muted));
+        Some(RichLine::from_segs(segs))
+    }
+}
+
+impl Browse {
+    /// Asks for the catalogue in a client's eyes, and for what its budget makes of it.
+    pub(super) fn as_client(id: &str) -> Vec<Effect> {
+        if id.is_empty() {
+            return vec![Effect::ClientView(None)];
+        }
+        vec![Effect::ClientView(Some(id.to_owned())), Effect::Session(SessionAsk::Budget(id.to_owned()))]
+    }
+
+    /// A budget that was asked for: taken where the client is still the chosen one.
+    pub(super) fn take_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
+        self.budget = Budget::of(view);
+        self.budget_of = Some(client.to_owned());
+    }
+
+    /// The budget, where it is that of the chosen client.
+    pub(super) fn budget(&self) -> Option<&Budget> {
+        let chosen = self.client.as_ref().map(|client| client.client.as_str());
+        (chosen.is_some() && chosen == self.budget_of.as_deref()).then_some(&self.budget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Allowance;
+    use crate::session::Listed;
+
+    #[test]
+    fn every_entry_that_gives_way_has_a_word_and_a_reason() {
+        let entry = |name: &str, shown: Shown| {
+            (Listed { name: name.into(), description: String::new(), location: None }, shown)
+        };
+        let why = "too long".to_owned();
+        let entries = vec![
+            entry("a", Shown::Whole),
+            entry("b", Shown::Shortened { characters: 1_536, why: why.clone() }),
+            entry("c", Shown::NameOnly { why: why.clone() }),
+            entry("d", Shown::Omitted { why }),
+            entry("e", Shown::Beyond),
+        ];
+        let allowance = Allowance {
+            entries,
+            limit: Some(10),
+            limit_from: String::new(),
+            wanted: 20,
+            used: 10,
+            unknown: Vec::new(),
+        };
+        let view = BudgetView {
+            client: Some("codex".into()),
+            name: "Codex".into(),
+            source: String::new(),
+            window: 1,
+            allowance,
+            tokens: (2, 1),
+            long: Vec::new(),
+        };
+        let budget = Budget::of(&Arc::new(view));
+        let word = |id: &str| budget.word(&SkillId::new(id)).unwrap().0;
+        assert_eq!(
+            ["a", "b", "c", "d", "e"].map(word),
+            ["whole", "1536 chars", "name only", "left out", "beyond"]
+        );
+        assert!(budget.reason(&SkillId::new("a")).is_none());
+        assert!(
+            budget.reason(&SkillId::new("b")).unwrap().contains("1 536")
+                || budget.reason(&SkillId::new("b")).unwrap().contains("1,536")
+        );
+        assert_eq!(budget.counts(), ["1 shortened", "1 name only", "1 left out", "1 beyond"]);
+    }
+}
