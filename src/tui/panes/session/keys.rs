@@ -11,7 +11,7 @@ use crate::gateway::SettingsChange;
 use crate::session::Api;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::overlay::{Asking, Sheet};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::tui::session_traffic::SessionAsk;
 use crate::tui::widgets::measure::shown as safe;
 
@@ -51,6 +51,7 @@ impl Pane for SessionPane {
             on_session(shown(Action::DiffCalls, if self.diff { "call" } else { "diff" })),
             on_session(shown(Action::MarkCall, "call made")),
             on_session(shown(Action::Export, "export")),
+            on_session(hidden(Action::AttachThis, "attach to it")),
             on_session(hidden(Action::PickAgent, "agent")),
             on_session(hidden(Action::PickClient, "client")),
             hidden(Action::NewSession, "new session"),
@@ -91,6 +92,10 @@ impl Pane for SessionPane {
             Action::Say => {
                 let session = self.id()?.to_owned();
                 vec![Effect::Sheet(Box::new(Sheet::Ask(Asking::Message { session })))]
+            }
+            Action::AttachThis => {
+                let target = ("transcript".to_owned(), format!("session:{}", self.id()?));
+                vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill: None, target: Some(target) }))]
             }
             Action::DiffCalls => {
                 self.diff = !self.diff;

@@ -89,7 +89,11 @@ fn file_list(pen: &mut Pen<'_>, place: Rect, levels: &LevelsView) {
         pen.put(place.x + 2, place.y + 3, "no files", Role::Muted, room);
     }
     for ((path, size), y) in levels.files.iter().zip(place.y + 3..place.bottom()) {
-        let cost = tokens(size.tokens);
+        let cost = if room >= 34 {
+            format!("{} tok  {:>7}", tokens(size.tokens), bytes(size.bytes))
+        } else {
+            tokens(size.tokens)
+        };
         let end = place.x + 2 + room;
         let at = pen.right(end, y, &cost, Role::Muted);
         let space = at.saturating_sub(place.x + 3);
