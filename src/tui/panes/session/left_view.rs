@@ -77,13 +77,14 @@ impl SessionPane {
         if area.height > 16 {
             y += 1;
             let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
-            let label = if area.width < 34 { "" } else { "agent " };
-            let end = pen.put(area.x + 2, y, label, Role::Muted, area.width - 2);
-            let end = pen.put(end, y, &agent, Role::Text, right.saturating_sub(end));
-            let sees = match (&session.settings.agent, &self.composed) {
-                (None, Some(composed)) => format!(" sees {}", count(listed(composed))),
-                (Some(_), Some(composed)) => format!(" sees {} of its own", count(listed(composed))),
-                _ => String::new(),
+            let whole = area.width.saturating_sub(3);
+            let sees: Vec<String> = match (&session.settings.agent, &self.composed) {
+                (None, Some(composed)) => vec![format!(" sees {}", count(listed(composed)))],
+                (Some(_), Some(composed)) => {
+                    let n = count(listed(composed));
+                    vec![format!(" sees {n} of its own"), format!(" sees {n}")]
+                }
+                _ => vec![String::new()],
             };
             // What it sees stays; its name is cut where both are too long, and `agent` goes before that.
             let least = cells(sees.last().map_or("", String::as_str));
