@@ -128,8 +128,8 @@ fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
         Value::String(text) if !text.is_empty() => {
             (text.lines().map(shown).collect::<Vec<_>>(), Role::CodeString)
         }
-        Value::Array(items) if !items.is_empty() => (pretty(value), Role::Text),
-        Value::Object(map) if !map.is_empty() => (pretty(value), Role::Text),
+        Value::Array(items) if !items.is_empty() => (dense(value, width), Role::Text),
+        Value::Object(map) if !map.is_empty() => (dense(value, width), Role::Text),
         scalar => return vec![RichLine::from_segs(vec![short(scalar)])],
     };
     let mut out = Vec::new();
@@ -154,13 +154,63 @@ fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
     out
 }
 
-fn pretty(value: &Value) -> Vec<String> {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    let safe = |line: &str| {
-        let indent = line.len() - line.trim_start().len();
-        format!("{}{}", " ".repeat(indent), shown(line))
+/// JSON on as few lines as a width allows: what fits on a line stands on one, so that a list of small objects reads
+/// like a table.
+fn dense(value: &Value, width: u16) -> Vec<String> {
+    let mut out = Vec::new();
+    put_dense(value, "", 0, width, "", &mut out);
+    out
+}
+
+/// Indentation of JSON inside JSON.
+const INSIDE: usize = 2;
+/// Deeper than this everything stands on one line, to be wrapped.
+const DEEPEST: usize = 24;
+
+fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {
+    let indent = " ".repeat(INSIDE * depth);
+    let whole = shown(&format!("{name}{}{behind}", flat(value)));
+    let fits = usize::from(cells(&whole)) + indent.len() <= usize::from(width);
+    let (open, close) = match value {
+        Value::Array(items) if !items.is_empty() && !fits && depth < DEEPEST => ('[', ']'),
+        Value::Object(map) if !map.is_empty() && !fits && depth < DEEPEST => ('{', '}'),
+        _ => {
+            out.push(format!("{indent}{whole}"));
+            return;
+        }
     };
-    text.lines().map(safe).collect()
+    out.push(format!("{indent}{}{open}", shown(name)));
+    match value {
+        Value::Array(items) => {
+            for (item, left) in items.iter().zip((0..items.len()).rev()) {
+                put_dense(item, "", depth + 1, width, if left > 0 { "," } else { "" }, out);
+            }
+        }
+        Value::Object(map) => {
+            for ((key, item), left) in map.iter().zip((0..map.len()).rev()) {
+                let name = format!("{}: ", Value::from(key.as_str()));
+                put_dense(item, &name, depth + 1, width, if left > 0 { "," } else { "" }, out);
+            }
+        }
+        _ => {}
+    }
+    out.push(format!("{indent}{close}{behind}"));
+}
+
+/// JSON on one line with air between its parts.
+fn flat(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        Value::Object(map) => {
+            let parts: Vec<String> = map
+                .iter()
+                .map(|(key, item)| format!("{}: {}", Value::from(key.as_str()), flat(item)))
+                .collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +232,25 @@ mod tests {
         let closed = tree(&value, &folded);
         assert_eq!(closed.len(), 3);
         assert_eq!(closed[1].value.text, "2 items");
+    }
+
+    #[test]
+    fn a_list_of_small_objects_reads_like_a_table() {
+        let value = json!([{"text": "paper", "price": 18.4}, {"text": "toner", "note": "a\u{1b}[2Jb"}]);
+        let said: Vec<String> = laid_out(&value, 36).iter().map(RichLine::plain).collect();
+        assert_eq!(
+            said,
+            [
+                "[",
+                r#"  { "text": "paper", "price": 18.4 },"#,
+                r#"  {"#,
+                r#"    "text": "toner","#,
+                r#"    "note": "a\u001b[2Jb""#,
+                r#"  }"#,
+                "]"
+            ]
+        );
+        assert_eq!(laid_out(&json!({"a": [1, 2]}), 36)[0].plain(), r#"{ "a": [1, 2] }"#);
     }
 
     #[test]

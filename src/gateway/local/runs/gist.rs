@@ -52,10 +52,10 @@ fn field(name: &str, value_of: &Value) -> String {
                 Some(Value::Object(fields)) if items.len() > 1 => Some(fields.len()),
                 _ => None,
             };
-            let columns = width.map(|n| format!(" × {n} columns")).unwrap_or_default();
+            let columns = width.map(|n| format!(" × {}", counted(n, "column"))).unwrap_or_default();
             format!("{} {name}{columns}", items.len())
         }
-        Value::Object(fields) => format!("{name} with {} fields", fields.len()),
+        Value::Object(fields) => format!("{name} with {}", counted(fields.len(), "field")),
         other => format!("{name} {}", value(other)),
     }
 }
@@ -65,10 +65,14 @@ fn value(value: &Value) -> String {
         Value::String(text) => cut(text, SHOWN),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
-        Value::Array(items) => format!("{} items", items.len()),
-        Value::Object(fields) => format!("{} fields", fields.len()),
+        Value::Array(items) => counted(items.len(), "item"),
+        Value::Object(fields) => counted(fields.len(), "field"),
         other => other.to_string(),
     }
+}
+
+fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The first line, cut.

@@ -27,12 +27,12 @@ impl OrderSheet {
         ])];
         let (through, all) = self.run.progress;
         let word = if self.run.held { "held" } else { state_word(self.run.state) };
-        let state = format!(
-            "{word} for {} {} step {} of {all}",
-            self.note(now),
-            pen.glyphs.dot,
-            (through + 1).min(all)
-        );
+        let since = if self.run.state.is_terminal() {
+            format!("{word} {} ago", self.note(now))
+        } else {
+            format!("{word} for {}", self.note(now))
+        };
+        let state = format!("{since} {} step {} of {all}", pen.glyphs.dot, (through + 1).min(all));
         out.push(RichLine::of(state, Role::Muted));
         if self.past.is_none() {
             out.extend(roomy.then(RichLine::default));

@@ -116,9 +116,12 @@ impl Attach {
             Same::Curl => &preview.curl,
         };
         foot.extend(command_lines(command, width).into_iter().map(Row::Code));
-        foot.extend(blank());
-        foot.push(Row::Rule("What it may do", RichLine::default()));
-        foot.extend(self.effect_rows(&preview, width));
+        let effects = self.effect_rows(&preview, width);
+        if !effects.is_empty() {
+            foot.extend(blank());
+            foot.push(Row::Rule("What it may do", RichLine::default()));
+            foot.extend(effects);
+        }
         let mut content: Vec<Row> = Vec::new();
         if let Some(value) = &preview.content {
             content.extend(blank());

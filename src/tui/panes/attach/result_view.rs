@@ -12,12 +12,16 @@ use crate::runs::RunState;
 use crate::tui::glyphs::Glyphs;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::figures::counted;
+use crate::tui::widgets::json_lines::fields;
+use crate::tui::widgets::measure::{cut_middle, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
 use crate::tui::widgets::wrap::{cut_line, wrap_to};
 
+/// Rows of what came of it.
+const OUTPUT_ROWS: usize = 4;
 /// Rows a reason may take.
 const REASON_ROWS: usize = 4;
 
@@ -90,20 +94,33 @@ fn done(attached: &Attached, width: u16, ellipsis: &str) -> Vec<RichLine> {
     let mut out = vec![RichLine::from_segs(vec![
         Seg::new("attached ", Role::Strong).with(Modifier::BOLD),
         Seg::new(shown(&run.skill_id), Role::Text),
-        Seg::new(format!(" to {} ", attached.target_type), Role::Muted),
-        Seg::new(shown(&attached.target_ref), Role::Text),
+        Seg::new(format!(" to {}", attached.target_type), Role::Muted),
     ])];
+    out.push(RichLine::of(cut_middle(&shown(&attached.target_ref), width, ellipsis), Role::Text));
+    if let Some(outputs) =
+        run.outputs.as_ref().filter(|outputs| outputs.as_object().is_some_and(|o| !o.is_empty()))
+    {
+        let rows = fields(outputs, width);
+        let more = rows.len().saturating_sub(OUTPUT_ROWS);
+        out.extend(rows.into_iter().take(OUTPUT_ROWS));
+        if more > 0 {
+            out.push(RichLine::of(format!("{} below, in the run", counted(more, "more line")), Role::Muted));
+        }
+    }
     if let Some(control) = &attached.control {
         let said = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
         out.extend(wrap_to(&said, width, 2, ellipsis));
     }
-    out.push(RichLine::from_segs(vec![
-        Seg::new(format!("{state}  "), Role::Text),
-        Seg::new(shown(&attached.attached_at), Role::Muted),
-        Seg::new("  ", Role::Muted),
-        Seg::new("g", Role::Key),
+    // To the second: what is finer tells a person nothing.
+    let at = shown(&attached.attached_at);
+    let at = at.split_once('.').map_or(at.clone(), |(second, _)| format!("{second}Z"));
+    let end = [
+        Seg::new(format!("{state} "), Role::Text),
+        Seg::new(format!(" {at} "), Role::Muted),
+        Seg::new(" g", Role::Key),
         Seg::new(" goes to the run", Role::Muted),
-    ]));
+    ];
+    out.extend(wrap_to(&end, width, 2, ellipsis));
     out
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Runs;
 use super::detail::Stop;
-use super::detail_view::label_of;
+use super::detail_view::{label_of, short_id};
 use crate::gateway::{DecisionSheet, RunDetail, StepView};
 use crate::runs::{CommandName, RunState};
 use crate::store::RunRecord;
@@ -102,7 +102,8 @@ impl Runs {
             // Beside it stand the words around it, the checkpoint, and what compares the two.
             let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
             let room = making.width.saturating_sub(beside).max(9);
-            let id = cut_middle(&shown(&source.0), room, glyphs.ellipsis).into_owned();
+            let whole = shown(&source.0);
+            let id = if cells(&whole) > room { short_id(&whole, glyphs.ellipsis) } else { whole };
             let mut line = Line::of(vec![
                 Seg::new(how, Role::Muted),
                 Seg::new(id, Role::Text),
