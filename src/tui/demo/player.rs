@@ -239,6 +239,7 @@ impl Player {
         let keys =
             if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
         let keys = match (self.looking.is_some(), self.over()) {
+            (true, _) if row.width < 100 => "looking back".to_owned(),
             (true, _) => format!("looking back  {keys}"),
             (false, true) => "that was all  q leave".to_owned(),
             _ => keys.to_owned(),

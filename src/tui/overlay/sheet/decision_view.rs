@@ -25,17 +25,27 @@ impl Decision {
         let width = WIDTH.min(area.width);
         let inner = width.saturating_sub(6);
         let body = self.body_lines(inner, roomy, pen);
-        let caption = if self.sending() {
-            "Sent once; waiting for the answer."
+        let captions = if self.sending() {
+            ["Sent once; waiting for the answer."; 2]
         } else if !self.takes_text() {
-            "Nothing is left to decide here."
+            ["Nothing is left to decide here."; 2]
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
-            "Esc leaves the field; the buttons then decide, with these notes."
+            [
+                "Esc leaves the field; the buttons then decide, with these notes.",
+                "Esc leaves the field, then decide.",
+            ]
         } else if self.notes.is_empty() {
-            "Type to add notes. One decision, sent once; if late, you are told."
+            [
+                "Type to add notes. One decision, sent once; if late, you are told.",
+                "Type to add notes. Sent once.",
+            ]
         } else {
-            "The notes go with the decision; closed without one, they are kept."
+            [
+                "The notes go with the decision; closed without one, they are kept.",
+                "Closed undecided, the notes are kept.",
+            ]
         };
+        let caption = captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))];
         // Approver, notes and buttons, each with air where there is room, and the caption.
         let long = self.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
         let notes: u16 = if roomy || long || self.focus == Focus::Notes { 2 } else { 1 };
@@ -194,6 +204,10 @@ impl Decision {
         if sheet.outcome_unknown || sheet.irreversible.is_some() {
             blank(&mut out);
         }
+        // In a small window what would be done comes before how.
+        if !roomy {
+            self.inputs(width, pen, &mut out);
+        }
         if !sheet.capability.is_empty() {
             let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
             labelled(
@@ -214,9 +228,11 @@ impl Decision {
             let left = age(expires - self.opened.0);
             labelled("expires", vec![Seg::new(format!("in {left}"), Role::Warning)], width, &mut out);
         }
-        blank(&mut out);
-        self.inputs(width, pen, &mut out);
-        blank(&mut out);
+        if roomy {
+            blank(&mut out);
+            self.inputs(width, pen, &mut out);
+            blank(&mut out);
+        }
         out
     }
 

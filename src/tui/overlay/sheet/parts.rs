@@ -8,7 +8,7 @@ use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::form::Text;
 use crate::tui::theme::Role;
-use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 
 /// Column of the values, from the inside's left edge.
@@ -92,7 +92,8 @@ pub fn field(row: Rect, pen: &mut Pen<'_>, field: &mut Field, show: &Row<'_>) ->
         pen.right(band.right(), band.y, "]", Role::Muted);
     }
     let mut end = band.right().saturating_sub(1);
-    let fits = cells(show.note) + 12 <= band.width;
+    let typed = cells(field.text());
+    let fits = cells(show.note) + typed.max(9) + 3 <= band.width;
     if !show.note.is_empty() && fits {
         let role = if show.wrong { Role::Danger } else { Role::Muted };
         end = pen.right(end, band.y, show.note, role).saturating_sub(1);
@@ -102,6 +103,16 @@ pub fn field(row: Rect, pen: &mut Pen<'_>, field: &mut Field, show: &Row<'_>) ->
     let cursor = field.draw(text, pen.buf, style, &[]);
     if field.is_empty() && !show.focused {
         pen.put(text.x, text.y, show.hint, Role::Muted, text.width);
+    } else if typed > text.width && !show.focused {
+        // Read from its beginning; the end is where somebody types.
+        pen.run(text.x, text.y, " ", text.width, Role::Field);
+        pen.put(
+            text.x,
+            text.y,
+            &cut_end(field.text(), text.width, pen.glyphs.ellipsis),
+            Role::Strong,
+            text.width,
+        );
     }
     cursor.filter(|_| show.focused)
 }

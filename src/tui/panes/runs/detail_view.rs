@@ -23,7 +23,7 @@ use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::wrap_to;
+use crate::tui::widgets::wrap::{cut_line, wrap_to};
 
 /// Lines of output before it is opened, and at most.
 const OUTPUT: usize = 8;
@@ -132,7 +132,8 @@ impl Runs {
             if line.right.width() > 0 {
                 limit = pen.line_right(limit, y, &line.right).saturating_sub(1);
             }
-            pen.line(row.x + 2, y, &line.text, limit.saturating_sub(row.x + 2));
+            let room = limit.saturating_sub(row.x + 2);
+            pen.line(row.x + 2, y, &cut_line(&line.text, room, pen.glyphs.ellipsis), room);
             if let Kind::Bar(first, count) = line.kind {
                 let sign = if pen.glyphs.ascii { "#" } else { "▆" };
                 pen.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
@@ -303,7 +304,7 @@ impl Runs {
         }
         let glyphs = making.cx.glyphs;
         for line in lines {
-            let cut = crate::tui::widgets::wrap::cut_line(&line, making.width, glyphs.ellipsis);
+            let cut = cut_line(&line, making.width, glyphs.ellipsis);
             out.push(Line::of(cut.segs));
         }
     }

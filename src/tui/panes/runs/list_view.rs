@@ -22,7 +22,8 @@ use crate::tui::widgets::rule::Title;
 struct Columns {
     name: (u16, u16),
     id: u16,
-    progress: u16,
+    /// None where the names would be cut for it.
+    progress: Option<u16>,
     step: (u16, u16),
     word: (u16, u16),
     age_end: u16,
@@ -34,6 +35,15 @@ impl Columns {
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
         let inner = end.saturating_sub(x);
+        if inner < 36 {
+            // A name tells more than a progress, which stands beside the steps too.
+            let rest = inner.saturating_sub(6);
+            let word = rest.saturating_sub(15).max(9);
+            let name = rest.saturating_sub(word);
+            let id = x + name + 1;
+            let word = (id + 5, end.saturating_sub(id + 5));
+            return Self { name: (x, name), id, progress: None, step: (id + 5, 0), word, age_end };
+        }
         // Name, id, progress, step, word; the step gives way first, then the word shrinks.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
@@ -47,7 +57,7 @@ impl Columns {
         Self {
             name: (x, name),
             id,
-            progress,
+            progress: Some(progress),
             step: (step_at, step),
             word: (word_at, end.saturating_sub(word_at)),
             age_end,
@@ -189,7 +199,9 @@ impl Runs {
         }
         pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
-        pen.put(columns.progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+        if let Some(progress) = columns.progress {
+            pen.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+        }
         let (word, asks) = word(run);
         let (step_at, step_room) = columns.step;
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);

@@ -67,11 +67,16 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "artifact.kept" => (format!("left {}", text("name")), Role::Info),
         "control.applied" | "control.refused" => (controlled(data), Role::Warning),
         "run.claimed" if taken_over(data) => {
-            let worker = text("worker");
-            let by = if worker.is_empty() { String::new() } else { format!(" by {worker}") };
-            let from = data.get("from").or_else(|| data.get("previous_worker")).and_then(Value::as_str);
-            let from = from.map(|from| format!(", after {} was lost", shown(from))).unwrap_or_default();
-            (format!("taken over{by}{from}"), Role::Warning)
+            let number = |key: &str| data.get(key).and_then(Value::as_u64);
+            let attempt = match (number("attempt"), number("attempts")) {
+                (Some(attempt), Some(all)) => format!(", attempt {attempt} of {all},"),
+                _ => String::new(),
+            };
+            let named = |word: &str, worker: String| {
+                if worker.is_empty() { worker } else { format!(" {word} {worker}") }
+            };
+            let (by, from) = (named("by", text("worker")), named("from", text("taken_over_from")));
+            (format!("taken over{attempt}{by}{from}"), Role::Warning)
         }
         "run.created" => ("launched".to_owned(), Role::Muted),
         "run.resumed" => (resumed(data), Role::Text),
