@@ -13,6 +13,7 @@ pub mod discovery;
 pub mod engine;
 pub mod gateway;
 pub mod governance;
+pub mod http;
 pub mod policy;
 pub mod registry;
 pub mod runs;

@@ -15,6 +15,7 @@ mod eval;
 mod failure;
 mod finding;
 mod governance;
+mod keys;
 mod ledger;
 mod lint;
 mod list;
@@ -26,6 +27,7 @@ mod roots;
 mod runs;
 mod scaffold;
 mod schema;
+mod serve;
 mod session;
 mod trust;
 mod workbench;
@@ -100,6 +102,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
                 | Command::Completions(_)
                 | Command::Man(_)
                 | Command::Schema(_)
+                | Command::Keys(_)
                 | Command::PackageValidate(_)
                 | Command::Doctor
         )
@@ -110,6 +113,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     let done = match cli.command {
         None => workbench::open(&cx, log)?,
         Some(Command::Demo(args)) => workbench::demo(&mut cx, log, &args)?,
+        Some(Command::Serve(args)) => serve::run(&mut cx, &args)?,
         Some(command) => dispatch(&mut cx, command)?,
     };
     cx.out.flush()?;
@@ -152,8 +156,9 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Session(args) => runtime.block_on(session::run(cx, &args)),
         Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
         Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
-        // Needs the terminal, not this runtime.
-        Command::Demo(_) => Ok(Done::Fine),
+        // They have runtimes of their own.
+        Command::Demo(_) | Command::Serve(_) => Ok(Done::Fine),
+        Command::Keys(args) => keys::run(cx, &args.action),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
         Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),

@@ -42,7 +42,7 @@ pub const ROOMS: &[Room] = &[
     },
     Room {
         name: "cli",
-        rooms: &["gateway", "tui", "config", "telemetry"],
+        rooms: &["gateway", "http", "tui", "config", "telemetry"],
         values_of: &[
             "policy",
             "discovery",
@@ -61,6 +61,8 @@ pub const ROOMS: &[Room] = &[
         rooms: &["gateway", "config", "telemetry"],
         values_of: &["discovery", "registry", "skill", "engine", "runs", "session", "store"],
     },
+    // An adapter: a translation of the table of operations, which is the gateway's.
+    Room { name: "http", rooms: &["gateway", "config", "telemetry"], values_of: &["runs", "store"] },
     // A client named in the settings is checked against the client profiles, which `skill` knows.
     Room { name: "config", rooms: &["skill"], values_of: &[] },
     Room { name: "engine", rooms: &["runs", "store", "sandbox", "skill"], values_of: &[] },

@@ -6,12 +6,13 @@ use clap::Command;
 use clap::builder::styling::Style;
 
 /// What belongs together, in the order of the page. What is in no group stands under the last title.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Find and check skills", &["discover", "list", "describe", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Keep runs", &["db", "audit", "audit-purge"]),
     ("Write and share skills", &["scaffold", "package-prepare", "package-validate", "schema"]),
     ("See what a model is given", &["session", "agents", "budget", "demo"]),
+    ("Serve others", &["serve", "keys"]),
     ("This program", &[]),
 ];
 

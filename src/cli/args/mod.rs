@@ -7,6 +7,7 @@ mod governance;
 mod groups;
 mod program;
 mod runs;
+mod service;
 mod sessions;
 mod skills;
 mod store;
@@ -25,6 +26,7 @@ pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
     RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
 };
+pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, ServeArgs};
 pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
@@ -179,6 +181,10 @@ pub enum Command {
     Agents(AgentsArgs),
     /// Show what a client's bounds leave of the catalogue.
     Budget(BudgetArgs),
+    /// Answer over HTTP: skills, runs, sessions, events.
+    Serve(ServeArgs),
+    /// Make keys for the service.
+    Keys(KeysArgs),
     /// Play a demonstration on the shipped skills.
     Demo(DemoArgs),
     /// Print the JSON schema of a skill's frontmatter.

@@ -146,6 +146,12 @@ impl Local {
         self.runs.skill(wanted)
     }
 
+    /// Where this process counts; adapters record beside the core.
+    #[must_use]
+    pub fn meter(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
     /// What `doctor` says about the core.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ mod skills;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -157,8 +157,11 @@ pub struct Operation {
     pub hints: Hints,
     /// The HTTP status of success.
     pub status: u16,
+    /// Whether its answer goes on: over HTTP as server-sent events.
+    pub follows: bool,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
+    plan: OnceLock<query::Plan>,
     run: Run,
 }
 
@@ -186,6 +189,8 @@ impl Operation {
             scope: scope.into(),
             hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
             status: 200,
+            follows: false,
+            plan: OnceLock::new(),
             arguments: |generator| generator.subschema_for::<A>(),
             answer: |generator| generator.subschema_for::<R>(),
             run: Box::new(move |asked, arguments| {
@@ -218,6 +223,22 @@ impl Operation {
     fn status(mut self, status: u16) -> Self {
         self.status = status;
         self
+    }
+
+    /// A list that goes on while somebody looks.
+    fn follows(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
+    fn plan(&self) -> &query::Plan {
+        self.plan.get_or_init(|| query::Plan::of(self))
+    }
+
+    /// Whether it has an argument of this name.
+    #[must_use]
+    pub fn takes(&self, argument: &str) -> bool {
+        self.plan().has(argument)
     }
 
     /// JSON schema of the arguments, those of the path included; definitions go to the generator.

@@ -1,5 +1,7 @@
 //! Arguments as a query string and back: values are texts there, so the schema says what they stand for.
 
+use std::collections::BTreeMap;
+
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
@@ -36,38 +38,51 @@ pub fn from_query(
     operation: &Operation,
     pairs: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Map<String, Value>, Error> {
-    let mut generator = SchemaGenerator::default();
-    let schema = operation.arguments(&mut generator).to_value();
-    let definitions = Value::Object(generator.take_definitions(true));
-    let whole = resolved(&schema, &definitions);
-    let properties = whole.get("properties").and_then(Value::as_object);
-    let known = |name: &str| properties.and_then(|all| all.get(name));
+    let plan = operation.plan();
     let mut arguments = Map::new();
     for (name, text) in pairs {
-        let Some(property) = known(&name).filter(|_| !operation.route.parameters().any(|p| p == name)) else {
-            let names: Vec<&str> =
-                properties.map(|all| all.keys().map(String::as_str).collect()).unwrap_or_default();
+        let in_path = |name: &str| operation.route.parameters().any(|parameter| parameter == name);
+        let Some(kind) = plan.0.get(&name).filter(|_| !in_path(&name)) else {
+            let names = plan.0.keys().map(String::as_str).filter(|name| !in_path(name));
             return Err(Error {
-                suggestions: crate::gateway::near(&name, names.iter().copied()),
+                suggestions: crate::gateway::near(&name, names),
                 ..Error::new(
                     Code::InvalidRequest,
                     format!("the query names `{name}`, which {} does not take", operation.name),
                 )
             });
         };
-        let kind = kind_of(property, &definitions);
         if let Kind::List(item) = kind {
             let list = arguments.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = list {
                 for part in text.split(',').filter(|part| !part.is_empty()) {
-                    list.push(one(&name, part, &item)?);
+                    list.push(one(&name, part, item)?);
                 }
             }
-        } else if arguments.insert(name.clone(), one(&name, &text, &kind)?).is_some() {
+        } else if arguments.insert(name.clone(), one(&name, &text, kind)?).is_some() {
             return Err(Error::new(Code::InvalidRequest, format!("the query names `{name}` twice")));
         }
     }
     Ok(arguments)
+}
+
+/// What an operation's arguments are called, and what a text stands for in each; made once, because a schema takes
+/// longer to write than most calls take.
+pub(super) struct Plan(BTreeMap<String, Kind>);
+
+impl Plan {
+    pub fn of(operation: &Operation) -> Self {
+        let mut generator = SchemaGenerator::default();
+        let schema = operation.arguments(&mut generator).to_value();
+        let definitions = Value::Object(generator.take_definitions(true));
+        let whole = resolved(&schema, &definitions);
+        let properties = whole.get("properties").and_then(Value::as_object).into_iter().flatten();
+        Self(properties.map(|(name, schema)| (name.clone(), kind_of(schema, &definitions))).collect())
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
 }
 
 /// What a text of a query stands for.

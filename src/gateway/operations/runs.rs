@@ -147,7 +147,8 @@ fn looking() -> Vec<Operation> {
                 let events = asked.service.core.run_events(Some(&run_id), after, limit, wait_ms).await?;
                 Ok(EventList { events })
             },
-        ),
+        )
+        .follows(),
         Operation::new(
             "event.list",
             Route::get("/v1/events"),
@@ -158,7 +159,8 @@ fn looking() -> Vec<Operation> {
                 let events = asked.service.core.run_events(None, ask.after, ask.limit, ask.wait_ms).await?;
                 Ok(EventList { events })
             },
-        ),
+        )
+        .follows(),
         Operation::new(
             "event.newest",
             Route::get("/v1/events/newest"),

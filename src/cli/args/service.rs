@@ -1,0 +1,59 @@
+//! Arguments of the commands that make a service of the core, and of those about it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::gateway::operations::Scope;
+
+/// `skills serve`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Loopback asks nobody for a key unless there is one. TLS is the work of a proxy in front."
+)]
+pub struct ServeArgs {
+    /// Address or name to listen at; one beyond this machine needs a key.
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// Port; 0 takes a free one and says which.
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub port: u16,
+    /// A key that may do everything. The process list shows it: better `SKILLS_API_KEY` or --key-file.
+    #[arg(long, value_name = "KEY")]
+    pub api_key: Option<String>,
+    /// A file of keys, each with a name and scopes; skills keys new makes them.
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Answer beyond this machine without asking anybody for a key.
+    #[arg(long)]
+    pub allow_open: bool,
+}
+
+/// `skills keys`
+#[derive(Debug, Args)]
+pub struct KeysArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: KeysAction,
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysAction {
+    /// Make a key: it is shown once, with the line that a key file keeps of it.
+    New(NewKeyArgs),
+}
+
+/// `skills keys new`
+#[derive(Debug, Args)]
+pub struct NewKeyArgs {
+    /// The principal's name: runs and decisions are recorded under it.
+    pub name: String,
+    /// What the key may do: read, run, decide, admin, with commas between.
+    #[arg(long, value_name = "SCOPES", default_value = "read", value_parser = crate::http::scopes)]
+    pub scopes: Scopes,
+}
+
+/// Several scopes as one value.
+pub type Scopes = BTreeSet<Scope>;

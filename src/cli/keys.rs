@@ -1,0 +1,33 @@
+//! `skills keys`: makes keys for the service.
+
+use serde_json::json;
+
+use super::Context;
+use super::args::{KeysAction, NewKeyArgs};
+use super::failure::{Done, Failure};
+use crate::http::new_key;
+
+/// Runs the command.
+pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Done, Failure> {
+    let KeysAction::New(args) = action;
+    make(cx, args)
+}
+
+fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
+    let name = args.name.trim();
+    if name.is_empty() || name.chars().any(char::is_control) {
+        return Err(Failure::usage("a key needs a name, without control characters: skills keys new ci"));
+    }
+    if args.scopes.is_empty() {
+        return Err(Failure::usage("a key needs a scope: --scopes read,run,decide,admin"));
+    }
+    let (key, kept) = new_key(name, args.scopes.clone())?;
+    if cx.out.json {
+        cx.out.value(&json!({ "key": key, "stored": kept }))?;
+    } else {
+        cx.out.line(&key)?;
+        cx.voice().say("The key above is shown this once. The key file keeps, under `keys:`,");
+        cx.voice().say(&format!("  {}", kept.line()));
+    }
+    Ok(Done::Fine)
+}

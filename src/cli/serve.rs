@@ -1,0 +1,134 @@
+//! `skills serve`: the core as a service over HTTP, with workers in this process, until it is told to end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::ServeArgs;
+use super::context::Context;
+use super::failure::{Done, Failure};
+use crate::gateway::operations::Service;
+use crate::gateway::{Code, Error, Local};
+use crate::http::{Authenticator, KeyRing, Server, Settings};
+use crate::skill::safe_text;
+
+/// The environment variable that holds a key.
+const KEY: &str = "SKILLS_API_KEY";
+
+/// Runs the command.
+pub fn run(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    let ring = keys(cx, args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let address = runtime.block_on(resolved(args))?;
+    if !address.ip().is_loopback() && ring.is_empty() && !args.allow_open {
+        return Err(Error::new(
+            Code::InvalidConfiguration,
+            format!(
+                "{address} can be reached from beyond this machine and nobody is asked for a key; give one by {KEY} \
+                 or --key-file, or say --allow-open"
+            ),
+        )
+        .into());
+    }
+    let local = Arc::new(Local::open(config)?);
+    let served = runtime.block_on(serve(cx, &local, address, ring));
+    // Runs at hand are given back, so that others go on with them at once.
+    runtime.block_on(local.stop_workers());
+    for notice in local.take_notices() {
+        eprintln!("skills: {}", safe_text::line(&notice));
+    }
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(
+    cx: &mut Context,
+    local: &Arc<Local>,
+    address: SocketAddr,
+    ring: KeyRing,
+) -> Result<Done, Failure> {
+    let keys = ring.len();
+    let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
+    let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
+    let settings = Settings { authenticator, metrics: local.meter(), ..Settings::default() };
+    let server = Server::bind(address, service, settings).await?;
+    // Runs that were left behind go on at once; what fails there is told as a notice.
+    let working = Arc::clone(local);
+    tokio::spawn(async move { drop(working.start_workers().await) });
+    let address = server.address();
+    if cx.out.json {
+        cx.out.value(&serde_json::json!({ "address": format!("http://{address}"), "keys": keys }))?;
+    } else {
+        let who = match keys {
+            0 => "nobody is asked for a key".to_owned(),
+            1 => "1 key".to_owned(),
+            many => format!("{many} keys"),
+        };
+        cx.out.line(format!("skills {} serves http://{address} ({who})", env!("CARGO_PKG_VERSION")))?;
+    }
+    cx.out.flush()?;
+    tracing::info!(%address, keys, "serving");
+    let end = CancellationToken::new();
+    let asked = end.clone();
+    tokio::spawn(async move {
+        told_to_end().await;
+        asked.cancel();
+    });
+    tokio::select! {
+        () = server.run(end.clone()) => {}
+        // Told twice: at once.
+        () = async { end.cancelled().await; told_to_end().await } => {}
+    }
+    tracing::info!(%address, "the service ended");
+    Ok(Done::Fine)
+}
+
+/// Comes back with SIGINT or SIGTERM.
+async fn told_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    drop(interrupted.await);
+}
+
+/// All keys that were given.
+fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
+    let mut ring = KeyRing::default();
+    if let Some(key) = &args.api_key {
+        cx.voice()
+            .say(&format!("--api-key is seen by everybody who lists processes; {KEY} or --key-file is not"));
+        ring.add("api-key", key)?;
+    } else if let Some(key) = cx.env.get(KEY) {
+        ring.add("api-key", key)?;
+    }
+    if let Some(path) = &args.key_file {
+        ring.read(&cx.cwd.join(path))?;
+    }
+    Ok(ring)
+}
+
+async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {
+    let wrong = |why: &str| {
+        let message =
+            format!("--host {}: {why}; write an address of this machine, 127.0.0.1 or 0.0.0.0", args.host);
+        Failure::usage(message)
+    };
+    let host = args.host.trim_start_matches('[').trim_end_matches(']');
+    let mut found =
+        tokio::net::lookup_host((host, args.port)).await.map_err(|error| wrong(&error.to_string()))?;
+    found.next().ok_or_else(|| wrong("no address goes by this name"))
+}

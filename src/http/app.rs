@@ -1,0 +1,140 @@
+//! All routes: those of the table of operations, and the few that are about the service as a process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::feed::Feed;
+use super::listen::Patience;
+use super::problem::Refusal;
+use super::{Authenticator, carry, front, lost};
+use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
+use crate::gateway::{Code, Error, METRICS_CONTENT_TYPE};
+use crate::telemetry::Metrics;
+
+/// What every request needs.
+pub(super) struct App {
+    pub service: Service,
+    pub authenticator: Option<Arc<dyn Authenticator>>,
+    pub metrics: Metrics,
+    pub patience: Patience,
+    pub feed: Feed,
+    /// Whether only this machine can call.
+    pub loopback: bool,
+    /// Fires when the service ends.
+    pub end: CancellationToken,
+}
+
+/// Routes beside the table: about the process, for machines that watch it, and pages.
+pub(super) const LIVEZ: &str = "/livez";
+pub(super) const READYZ: &str = "/readyz";
+pub(super) const DOCUMENT: &str = "/openapi.json";
+pub(super) const PAGE: &str = "/docs";
+pub(super) const HOME: &str = "/";
+pub(super) const PROMETHEUS: &str = "/v1/metrics/prometheus";
+
+/// What everybody may ask, besides the operations that need no scope.
+pub(super) const OPEN: [&str; 5] = [LIVEZ, READYZ, DOCUMENT, PAGE, HOME];
+
+/// The routes, with `more` beside them, behind one front.
+pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
+    let mut by_path: BTreeMap<&str, Vec<(Method, &'static Operation)>> = BTreeMap::new();
+    for operation in operations() {
+        for route in std::iter::once(&operation.route).chain(&operation.aliases) {
+            by_path.entry(route.path).or_default().push((route.method, operation));
+        }
+    }
+    let mut router = Router::new();
+    for (path, methods) in by_path {
+        let allowed: Vec<Method> = methods.iter().map(|(method, _)| *method).collect();
+        let mut route = MethodRouter::new();
+        for (method, operation) in methods {
+            let app = Arc::clone(app);
+            let carried = move |request: Request| carry::carry_out(Arc::clone(&app), operation, request);
+            route = route.on(filter(method), carried);
+        }
+        router = router.route(path, closed(route, &allowed));
+    }
+    let readiness = Arc::clone(app);
+    let counts = Arc::clone(app);
+    let own: [(&str, MethodRouter); 3] = [
+        (LIVEZ, on(MethodFilter::GET, || async { text("text/plain; charset=utf-8", "ok\n") })),
+        (READYZ, on(MethodFilter::GET, move || ready(readiness))),
+        (PROMETHEUS, on(MethodFilter::GET, move |request: Request| prometheus(counts, request))),
+    ];
+    for (path, route) in own {
+        router = router.route(path, closed(route, &[Method::Get]));
+    }
+    router.merge(more).fallback(lost::unknown).layer(from_fn_with_state(Arc::clone(app), front::admit))
+}
+
+fn filter(method: Method) -> MethodFilter {
+    match method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Patch => MethodFilter::PATCH,
+    }
+}
+
+/// A route that tells other methods which ones it has.
+fn closed(route: MethodRouter, allowed: &[Method]) -> MethodRouter {
+    let mut names: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+    if allowed.contains(&Method::Get) {
+        names.push("HEAD".to_owned());
+    }
+    let names = names.join(", ");
+    route.fallback(move |request: Request| lost::wrong_method(names.clone(), request))
+}
+
+/// A text as it is.
+pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// Whether requests are better sent elsewhere: while skills are still read, and from when the service is told to end.
+async fn ready(app: Arc<App>) -> Response {
+    let found = app.service.core.diagnostics().await;
+    let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
+    let status = match (app.end.is_cancelled(), scan && index, &found) {
+        (true, ..) => "ending",
+        (_, _, Err(_)) => "failing",
+        (_, true, _) => "ready",
+        _ => "starting",
+    };
+    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut response =
+        text("application/json", json!({ "status": status, "scan": scan, "index": index }).to_string());
+    *response.status_mut() = code;
+    response
+}
+
+async fn prometheus(app: Arc<App>, request: Request) -> Response {
+    let caller = request.extensions().get::<Caller>().cloned();
+    let counted = async {
+        let caller =
+            caller.as_ref().ok_or_else(|| Error::new(Code::InternalError, "nobody made sure who calls"))?;
+        if !caller.may(Scope::Read) {
+            return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`"));
+        }
+        app.service.core.metrics_text().await
+    };
+    match counted.await {
+        Ok(counts) => text(METRICS_CONTENT_TYPE, counts),
+        Err(error) => {
+            let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
+            Refusal::from(error).answer(trace, PROMETHEUS)
+        }
+    }
+}

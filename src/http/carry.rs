@@ -1,0 +1,226 @@
+//! One request carried out as one operation of the table: path, query, body and headers become its arguments, its
+//! answer becomes JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Map, Value};
+
+use super::app::App;
+use super::problem::Refusal;
+use super::{stream, trace};
+use crate::gateway::operations::{Caller, Operation, from_query};
+use crate::gateway::{Code, Error};
+
+/// Bytes of a body, at most.
+pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
+/// How long something that only looks may take; it waits a minute for news at most.
+const LONGEST_LOOK: Duration = Duration::from_secs(120);
+/// The header that makes a launch safe to repeat.
+const KEY: &str = "x-idempotency-key";
+/// Its name in the draft of a standard (draft-ietf-httpapi-idempotency-key-header).
+const STANDARD_KEY: &str = "idempotency-key";
+
+/// Answers a request with what its operation comes to.
+pub(super) async fn carry_out(app: Arc<App>, operation: &'static Operation, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let Some(mut caller) = parts.extensions.remove::<Caller>() else {
+        let refusal = Refusal::new(Code::InternalError, "nobody made sure who calls");
+        return refusal.answer(&crate::gateway::new_trace_id(), &path);
+    };
+    let answered = answered(&app, operation, &mut caller, parts, body).await;
+    let mut response = match answered {
+        Ok(response) => response,
+        Err(refusal) => refusal.answer(&caller.trace_id, &path),
+    };
+    if let Ok(id) = HeaderValue::from_str(&caller.trace_id) {
+        response.headers_mut().insert(trace::TRACE, id);
+    }
+    response
+}
+
+async fn answered(
+    app: &App,
+    operation: &'static Operation,
+    caller: &mut Caller,
+    mut parts: Parts,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let mut arguments = if operation.route.asks_by_query() {
+        queried(operation, &parts)?
+    } else {
+        if parts.uri.query().is_some_and(|query| !query.is_empty()) {
+            let message = format!("{} takes its arguments in the body, not in the query", operation.name);
+            return Err(Refusal::new(Code::InvalidRequest, message));
+        }
+        read_body(body, &parts.headers, app.patience.body).await?
+    };
+    from_path(&mut parts, &mut arguments).await?;
+    from_headers(operation, &parts.headers, &mut arguments)?;
+    belongs_to(&arguments, caller);
+    if operation.follows && accepts_events(&parts.headers) {
+        return stream::follow(app, operation, caller, arguments, &parts.headers).await;
+    }
+    // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
+    let _left = caller.leave.clone().drop_guard();
+    let answer = if operation.hints.read_only {
+        let looking = operation.call(&app.service, caller, Value::Object(arguments));
+        tokio::time::timeout(LONGEST_LOOK, looking)
+            .await
+            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
+    } else {
+        let (service, caller) = (app.service.clone(), caller.clone());
+        let doing = async move { operation.call(&service, &caller, Value::Object(arguments)).await };
+        tokio::spawn(doing).await.map_err(|_| broken())?
+    }?;
+    json(operation.status, &answer)
+}
+
+/// What a mistake of this program is told as.
+pub(super) fn broken() -> Error {
+    Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
+}
+
+/// An answer as JSON.
+pub(super) fn json(status: u16, answer: &impl serde::Serialize) -> Result<Response, Refusal> {
+    let text = serde_json::to_vec(answer)
+        .map_err(|error| Error::new(Code::InternalError, format!("the answer cannot be written: {error}")))?;
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, Refusal> {
+    if parts.uri.query().is_none_or(str::is_empty) {
+        return Ok(Map::new());
+    }
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+        .map_err(|error| Refusal::new(Code::InvalidRequest, format!("the query cannot be read: {error}")))?;
+    Ok(from_query(operation, pairs)?)
+}
+
+async fn read_body(
+    body: Body,
+    headers: &HeaderMap,
+    patience: Duration,
+) -> Result<Map<String, Value>, Refusal> {
+    let too_large = || {
+        let message = format!("the body has more than {MOST_BYTES} bytes (2 MiB)");
+        // The rest of the body is not read: the connection cannot go on.
+        Refusal::new(Code::PayloadTooLarge, message).header(header::CONNECTION, "close")
+    };
+    let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if stated.is_some_and(|length: u64| length > MOST_BYTES as u64) {
+        return Err(too_large());
+    }
+    let read = tokio::time::timeout(patience, to_bytes(body, MOST_BYTES)).await.map_err(|_| {
+        let message = format!("the body did not come within {} s", patience.as_secs());
+        Refusal::new(Code::InvalidRequest, message)
+            .status(StatusCode::REQUEST_TIMEOUT)
+            .header(header::CONNECTION, "close")
+    })?;
+    let bytes = read.map_err(|error| {
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(one) = cause {
+            if one.to_string().contains("length limit") {
+                return too_large();
+            }
+            cause = one.source();
+        }
+        Refusal::new(Code::InvalidRequest, format!("the body could not be read: {error}"))
+            .header(header::CONNECTION, "close")
+    })?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    is_json(headers)?;
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(other) => {
+            let kind = match other {
+                Value::Array(_) => "a list",
+                Value::String(_) => "a text",
+                Value::Number(_) => "a number",
+                Value::Bool(_) => "true or false",
+                _ => "null",
+            };
+            let message = format!("the body is {kind}; wanted: an object with the operation's arguments");
+            Err(Refusal::new(Code::InvalidRequest, message))
+        }
+        Err(error) => Err(Refusal::new(Code::InvalidRequest, format!("the body is no JSON: {error}"))),
+    }
+}
+
+/// A body has to say that it is JSON: what a form of a foreign page can send does not.
+fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
+    let stated = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    let kind = stated.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    let is = stated.map_or_else(|| "absent".to_owned(), |kind| format!("{kind:?}"));
+    let message = format!("the content type of the body is {is}; wanted: application/json");
+    Err(Refusal::new(Code::InvalidRequest, message)
+        .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        .header(header::ACCEPT, "application/json"))
+}
+
+/// Parameters of the path join the arguments.
+async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Result<(), Refusal> {
+    let given = RawPathParams::from_request_parts(parts, &()).await;
+    let given = given.map_err(|error| Refusal::new(Code::InvalidRequest, error.body_text()))?;
+    for (name, text) in &given {
+        let value = Value::String(text.to_owned());
+        if arguments.insert(name.to_owned(), value.clone()).is_some_and(|other| other != value) {
+            let message = format!("`{name}` is given twice and differently: in the path and in the body");
+            return Err(Refusal::new(Code::InvalidRequest, message));
+        }
+    }
+    Ok(())
+}
+
+/// An idempotency key may come in a header, which proxies and clients can add without knowing the body.
+fn from_headers(
+    operation: &Operation,
+    headers: &HeaderMap,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), Refusal> {
+    const ARGUMENT: &str = "idempotency_key";
+    let given = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
+    let Some((name, key)) = given.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
+    let key = key.to_str().map_err(|_| Refusal::new(Code::InvalidRequest, format!("{name} is no text")))?;
+    let value = Value::String(key.to_owned());
+    match arguments.get(ARGUMENT) {
+        Some(other) if *other != value && !other.is_null() => Err(Refusal::new(
+            Code::InvalidRequest,
+            format!("the idempotency key is given twice and differently: in {name} and in the body"),
+        )),
+        _ => {
+            arguments.insert(ARGUMENT.to_owned(), value);
+            Ok(())
+        }
+    }
+}
+
+/// The body's trace, where it names one, is the trace of the call.
+fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
+    let options = arguments.get("options").and_then(Value::as_object);
+    let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
+    if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::fits(id)) {
+        id.clone_into(&mut caller.trace_id);
+    }
+}
+
+/// Whether the caller would rather follow than get a page.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/event-stream"))
+}

@@ -1,0 +1,85 @@
+//! The events of all runs, read from the store once and handed to everybody who follows: a thousand monitors cost the
+//! store one reader.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OnceCell, broadcast};
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::{Error, SharedClient};
+use crate::store::RunEvent;
+
+/// Events kept for those who are a little behind; who is further behind reads the store again.
+const KEPT: usize = 512;
+/// Events read at a time.
+const PAGE: usize = 500;
+/// Longest sleep between two looks.
+const LONGEST_WAIT_MS: u64 = 60_000;
+/// Pause after a failure of the store.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// An event, with its JSON written once for all who get it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub event: RunEvent,
+    pub json: String,
+}
+
+impl Told {
+    pub fn of(event: RunEvent) -> Self {
+        let json = serde_json::to_string(&event).unwrap_or_default();
+        Self { event, json }
+    }
+}
+
+/// Reads while anybody has ever followed, and until the service ends.
+pub(super) struct Feed {
+    core: SharedClient,
+    told: broadcast::Sender<Arc<Told>>,
+    reading: OnceCell<()>,
+    end: CancellationToken,
+}
+
+impl Feed {
+    pub fn new(core: SharedClient, end: CancellationToken) -> Self {
+        Self { core, told: broadcast::Sender::new(KEPT), reading: OnceCell::new(), end }
+    }
+
+    /// Every event from now on. What the store holds when this comes back is not lost between the two.
+    pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<Told>>, Error> {
+        let receiver = self.told.subscribe();
+        let begin = || async {
+            let newest = self.core.newest_event().await?;
+            tokio::spawn(read(Arc::clone(&self.core), self.told.clone(), newest, self.end.clone()));
+            Ok::<(), Error>(())
+        };
+        self.reading.get_or_try_init(begin).await?;
+        Ok(receiver)
+    }
+}
+
+async fn read(core: SharedClient, told: broadcast::Sender<Arc<Told>>, mut seen: u64, end: CancellationToken) {
+    loop {
+        let read = tokio::select! {
+            () = end.cancelled() => return,
+            read = core.run_events(None, seen, PAGE, LONGEST_WAIT_MS) => read,
+        };
+        match read {
+            Ok(events) => {
+                for event in events {
+                    seen = event.global;
+                    // Nobody listens: the next one who does reads the store first.
+                    let _ = told.send(Arc::new(Told::of(event)));
+                }
+            }
+            Err(error) => {
+                tracing::warn!("following runs for the service: {error}");
+                tokio::select! {
+                    () = end.cancelled() => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A service that asks nobody for a key, kept from the pages that a browser on its machine has open: they could send
+//! requests to loopback, directly or under a name that was made to point there.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header};
+
+use super::problem::Refusal;
+use crate::gateway::Code;
+
+/// Lets a request of a program, or of a page of this service itself, through.
+///
+/// # Errors
+/// `forbidden` for a foreign `Origin`, and on loopback for a `Host` that is a name of the open network.
+pub(super) fn admit(headers: &HeaderMap, loopback: bool) -> Result<(), Refusal> {
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
+        let message = format!(
+            "this service answers on loopback without keys and does not go by the name {host:?}; call it as 127.0.0.1 \
+             or localhost, or give it a key"
+        );
+        return Err(Refusal::new(Code::Forbidden, message));
+    }
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let foreign = |origin: &&str| {
+        let from = origin.split_once("://").map(|(_, from)| from);
+        from.is_none() || from != host
+    };
+    if let Some(origin) = origin.filter(foreign) {
+        let message = format!(
+            "a page of {origin:?} may not call this service, which asks nobody for a key; give it one"
+        );
+        return Err(Refusal::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
+
+/// An address, or a name that never leaves the machine (RFC 6761).
+fn is_local(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        admit(&headers, true).is_ok()
+    }
+
+    #[test]
+    fn programs_and_our_own_pages_come_through_and_others_do_not() {
+        for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "app.localhost", "LOCALHOST."] {
+            assert!(asked(host, None), "{host}");
+            assert!(asked(host, Some(&format!("http://{host}"))), "{host}");
+        }
+        // A name that an attacker has pointed at loopback.
+        assert!(!asked("rebound.example:8080", None));
+        for origin in ["https://evil.example", "null", "http://localhost:3000"] {
+            assert!(!asked("localhost:8080", Some(origin)), "{origin}");
+        }
+    }
+}

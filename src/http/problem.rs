@@ -1,0 +1,116 @@
+//! Errors as answers: the one shape of every wire, which is at the same time a problem document (RFC 9457).
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::gateway::{Code, Error, ErrorBody};
+
+/// Media type of an error.
+pub(super) const PROBLEM: &str = "application/problem+json";
+
+/// An error as it is answered: `error` and `trace_id` as everywhere, beside them the members of a problem document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// Where the page of this service explains the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What was wrong, where, and what to do; the same as `error.message`.
+    pub detail: String,
+    /// The path that was asked for.
+    pub instance: String,
+    /// The failure, as every adapter tells it.
+    #[serde(flatten)]
+    pub body: ErrorBody,
+}
+
+/// Why a request is answered with an error: the failure, and what HTTP adds to it.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub error: Error,
+    /// Where HTTP has a status that says more than that of the code.
+    pub status: Option<StatusCode>,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, status: None, headers: Vec::new() }
+    }
+}
+
+impl Refusal {
+    /// A failure of the request itself.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Error::new(code, message).into()
+    }
+
+    /// The same with a status of its own.
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// The same with a header.
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// As an answer.
+    pub fn answer(self, trace_id: &str, instance: &str) -> Response {
+        let code = self.error.code;
+        let status = self
+            .status
+            .or_else(|| StatusCode::from_u16(code.status()).ok())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if status.is_server_error() {
+            tracing::error!(%code, trace_id, instance, "{}", self.error.message);
+        } else {
+            tracing::debug!(%code, trace_id, instance, "{}", self.error.message);
+        }
+        let mut body = ErrorBody::from(&self.error);
+        body.trace_id = Some(trace_id.to_owned());
+        let problem = Problem {
+            kind: format!("/docs#{code}"),
+            title: code.to_string().replace('_', " "),
+            status: status.as_u16(),
+            detail: self.error.message,
+            instance: instance.to_owned(),
+            body,
+        };
+        let text = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = Response::new(Body::from(text));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        headers.extend(self.headers);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_error_is_the_one_shape_and_a_problem_document_at_once() {
+        let error =
+            Error { suggestions: vec!["pdf-tables".into()], ..Error::new(Code::NotFound, "no such skill") };
+        let response = Refusal::from(error).answer("abc", "/v1/skills/pdf/describe");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        insta::assert_snapshot!(String::from_utf8_lossy(&body), @r#"{"type":"/docs#not_found","title":"not found","status":404,"detail":"no such skill","instance":"/v1/skills/pdf/describe","error":{"code":"not_found","message":"no such skill","type":"not_found","suggestions":["pdf-tables"]},"trace_id":"abc"}"#);
+    }
+}

@@ -1,0 +1,214 @@
+//! Following as server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the events of
+//! one run or of all, from a number on, and news of the catalogue beside those of all.
+//!
+//! A stream holds one event at a time: who reads slowly is read for again from the store, and who stops reading loses
+//! the connection.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use super::app::App;
+use super::feed::Told;
+use super::problem::Refusal;
+use crate::gateway::operations::{Caller, Operation};
+use crate::gateway::{Code, Event, SharedClient};
+use crate::store::{RunEvent, RunId};
+
+/// A line is sent at least this often, so that a connection that is gone is noticed.
+const ALIVE: Duration = Duration::from_secs(15);
+/// When a client that lost the connection tries again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Events read from the store at a time.
+const PAGE: usize = 100;
+/// Pause after a failure of the store.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Begins a stream.
+pub(super) async fn follow(
+    app: &App,
+    operation: &'static Operation,
+    caller: &Caller,
+    mut arguments: Map<String, Value>,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    // A client that comes back says where it was; it is further than where it once began.
+    let resumed = match headers.get("last-event-id") {
+        None => None,
+        Some(id) => Some(id.to_str().ok().and_then(|id| id.trim().parse::<u64>().ok()).ok_or_else(|| {
+            Refusal::new(Code::InvalidRequest, "last-event-id is no number; send back the id of an event")
+        })?),
+    };
+    let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
+    // As a page of one: the scope, the arguments and the run are made sure of in the same words.
+    arguments.insert("limit".to_owned(), json!(1));
+    arguments.insert("wait_ms".to_owned(), json!(0));
+    let wanted = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
+    operation.call(&app.service, caller, Value::Object(arguments)).await?;
+    let core = &app.service.core;
+    let run = match wanted {
+        Some(wanted) => Some(core.run(&wanted).await?.run.id),
+        None => None,
+    };
+    let runs = app.feed.subscribe().await?;
+    let news = run.is_none().then(|| core.events());
+    let after = match (asked, &run) {
+        (Some(after), _) => after,
+        // A run is told from its beginning, everything else from now on.
+        (None, Some(_)) => 0,
+        (None, None) => core.newest_event().await?,
+    };
+    let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
+    if run.is_none() {
+        let found = core.diagnostics().await?;
+        ready.push_back(named("scan", &json!(found.scan)));
+        ready.push_back(named("index", &json!(found.index)));
+    }
+    let following = Following {
+        core: Arc::clone(core),
+        run,
+        after,
+        runs,
+        news,
+        ready,
+        behind: true,
+        end: app.end.clone(),
+    };
+    let frames = futures::stream::unfold(following, |mut following| async move {
+        let frame = following.next().await?;
+        Some((Ok::<Frame, Infallible>(frame), following))
+    });
+    let mut response = Sse::new(frames).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
+    // Proxies must not collect what is meant to be seen at once.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// Somebody who follows.
+struct Following {
+    core: SharedClient,
+    /// One run; all of them otherwise.
+    run: Option<RunId>,
+    /// The number of the last event that was told.
+    after: u64,
+    runs: Receiver<Arc<Told>>,
+    news: Option<Receiver<Event>>,
+    ready: VecDeque<Frame>,
+    /// The store may hold events after the last one.
+    behind: bool,
+    end: CancellationToken,
+}
+
+impl Following {
+    /// The next frame; none when the service ends.
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.ready.pop_front() {
+                return Some(frame);
+            }
+            if self.end.is_cancelled() {
+                return None;
+            }
+            if self.behind {
+                self.catch_up().await;
+                continue;
+            }
+            tokio::select! {
+                () = self.end.cancelled() => return None,
+                told = self.runs.recv() => match told {
+                    Ok(told) => self.tell(&told),
+                    Err(RecvError::Lagged(_)) => self.behind = true,
+                    Err(RecvError::Closed) => return None,
+                },
+                news = heard(&mut self.news) => match news {
+                    Ok(news) => self.ready.push_back(frame(&news)),
+                    Err(RecvError::Lagged(_)) => self.read_again().await,
+                    Err(RecvError::Closed) => self.news = None,
+                },
+            }
+        }
+    }
+
+    fn number(&self, event: &RunEvent) -> u64 {
+        if self.run.is_some() { event.number } else { event.global }
+    }
+
+    fn tell(&mut self, told: &Told) {
+        let number = self.number(&told.event);
+        let other = self.run.as_ref().is_some_and(|run| *run != told.event.run);
+        if !other && number > self.after {
+            self.after = number;
+            self.ready.push_back(Frame::default().id(number.to_string()).event("run").data(&told.json));
+        }
+    }
+
+    async fn catch_up(&mut self) {
+        let run = self.run.as_ref().map(|run| run.0.as_str());
+        match self.core.run_events(run, self.after, PAGE, 0).await {
+            Ok(events) => {
+                self.behind = !events.is_empty();
+                for event in events {
+                    self.tell(&Told::of(event));
+                }
+            }
+            Err(error) => {
+                tracing::warn!("following runs for a caller: {error}");
+                tokio::select! {
+                    () = self.end.cancelled() => {}
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
+            }
+        }
+    }
+
+    /// News were missed: what they came to is told instead. Without lists of ids the catalogue has to be read anew.
+    async fn read_again(&mut self) {
+        if let Ok(catalogue) = self.core.catalogue().await {
+            self.ready.push_back(named("catalogue", &json!({ "generation": catalogue.generation })));
+        }
+        if let Ok(found) = self.core.diagnostics().await {
+            self.ready.push_back(named("scan", &json!(found.scan)));
+            self.ready.push_back(named("index", &json!(found.index)));
+        }
+    }
+}
+
+/// The next news; never where there are none.
+async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
+    match news {
+        Some(news) => news.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// News without a number: a client that comes back asks for what is now.
+fn frame(news: &Event) -> Frame {
+    match news {
+        Event::Catalogue(change) => named(
+            "catalogue",
+            &json!({
+                "generation": change.catalogue.generation,
+                "added": change.added,
+                "changed": change.changed,
+                "removed": change.removed,
+            }),
+        ),
+        Event::Scan(progress) => named("scan", &json!(progress)),
+        Event::Index(progress) => named("index", &json!(progress)),
+        Event::Notice(message) => named("notice", &json!({ "message": message })),
+    }
+}
+
+fn named(kind: &str, data: &Value) -> Frame {
+    Frame::default().event(kind).data(data.to_string())
+}

@@ -1,0 +1,77 @@
+//! Which trace a request belongs to: the caller's, or one of its own.
+
+use axum::http::{HeaderMap, HeaderName};
+
+use super::problem::Refusal;
+use crate::gateway::{Code, new_trace_id};
+
+/// The header that names a trace, in requests and in answers.
+pub(super) const TRACE: HeaderName = HeaderName::from_static("x-trace-id");
+/// Longest trace id taken from a header.
+const LONGEST: usize = 128;
+
+/// The trace id of a request: `x-trace-id`, else that of `traceparent`
+/// (<https://www.w3.org/TR/trace-context/#traceparent-header>), else a new one.
+///
+/// # Errors
+/// `invalid_request` for an `x-trace-id` that a log could not hold as one word.
+pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, Refusal> {
+    let Some(given) = headers.get(TRACE) else {
+        let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        return Ok(parent.and_then(of_parent).unwrap_or_else(new_trace_id));
+    };
+    match given.to_str() {
+        Ok(id) if fits(id) => Ok(id.to_owned()),
+        _ => Err(Refusal::new(
+            Code::InvalidRequest,
+            format!("x-trace-id takes 1 to {LONGEST} letters, digits and `-_.:/+=`"),
+        )),
+    }
+}
+
+/// Whether a text can stand in a header and a log as a trace id.
+pub(super) fn fits(id: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte);
+    !id.is_empty() && id.len() <= LONGEST && id.bytes().all(sign)
+}
+
+/// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`: its second part. One that is not as the recommendation
+/// says begins a new trace, as it says too.
+fn of_parent(parent: &str) -> Option<String> {
+    let mut parts = parent.trim().split('-');
+    let version = parts.next()?;
+    let id = parts.next()?;
+    let hex = |text: &str, length| {
+        text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let parent_id = parts.next()?;
+    let whole = hex(version, 2) && version != "ff" && hex(id, 32) && hex(parent_id, 16);
+    (whole && id.bytes().any(|b| b != b'0')).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        headers
+    }
+
+    #[test]
+    fn the_callers_trace_goes_on() {
+        assert_eq!(trace_of(&headers("x-trace-id", "nightly/42")).unwrap(), "nightly/42");
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(trace_of(&headers("traceparent", parent)).unwrap(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        let other = trace_of(&headers("traceparent", "00-0-0-0")).unwrap();
+        assert_eq!(other.len(), 32, "a parent that means nothing begins a new trace");
+    }
+
+    #[test]
+    fn what_no_log_could_hold_is_refused() {
+        for wrong in ["", "a b", "a\"b", &"x".repeat(129)] {
+            assert!(trace_of(&headers("x-trace-id", wrong)).is_err(), "{wrong:?}");
+        }
+    }
+}
