@@ -72,6 +72,15 @@ fn id(metadata: &std::fs::Metadata) -> FileId {
     )
 }
 
+/// Opens the file for reading and appending; contents are its owner's business alone.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 impl Log {
     /// The log in this folder; nothing is made before something is written.
     #[must_use]
@@ -122,8 +131,7 @@ impl Log {
         }
         let _lock = self.lock()?;
         let failed = self.failed("writing to it");
-        let mut file =
-            OpenOptions::new().create(true).append(true).read(true).open(self.file()).map_err(&failed)?;
+        let mut file = open(&self.file()).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         let mut bytes = Vec::new();
