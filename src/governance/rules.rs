@@ -144,7 +144,7 @@ fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
     if ended < least {
         let more = least - ended;
         return Err(format!(
-            "{} of its present contract to their end{earlier}",
+            "let {} of its present contract end{earlier}",
             plural(more, "more run", "more runs")
         ));
     }
