@@ -14,6 +14,7 @@ pub mod engine;
 pub mod gateway;
 pub mod governance;
 pub mod http;
+pub mod mcp;
 pub mod policy;
 pub mod registry;
 pub mod runs;

@@ -20,6 +20,7 @@ mod ledger;
 mod lint;
 mod list;
 mod man;
+mod mcp;
 mod output;
 mod package;
 mod policy;
@@ -114,6 +115,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
         None => workbench::open(&cx, log)?,
         Some(Command::Demo(args)) => workbench::demo(&mut cx, log, &args)?,
         Some(Command::Serve(args)) => serve::run(&mut cx, &args)?,
+        Some(Command::Mcp(args)) => mcp::serve(&cx, &args)?,
         Some(command) => dispatch(&mut cx, command)?,
     };
     cx.out.flush()?;
@@ -157,7 +159,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
         Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
         // They have runtimes of their own.
-        Command::Demo(_) | Command::Serve(_) => Ok(Done::Fine),
+        Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
         Command::Keys(args) => keys::run(cx, &args.action),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),

@@ -15,6 +15,7 @@ mod names;
 pub mod operations;
 mod package;
 mod policies;
+pub mod resources;
 mod run_client;
 mod run_compare;
 mod run_failure;

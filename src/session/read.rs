@@ -58,6 +58,24 @@ pub fn range(root: &Path, path: &str, offset: u64, length: Option<u64>) -> Resul
     Ok(Range { path: path.to_owned(), size, offset, bytes, next_offset: (end < size).then_some(end) })
 }
 
+/// Reads a file of a bundle whole.
+///
+/// # Errors
+/// As [`range`]; [`ToolFailure::PayloadTooLarge`] for more than `most` bytes.
+pub fn whole(root: &Path, path: &str, most: u64) -> Result<Vec<u8>, ToolError> {
+    let file = open_beneath(root, plain(path)?, path)?;
+    let mut bytes = Vec::new();
+    // The size may be no longer true, so the reading itself has the limit.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failed(path, &error))?;
+    if bytes.len() as u64 > most {
+        return Err(ToolError::new(
+            ToolFailure::PayloadTooLarge,
+            format!("{path} has more than {most} bytes, which are handed out at most"),
+        ));
+    }
+    Ok(bytes)
+}
+
 /// A relative path without `..` and without hidden parts.
 fn plain(path: &str) -> Result<&Path, ToolError> {
     let escape = |why: &str| {

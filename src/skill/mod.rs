@@ -34,4 +34,4 @@ pub use id::{Digest, SkillId};
 pub use parse::{MAX_BYTES, parse};
 pub use record::{Clients, Properties, Refusal, RefusalReason, Skill};
 pub use regular::{open_regular, read_regular, read_regular_text};
-pub use text::{IndexText, body, index_text, read_index_text};
+pub use text::{IndexText, body, frontmatter_json, index_text, read_index_text};

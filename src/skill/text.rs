@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Skill, fence};
+use super::{Skill, fence, yaml};
 
 /// Headings that an index takes of one skill at most.
 const MAX_HEADINGS: usize = 40;
@@ -22,6 +22,15 @@ pub struct IndexText {
 #[must_use]
 pub fn body(source: &str) -> &str {
     &source[fence::split(source).body]
+}
+
+/// The frontmatter of a `SKILL.md` as its author wrote it, every key, as JSON; none where it is missing, or is YAML
+/// that only a repair makes readable.
+#[must_use]
+pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let fenced = fence::split(source);
+    let tree = yaml::parse(&source[fenced.yaml]).ok()?;
+    Some(tree.to_json_map()).filter(|map| !map.is_empty())
 }
 
 /// What a search index takes of a `SKILL.md`.

@@ -41,8 +41,13 @@ pub const ROOMS: &[Room] = &[
         values_of: &[],
     },
     Room {
+        name: "mcp",
+        rooms: &["gateway", "config", "telemetry"],
+        values_of: &["registry", "skill", "runs", "session", "store"],
+    },
+    Room {
         name: "cli",
-        rooms: &["gateway", "http", "tui", "config", "telemetry"],
+        rooms: &["gateway", "http", "mcp", "tui", "config", "telemetry"],
         values_of: &[
             "policy",
             "discovery",
@@ -172,6 +177,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Payload",
             "Shown",
             "Speaker",
+            "Tool",
             "ToolError",
             "ToolFailure",
             "Turn",

@@ -5,6 +5,7 @@ mod authority;
 mod capabilities;
 mod governance;
 mod groups;
+mod mcp;
 mod program;
 mod runs;
 mod service;
@@ -21,6 +22,7 @@ pub use self::authoring::{PackagePrepareArgs, PackageValidateArgs, ScaffoldArgs,
 pub use self::authority::{ExplainPolicyArgs, PolicyAction, PolicyArgs, TrustArgs};
 pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
 pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
+pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
@@ -187,6 +189,8 @@ pub enum Command {
     Keys(KeysArgs),
     /// Play a demonstration on the shipped skills.
     Demo(DemoArgs),
+    /// Serve skills, sessions and runs to an MCP client.
+    Mcp(McpArgs),
     /// Print the JSON schema of a skill's frontmatter.
     Schema(SchemaArgs),
     /// Show what a skill would run, and trust it as it is.

@@ -1,0 +1,28 @@
+//! Arguments of `skills mcp`.
+
+use clap::Args;
+
+use super::words::words;
+use crate::gateway::operations::Scope;
+
+/// `skills mcp`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A client starts this program by itself: name it in the client's settings, e.g.\n\n  \
+    {\"mcpServers\": {\"skills\": {\"command\": \"skills\", \"args\": [\"mcp\"]}}}\n\n\
+    Standard output carries the protocol alone; the log goes to its file, with -v to standard error too."
+)]
+pub struct McpArgs {
+    /// Go on with this session instead of a new one per connection.
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// What the client may do: read, run, decide, admin.
+    #[arg(
+        long = "scope",
+        value_name = "SCOPE",
+        value_delimiter = ',',
+        value_parser = words::<Scope>(&["read", "run", "decide", "admin"]),
+        default_value = "read,run,decide"
+    )]
+    pub scopes: Vec<Scope>,
+}

@@ -1,0 +1,57 @@
+//! What a tool call comes to: structured content with the same as text, or the one error body, marked as an error.
+
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::{Value, json};
+
+use crate::gateway::{Error, ErrorBody};
+
+/// Where the session of a call is told, in the result's `_meta`.
+pub const SESSION: &str = "session_id";
+
+/// The answer of an operation.
+pub fn answered(value: Value) -> CallToolResult {
+    CallToolResult::structured(value)
+}
+
+/// A failure as the model reads it.
+///
+/// The body is text alone: a tool's output schema describes its answers, and clients check structured content against
+/// it, that of errors too.
+pub fn failed(error: &Error, trace_id: &str) -> CallToolResult {
+    let body = ErrorBody { trace_id: Some(trace_id.to_owned()), ..ErrorBody::from(error) };
+    // The message alone is still better than nothing, should the body ever not be written.
+    let text = serde_json::to_string(&body).unwrap_or_else(|_| error.to_string());
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// The same result with the session it belongs to.
+pub fn of_session(mut result: CallToolResult, session: &str) -> CallToolResult {
+    let mut meta = result.meta.take().unwrap_or_default();
+    meta.0.insert(SESSION.to_owned(), json!(session));
+    result.with_meta(Some(meta))
+}
+
+/// `_meta` with one entry.
+pub fn meta(key: &str, value: Value) -> MetaObject {
+    let mut meta = MetaObject::default();
+    meta.0.insert(key.to_owned(), value);
+    meta
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::Code;
+
+    #[test]
+    fn an_error_is_the_body_that_http_gives() {
+        let error =
+            Error { suggestions: vec!["csv-profile".into()], ..Error::new(Code::NotFound, "no such skill") };
+        let result = failed(&error, "4bf9");
+        assert_eq!((result.is_error, &result.structured_content), (Some(true), &None));
+        let text = &result.content[0].as_text().unwrap().text;
+        let body: ErrorBody = serde_json::from_str(text).unwrap();
+        assert_eq!((body.error.code, body.error.kind.as_str()), (Code::NotFound, "not_found"));
+        assert_eq!(body.trace_id.as_deref(), Some("4bf9"));
+    }
+}

@@ -1,0 +1,334 @@
+//! Asking the person behind a client: by elicitation during the call, or, since revision 2026-07-28, as a result that
+//! wants input before the same call is made again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, EnumSchema,
+    InputRequest, InputRequiredResult, InputResponses,
+};
+use rmcp::service::RequestContext;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
+
+use super::caller::is_stateless;
+use super::server::Server;
+use crate::gateway::operations::{Caller, Scope, operation};
+use crate::gateway::{Code, DecisionSheet, Error};
+use crate::runs::Choice;
+use crate::skill::safe_text;
+
+/// The one question of a result that wants input.
+const QUESTION: &str = "decision";
+/// Characters of inputs that a question shows; what is longer is named with its digest.
+const MOST_SHOWN: usize = 6000;
+
+/// How a client's person can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// While the call goes on.
+    Now,
+    /// As a result; the client makes the call again with the answer.
+    Later,
+    /// Not at all.
+    None,
+}
+
+/// How this client's person can be asked.
+pub fn way(cx: &RequestContext<RoleServer>) -> Way {
+    let can = cx.client_capabilities().and_then(|can| can.elicitation);
+    // A client that names no mode means forms: there was nothing else when the capability came up.
+    if !can.is_some_and(|can| can.form.is_some() || can.url.is_none()) {
+        Way::None
+    } else if is_stateless(cx) {
+        Way::Later
+    } else {
+        Way::Now
+    }
+}
+
+/// What asking came to.
+pub enum Answered {
+    /// It is decided, by this person or meanwhile by another one: make the call again.
+    Decided,
+    /// The client has to ask and come again.
+    Later(InputRequiredResult),
+    /// The person said nothing: it waits on.
+    Nothing,
+}
+
+/// What a call that is made again was about. It comes back from the client, so nothing in it is believed: it names
+/// what the caller could name anyway, and what is decided is checked by its digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The run that waits, or the session.
+    pub about: String,
+    /// The step that waits, or the script.
+    pub step: String,
+    /// Digest of exactly what was asked about.
+    pub digest: String,
+    /// The key that was lent to the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl Ticket {
+    /// Reads what a client sent back.
+    ///
+    /// # Errors
+    /// `invalid_request` for anything that this server did not write.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map_err(|error| {
+            Error::new(Code::InvalidRequest, format!("`requestState` is not what this server gave: {error}"))
+        })
+    }
+
+    /// The result that asks for an answer.
+    pub fn required(&self, question: ElicitRequestParams) -> InputRequiredResult {
+        let request = InputRequest::Elicitation(ElicitRequest::new(question));
+        let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
+        InputRequiredResult::new(Some(requests), Some(json!(self).to_string()))
+    }
+}
+
+/// The answer among the responses of a call that is made again.
+///
+/// # Errors
+/// `invalid_request` for a response that is none to an elicitation.
+pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult>, Error> {
+    let Some(answer) = responses.and_then(|mut all| all.remove(QUESTION)) else { return Ok(None) };
+    serde_json::from_value(answer).map(Some).map_err(|error| {
+        Error::new(Code::InvalidRequest, format!("`inputResponses.{QUESTION}` is no answer: {error}"))
+    })
+}
+
+/// Asks during the call.
+///
+/// # Errors
+/// None: a client that cannot ask after all leaves the question open, and the log says why.
+pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams) -> Option<ElicitResult> {
+    tokio::select! {
+        answer = cx.peer.create_elicitation(question) => {
+            answer.inspect_err(|error| tracing::warn!("the client could not ask: {error}")).ok()
+        }
+        () = cx.ct.cancelled() => None,
+    }
+}
+
+/// A question with a form.
+pub fn question(message: String, form: ElicitationSchema) -> ElicitRequestParams {
+    ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema: form }
+}
+
+/// Asks about the gate that a run waits at.
+///
+/// # Errors
+/// Those of looking the run up and of the decision.
+pub async fn about_run(
+    server: &Server,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+    run: &str,
+    way: Way,
+    key: Option<String>,
+) -> Result<Answered, Error> {
+    let detail = server.core().run(run).await?;
+    // Somebody else was faster.
+    let Some(sheet) = detail.sheet else { return Ok(Answered::Decided) };
+    let question = question(message(&sheet, caller.may(Scope::Admin)), form(&sheet));
+    let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
+    match way {
+        Way::None => Ok(Answered::Nothing),
+        Way::Later => Ok(Answered::Later(ticket.required(question))),
+        Way::Now => match ask(cx, question).await {
+            Some(answer) => decide(server, caller, cx, &ticket, answer).await,
+            None => Ok(Answered::Nothing),
+        },
+    }
+}
+
+/// Decides what a ticket is about by the answer that came with it.
+///
+/// # Errors
+/// `invalid_request` for an answer that is none; those of the decision.
+pub async fn settle_ticket(
+    server: &Server,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+    ticket: &Ticket,
+    responses: Option<InputResponses>,
+) -> Result<Answered, Error> {
+    match response(responses)? {
+        Some(answer) => decide(server, caller, cx, ticket, answer).await,
+        None => Ok(Answered::Nothing),
+    }
+}
+
+/// Carries out what a person answered, recorded under the caller's name, for exactly what was shown.
+async fn decide(
+    server: &Server,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+    ticket: &Ticket,
+    answer: ElicitResult,
+) -> Result<Answered, Error> {
+    let order = match answer.action {
+        ElicitationAction::Accept => "run.approve",
+        ElicitationAction::Decline => "run.deny",
+        _ => return Ok(Answered::Nothing),
+    };
+    let given = |field: &str| answer.content.as_ref().and_then(|content| content.get(field)).cloned();
+    let arguments = json!({
+        "run_id": ticket.about,
+        "step": ticket.step,
+        "inputs_digest": ticket.digest,
+        "notes": notes(given("notes").as_ref().and_then(Value::as_str), cx),
+        "choice": given("choice"),
+    });
+    let Some(order) = operation(order) else { return Ok(Answered::Nothing) };
+    match order.call(&server.inner().service, caller, arguments).await {
+        Ok(_) => Ok(Answered::Decided),
+        // Decided meanwhile by somebody else: the call itself says what came of it.
+        Err(error) if error.code == Code::InvalidTransition => {
+            tracing::info!("a decision came too late: {error}");
+            Ok(Answered::Decided)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What is recorded beside the decision: the person's words, and through which program they were asked.
+fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
+    let client = cx.client_info().map(|client| format!("{} {}", client.name, client.version));
+    let asked = format!("asked by {}", client.as_deref().unwrap_or("an MCP client"));
+    match said.map(str::trim).filter(|said| !said.is_empty()) {
+        Some(said) => format!("{said} ({asked})"),
+        None => asked,
+    }
+}
+
+fn form(sheet: &DecisionSheet) -> ElicitationSchema {
+    let mut form = ElicitationSchema::builder().optional_string_with("notes", |notes| {
+        notes.title("Notes").description("Kept with the decision.").max_length(2000)
+    });
+    if sheet.outcome_unknown {
+        let choices = Choice::iter().map(|choice| choice.to_string()).collect();
+        let choices = EnumSchema::builder(choices)
+            .title("What becomes of the step")
+            .description("Nobody knows how it ended: run it again, go on without it, or let the run fail.");
+        form = form.required_enum_schema("choice", choices.build());
+    }
+    form.build_unchecked()
+}
+
+/// Exactly what would happen, in words.
+fn message(sheet: &DecisionSheet, places: bool) -> String {
+    let mut out = format!("{}\n", sheet.headline);
+    if sheet.outcome_unknown {
+        out.push_str("Accept carries out your choice, decline cancels the run.\n\n");
+    } else {
+        out.push_str("Accept lets the run go on, decline cancels it.\n\n");
+    }
+    let (place, of) = sheet.place;
+    let mut line = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let _ = writeln!(out, "{name}: {value}");
+        }
+    };
+    line("why you are asked", &sheet.why);
+    line("warning", sheet.irreversible.as_deref().unwrap_or_default());
+    line("skill", &sheet.skill_id);
+    line("step", &format!("{} ({place} of {of})", sheet.step));
+    line("capability", &[sheet.capability.as_str(), &sheet.capability_note].join(" ").trim().to_owned());
+    if places {
+        line("carried out by", &sheet.binding);
+    }
+    line("isolation", &sheet.isolation);
+    line("run", &sheet.run.0);
+    let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
+    line("inputs", &shown(&inputs, &format!("skills runs show {}", sheet.run)));
+    line("digest of the inputs", &sheet.inputs_digest);
+    safe_text::block(&out).into_owned()
+}
+
+/// A long text cut, saying so and where the rest can be read.
+pub fn shown(text: &str, whole: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => {
+            format!("{}\n… {} bytes more, not shown here: {whole}", &text[..end], text.len() - end)
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::RunId;
+
+    fn sheet() -> DecisionSheet {
+        DecisionSheet {
+            run: RunId("0198a1b2".to_owned()),
+            skill_id: "invoice-intake".to_owned(),
+            headline: "Books 120.50 EUR".to_owned(),
+            step: "book".to_owned(),
+            place: (4, 4),
+            outcome_unknown: false,
+            capability: "ledger.entry.create".to_owned(),
+            capability_note: "standard, not idempotent".to_owned(),
+            binding: "POST https://ledger.internal/entries".to_owned(),
+            isolation: "reaches the network".to_owned(),
+            why: "the capability asks for confirmation".to_owned(),
+            irreversible: Some("cannot be undone".to_owned()),
+            inputs: json!({ "total": 120.5, "note": "a\u{202e}b" }),
+            inputs_digest: "9f".repeat(32),
+            approver: None,
+            since_ms: 0,
+            expires_ms: None,
+        }
+    }
+
+    #[test]
+    fn a_question_says_what_would_happen_and_hides_nothing() {
+        let text = message(&sheet(), false);
+        for part in ["Books 120.50 EUR", "cannot be undone", "book (4 of 4)", "120.5", &"9f".repeat(32)] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains('\u{202e}'), "a character that turns text around is shown as what it is");
+        assert!(!text.contains("ledger.internal"), "addresses are for those who may see them");
+        assert!(message(&sheet(), true).contains("ledger.internal"));
+    }
+
+    #[test]
+    fn a_step_of_unknown_outcome_asks_for_a_choice() {
+        let plain = serde_json::to_value(form(&sheet())).unwrap();
+        assert!(plain["properties"]["choice"].is_null());
+        let unknown =
+            serde_json::to_value(form(&DecisionSheet { outcome_unknown: true, ..sheet() })).unwrap();
+        assert_eq!(unknown["properties"]["choice"]["enum"], json!(["rerun", "skip", "fail"]));
+        assert_eq!(unknown["required"], json!(["choice"]));
+    }
+
+    #[test]
+    fn what_comes_back_is_read_strictly() {
+        let ticket =
+            Ticket { about: "r".to_owned(), step: "s".to_owned(), digest: "d".to_owned(), key: None };
+        assert_eq!(Ticket::read(&json!(ticket).to_string()).unwrap(), ticket);
+        for wrong in ["", "{}", r#"{"about":"r","step":"s","digest":"d","approved":true}"#] {
+            assert_eq!(Ticket::read(wrong).unwrap_err().code, Code::InvalidRequest, "{wrong}");
+        }
+        let answers = BTreeMap::from([(QUESTION.to_owned(), json!({ "action": "perhaps" }))]);
+        assert_eq!(response(Some(answers)).unwrap_err().code, Code::InvalidRequest);
+    }
+
+    #[test]
+    fn a_long_text_says_how_much_is_missing() {
+        let text = shown(&"é".repeat(MOST_SHOWN + 10), "skills runs show r");
+        assert!(text.ends_with("… 20 bytes more, not shown here: skills runs show r"), "{}", &text[12000..]);
+        assert_eq!(shown("short", ""), "short");
+    }
+}

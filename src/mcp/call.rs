@@ -1,0 +1,144 @@
+//! A call of an operation: carried out, and asked about where a run of it waits for a person.
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+
+use super::answer::{answered, failed};
+use super::asking::{self, Answered, Ticket, Way};
+use super::progress::Progress;
+use super::server::{Server, wants_skills};
+use super::tools;
+use crate::gateway::operations::{Caller, Operation, Scope};
+use crate::gateway::{Code, Error};
+use crate::store::IdempotencyOutcome;
+
+/// The argument that makes a call safe to repeat.
+const KEY: &str = "idempotency_key";
+/// How often one call asks a person, at most: a contract may have many gates, a loop of them is a mistake.
+const MOST_QUESTIONS: usize = 100;
+
+/// Carries an operation out.
+pub async fn operation(
+    server: &Server,
+    operation: &'static Operation,
+    request: CallToolRequestParams,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    if wants_skills(operation.name) {
+        server.ready().await;
+    }
+    let way = if caller.may(Scope::Decide) { asking::way(cx) } else { Way::None };
+    let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {
+        Ok(ticket) => ticket,
+        Err(error) => return failed(&error, &caller.trace_id).into(),
+    };
+    let mut arguments = request.arguments.unwrap_or_default();
+    // A call that may have to be made again after somebody was asked must find the run it launched.
+    let lent = (way != Way::None && repeatable(operation, &arguments)).then(|| {
+        let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());
+        key.unwrap_or_else(|| format!("mcp-{}", crate::gateway::new_trace_id()))
+    });
+    if let Some(key) = &lent {
+        arguments.insert(KEY.to_owned(), json!(key));
+    }
+    let progress = Progress::follow(server, cx, &trace_of(&arguments, caller)).await;
+    let made = Made { server, operation, arguments, caller, cx, lent };
+    let response = made.through(way, ticket, request.input_responses).await;
+    progress.end();
+    response
+}
+
+/// Whether a key can be lent to a call: the operation takes one, and the caller gave none.
+fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
+    let takes = tools::takes(operation.name, KEY);
+    let own = arguments.get("options").and_then(|options| options.get(KEY));
+    takes && arguments.get(KEY).is_none_or(Value::is_null) && own.is_none_or(Value::is_null)
+}
+
+/// The trace a run of this call is launched under.
+fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
+    let own = arguments.get("options").and_then(|options| options.get("trace_id"));
+    let given = arguments.get("trace_id").or(own).and_then(Value::as_str);
+    given.unwrap_or(&caller.trace_id).to_owned()
+}
+
+/// One call, as often as it is made.
+struct Made<'a> {
+    server: &'a Server,
+    operation: &'static Operation,
+    arguments: Map<String, Value>,
+    caller: &'a Caller,
+    cx: &'a RequestContext<RoleServer>,
+    /// The key that was lent to it.
+    lent: Option<String>,
+}
+
+impl Made<'_> {
+    async fn through(
+        &self,
+        way: Way,
+        ticket: Option<Ticket>,
+        responses: Option<rmcp::model::InputResponses>,
+    ) -> CallToolResponse {
+        let mut way = way;
+        if let Some(ticket) = ticket.filter(|_| way != Way::None) {
+            match asking::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
+                // Asked once and left open: the call says that it waits, and asks no second time.
+                Ok(Answered::Nothing) => way = Way::None,
+                Ok(_) => {}
+                Err(error) => return self.failed(&error),
+            }
+        }
+        for _ in 0..MOST_QUESTIONS {
+            let arguments = Value::Object(self.arguments.clone());
+            let service = &self.server.inner().service;
+            let error = match self.operation.call(service, self.caller, arguments).await {
+                Ok(answer) => return answered(self.without_loan(answer)).into(),
+                Err(error) => error,
+            };
+            let Some(run) = waiting_run(&error).filter(|_| way != Way::None && self.knows_again()) else {
+                return self.failed(&error);
+            };
+            match asking::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone()).await {
+                Ok(Answered::Decided) => {}
+                Ok(Answered::Later(required)) => return required.into(),
+                Ok(Answered::Nothing) => return self.failed(&error),
+                Err(error) => return self.failed(&error),
+            }
+        }
+        let message =
+            format!("{MOST_QUESTIONS} questions were asked about one call; decide the rest by themselves");
+        self.failed(&Error::new(Code::ConfirmationRequired, message))
+    }
+
+    /// Whether calling again finds the run of this call instead of launching another one.
+    fn knows_again(&self) -> bool {
+        let own = self.arguments.get("options").and_then(|options| options.get(KEY));
+        self.arguments.get(KEY).or(own).is_some_and(Value::is_string)
+    }
+
+    fn failed(&self, error: &Error) -> CallToolResponse {
+        failed(error, &self.caller.trace_id).into()
+    }
+
+    /// The answer as it would be without the key that the caller does not know of.
+    fn without_loan(&self, mut answer: Value) -> Value {
+        if self.lent.is_some()
+            && let Some(outcome) = answer.get_mut("idempotency")
+        {
+            *outcome = json!(IdempotencyOutcome::None);
+        }
+        answer
+    }
+}
+
+/// The run that waits for a person, where that is why the call failed.
+fn waiting_run(error: &Error) -> Option<String> {
+    if error.code != Code::ConfirmationRequired {
+        return None;
+    }
+    error.reason.as_ref()?.get("run_id")?.as_str().map(str::to_owned)
+}

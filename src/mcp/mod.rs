@@ -1,0 +1,27 @@
+//! The MCP adapter: the operations that are tools, the runtime tools of a session, skills as resources and prompts,
+//! over stdio and streamable HTTP.
+//!
+//! Names, schemas, scopes and errors come from [`crate::gateway::operations`]; here they are only put into the
+//! protocol's words (<https://modelcontextprotocol.io/specification/2025-11-25>, and the stateless revision
+//! 2026-07-28).
+
+mod answer;
+mod asking;
+mod call;
+mod caller;
+mod http;
+mod news;
+mod page;
+mod progress;
+mod prompts;
+mod resources;
+mod runtime;
+mod server;
+mod stdio;
+mod tools;
+mod uri;
+
+pub use caller::Door;
+pub use http::{HttpService, HttpSettings, service};
+pub use server::{Server, Settings};
+pub use stdio::serve;

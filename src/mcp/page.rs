@@ -1,0 +1,44 @@
+//! Lists page by page: a cursor names the last skill of the page before.
+
+use std::sync::Arc;
+
+use rmcp::model::{ErrorData, PaginatedRequestParams};
+
+use crate::registry::Catalogue;
+use crate::skill::Skill;
+
+/// The next skills of the catalogue that are wanted, at most so many, and where the page after them begins.
+///
+/// # Errors
+/// Invalid parameters for a cursor of another list, or whose skill has gone: the list begins anew.
+pub fn of(
+    catalogue: &Catalogue,
+    request: Option<PaginatedRequestParams>,
+    most: usize,
+    wanted: impl Fn(&Skill) -> bool,
+) -> Result<(Vec<Arc<Skill>>, Option<String>), ErrorData> {
+    let begin = match request.and_then(|request| request.cursor) {
+        None => 0,
+        Some(cursor) => {
+            let last = catalogue.entries.iter().position(|entry| entry.skill.id.as_str() == cursor);
+            let gone = || {
+                ErrorData::invalid_params(
+                    format!("the cursor {cursor:?} is not valid any more; begin anew"),
+                    None,
+                )
+            };
+            last.ok_or_else(gone)? + 1
+        }
+    };
+    let mut page: Vec<Arc<Skill>> = catalogue.entries[begin..]
+        .iter()
+        .map(|entry| &entry.skill)
+        .filter(|skill| wanted(skill))
+        .take(most + 1)
+        .cloned()
+        .collect();
+    let more = page.len() > most;
+    page.truncate(most);
+    let next = page.last().filter(|_| more).map(|skill| skill.id.to_string());
+    Ok((page, next))
+}

@@ -1,0 +1,148 @@
+//! Progress notifications of a call, from the events of the run it launched.
+
+use std::collections::HashSet;
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+use tokio::task::JoinHandle;
+
+use super::server::Server;
+use crate::gateway::SharedClient;
+use crate::skill::safe_text;
+use crate::store::{RunEvent, RunId};
+
+/// Events read at a time.
+const PAGE: usize = 200;
+/// How long one look for events waits.
+const WAIT_MS: u64 = 30_000;
+
+/// A follower of the run of one call; stops with it.
+pub struct Progress(Option<JoinHandle<()>>);
+
+impl Progress {
+    /// Follows the run that is launched under this trace from now on, where the client gave a token.
+    pub async fn follow(server: &Server, cx: &RequestContext<RoleServer>, trace_id: &str) -> Self {
+        let Some(token) = cx.meta.get_progress_token() else { return Self(None) };
+        let core = server.core().clone();
+        let after = match core.newest_event().await {
+            Ok(newest) => newest,
+            Err(error) => {
+                tracing::warn!("no progress is told: {error}");
+                return Self(None);
+            }
+        };
+        let told = Told { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
+        let trace_id = trace_id.to_owned();
+        Self(Some(tokio::spawn(follow(core, after, trace_id, told))))
+    }
+
+    /// The call is answered: what comes now is no progress of it any more.
+    pub fn end(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn follow(core: SharedClient, mut after: u64, trace_id: String, mut told: Told) {
+    let (mut own, mut others) = (None::<RunId>, HashSet::new());
+    loop {
+        let events = match core.run_events(None, after, PAGE, WAIT_MS).await {
+            Ok(events) => events,
+            Err(error) => {
+                tracing::warn!("no further progress is told: {error}");
+                return;
+            }
+        };
+        for event in events {
+            after = event.global;
+            if own.is_none() && !others.contains(&event.run) {
+                match core.run(&event.run.0).await {
+                    Ok(detail) if detail.run.trace_id == trace_id => {
+                        told.total = detail.run.progress.1;
+                        own = Some(event.run.clone());
+                    }
+                    Ok(_) => {
+                        others.insert(event.run.clone());
+                    }
+                    Err(error) => tracing::debug!("a run that an event names: {error}"),
+                }
+            }
+            if own.as_ref() == Some(&event.run) && !told.tell(&event).await {
+                return;
+            }
+        }
+    }
+}
+
+/// What was told so far.
+struct Told {
+    token: ProgressToken,
+    peer: Peer<RoleServer>,
+    ended: HashSet<String>,
+    total: u32,
+}
+
+impl Told {
+    /// Tells of a step that ended; false when nobody listens any more.
+    async fn tell(&mut self, event: &RunEvent) -> bool {
+        let Some((step, how)) = ended(event) else { return true };
+        // Each notification has to be further than the one before.
+        if !self.ended.insert(step.to_owned()) {
+            return true;
+        }
+        let done = u32::try_from(self.ended.len()).unwrap_or(u32::MAX);
+        let total = self.total.max(done);
+        let message = format!("{} {how} ({done} of {total})", safe_text::line(step));
+        let progress = ProgressNotificationParam::new(self.token.clone(), f64::from(done))
+            .with_total(f64::from(total))
+            .with_message(message);
+        self.peer.notify_progress(progress).await.is_ok()
+    }
+}
+
+/// The step of the contract itself that ended by this event, and how.
+fn ended(event: &RunEvent) -> Option<(&str, &str)> {
+    let how = event.event.kind.strip_prefix("step.").filter(|how| *how != "started")?;
+    let step = event.event.step.as_deref()?;
+    (!step.contains(['/', '[', '~'])).then_some((step, how))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::store::NewEvent;
+
+    #[test]
+    fn only_steps_of_the_contract_itself_count() {
+        let event = |kind: &str, step: Option<&str>| RunEvent {
+            run: RunId("r".to_owned()),
+            number: 1,
+            global: 1,
+            at_ms: 0,
+            event: NewEvent { kind: kind.to_owned(), step: step.map(str::to_owned), data: Value::Null },
+        };
+        assert_eq!(ended(&event("step.completed", Some("sum"))), Some(("sum", "completed")));
+        for (kind, step) in [
+            ("step.started", Some("sum")),
+            ("step.completed", Some("each[2]")),
+            ("step.completed", Some("report/render")),
+            ("run.completed", None),
+        ] {
+            assert_eq!(ended(&event(kind, step)), None, "{kind} {step:?}");
+        }
+    }
+}

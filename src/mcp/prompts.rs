@@ -1,0 +1,156 @@
+//! Prompts: the skills whose authors offer them to people as commands.
+
+use rmcp::model::{
+    ErrorData, GetPromptRequestParams, GetPromptResult, ListPromptsResult, PaginatedRequestParams, Prompt,
+    PromptArgument, PromptMessage, Role,
+};
+use serde_json::Value;
+
+use super::page;
+use super::resources::failed;
+use crate::gateway::{Code, Error, SharedClient};
+use crate::skill::Skill;
+
+/// Prompts on a page.
+const PROMPTS: usize = 200;
+/// The one argument: what a person types behind the command.
+pub const ARGUMENT: &str = "arguments";
+
+/// Whether a skill is offered. Claude Code offers every one that does not say no; a client with thousands of skills
+/// would show thousands of commands, so that here its author has to have said yes in one of the ways there are.
+pub fn is_offered(skill: &Skill) -> bool {
+    let says = &skill.clients;
+    says.user_invocable.unwrap_or(says.argument_hint.is_some() || says.disable_model_invocation)
+}
+
+/// The prompts.
+pub async fn list(
+    core: &SharedClient,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListPromptsResult, ErrorData> {
+    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalogue, request, PROMPTS, is_offered)?;
+    let prompts = skills.iter().map(|skill| {
+        let hint = skill.clients.argument_hint.as_deref().unwrap_or("what the instructions are about");
+        let argument = PromptArgument::new(ARGUMENT).with_description(hint).with_required(false);
+        let prompt = Prompt::new(skill.id.as_str(), Some(&skill.description), Some(vec![argument]));
+        prompt.with_title(&skill.name)
+    });
+    let mut list = ListPromptsResult::with_all_items(prompts.collect());
+    list.next_cursor = next;
+    Ok(list)
+}
+
+/// The body of a skill with its arguments.
+pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
+    // A prompt that is not there is a wrong parameter.
+    let wrong = |error: Error| ErrorData::invalid_params(error.message, None);
+    let given = match request.arguments.unwrap_or_default().remove(ARGUMENT) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text,
+        Some(other) => {
+            let message = format!("`{ARGUMENT}` is {other}; wanted: a text");
+            return Err(wrong(Error::new(Code::InvalidRequest, message)));
+        }
+    };
+    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let skill = catalogue.by_id(&request.name).filter(|skill| is_offered(skill)).ok_or_else(|| {
+        let message = format!("no skill that people may invoke is called {}", request.name);
+        wrong(Error::new(Code::NotFound, message))
+    })?;
+    let detail = core.describe(skill.id.as_str()).await.map_err(|error| failed(&error))?;
+    let text = filled(&detail.body, given.trim(), &skill.root_dir.to_string_lossy());
+    let message = PromptMessage::new_text(Role::User, text);
+    Ok(GetPromptResult::new(vec![message]).with_description(&skill.description))
+}
+
+/// A body with what was typed in place of `$ARGUMENTS`, `$ARGUMENTS[N]` and `$N` (counted from 0), and behind it where
+/// the body names none of them (<https://code.claude.com/docs/en/skills>). Command expansions stay text.
+fn filled(body: &str, given: &str, folder: &str) -> String {
+    let words = words(given);
+    let (mut out, mut rest, mut named) = (String::with_capacity(body.len()), body, false);
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        let behind = &rest[at + 1..];
+        let place = if let Some(tail) = behind.strip_prefix("ARGUMENTS[") {
+            number(tail).filter(|(_, tail)| tail.starts_with(']')).map(|(n, tail)| (n, &tail[1..]))
+        } else {
+            number(behind)
+        };
+        if let Some((n, tail)) = place {
+            out.push_str(words.get(n).map(String::as_str).unwrap_or_default());
+            (rest, named) = (tail, true);
+        } else if let Some(tail) = behind.strip_prefix("ARGUMENTS") {
+            out.push_str(given);
+            (rest, named) = (tail, true);
+        } else if let Some(tail) = behind.strip_prefix("{CLAUDE_SKILL_DIR}") {
+            out.push_str(folder);
+            rest = tail;
+        } else {
+            out.push('$');
+            rest = behind;
+        }
+    }
+    out.push_str(rest);
+    if !named && !given.is_empty() {
+        out.push_str(&format!("\n\nARGUMENTS: {given}\n"));
+    }
+    out
+}
+
+/// A number of one or two digits, and what is behind it.
+fn number(text: &str) -> Option<(usize, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.get(..end).filter(|digits| (1..=2).contains(&digits.len()))?;
+    Some((digits.parse().ok()?, &text[end..]))
+}
+
+/// Words as a shell splits them: quotes keep what is between them together.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote, mut begun) = (Vec::new(), String::new(), None, false);
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if matches!(c, '"' | '\'') => (quote, begun) = (Some(c), true),
+            None if c.is_whitespace() => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            _ => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_go_where_the_body_wants_them() {
+        let of = |body: &str| filled(body, "fix \"the door\" now", "/s");
+        assert_eq!(of("Do: $ARGUMENTS."), "Do: fix \"the door\" now.");
+        assert_eq!(of("$0, $1, $ARGUMENTS[2], $7"), "fix, the door, now, ");
+        assert_eq!(of("Run ${CLAUDE_SKILL_DIR}/x $0"), "Run /s/x fix");
+        assert_eq!(
+            of("Costs $ and $HOME and $ARGUMENTS[x]"),
+            "Costs $ and $HOME and fix \"the door\" now[x]"
+        );
+        assert_eq!(of("Body"), "Body\n\nARGUMENTS: fix \"the door\" now\n");
+        assert_eq!(filled("Body", "", "/s"), "Body");
+    }
+
+    #[test]
+    fn words_are_split_as_in_a_shell() {
+        assert_eq!(words(" a 'b c' \"\" d\"e\" "), ["a", "b c", "", "de"]);
+        assert!(words("  ").is_empty());
+    }
+}

@@ -1,0 +1,238 @@
+//! Skills as resources, and the extension `io.modelcontextprotocol/skills`: manifests with digests, folders, files.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rmcp::model::{
+    CompletionInfo, DIRECTORY_MIME_TYPE, ErrorData, GetSkillResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListSkillsResult, PaginatedRequestParams, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, Skill as Entry, SkillFrontmatter, SkillResource, SkillResources,
+};
+use serde_json::{Value, json};
+
+use super::answer::meta;
+use super::{page, uri};
+use crate::gateway::resources::{self, Promise};
+use crate::gateway::{Code, Error, ErrorBody, SharedClient};
+use crate::skill::{Digest, Skill};
+
+/// Where the digest of a resource stands in `_meta`.
+const DIGEST: &str = "io.modelcontextprotocol.skills/digest";
+/// Resources on a page.
+const RESOURCES: usize = 500;
+/// Skills with their manifests on a page: all files of each are read for it.
+const SKILLS: usize = 50;
+/// The template of a skill.
+const SKILL: &str = "skill://{skill_id}/SKILL.md";
+/// The template of a file.
+const FILE: &str = "skill://{skill_id}/{+path}";
+
+/// The main files of all skills.
+pub async fn list(
+    core: &SharedClient,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalogue, request, RESOURCES, |_| true)?;
+    let mut list = ListResourcesResult::with_all_items(skills.iter().map(|skill| main(skill)).collect());
+    list.next_cursor = next;
+    Ok(list)
+}
+
+fn main(skill: &Skill) -> Resource {
+    let path = resources::main_path(skill);
+    let kind = if path == resources::MAIN { "text/markdown" } else { "application/yaml" };
+    Resource::new(uri::of(skill, path), &skill.name)
+        .with_description(&skill.description)
+        .with_mime_type(kind)
+        .with_size(skill.bytes)
+        .with_meta(meta(DIGEST, json!(written(skill.digest))))
+}
+
+/// The forms of addresses.
+pub fn templates() -> ListResourceTemplatesResult {
+    let skill = ResourceTemplate::new(SKILL, "skill")
+        .with_description("The instructions of a skill.")
+        .with_mime_type("text/markdown");
+    let file = ResourceTemplate::new(FILE, "skill-file")
+        .with_description("A file of a skill, such as references/rules.md.");
+    ListResourceTemplatesResult::with_all_items(vec![skill, file])
+}
+
+/// A file of a skill.
+pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResult, ErrorData> {
+    let found = async {
+        let catalogue = core.catalogue().await?;
+        let (skill, path) = uri::read(&catalogue, address)?;
+        if path.is_empty() {
+            let message = format!("{address} is a folder; its file is {}", uri::of(&skill, resources::MAIN));
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        resources::content(core, &skill, &path).await
+    };
+    let content = found.await.map_err(|error| failed(&error))?;
+    let meta = meta(DIGEST, json!(written(content.digest)));
+    let contents = match String::from_utf8(content.bytes) {
+        // Text is handed out byte for byte, so that digests hold.
+        Ok(text) if !text.contains('\0') => ResourceContents::text(text, address),
+        Ok(text) => ResourceContents::blob(BASE64.encode(text), address),
+        Err(error) => ResourceContents::blob(BASE64.encode(error.as_bytes()), address),
+    };
+    Ok(ReadResourceResult::new(vec![contents.with_mime_type(content.media_type).with_meta(meta)]))
+}
+
+/// What stands in a folder of a skill.
+pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesResult, ErrorData> {
+    let found = async {
+        let catalogue = core.catalogue().await?;
+        let (skill, path) = uri::read(&catalogue, address)?;
+        let children = resources::children(core, &skill, &path).await?;
+        Ok((skill, children))
+    };
+    // A folder that is not there is a wrong parameter for this method, in every revision.
+    let (skill, children) = found.await.map_err(|error| invalid(&error))?;
+    let items = children.into_iter().map(|child| {
+        let name = child.path.rsplit('/').next().unwrap_or(&child.path).to_owned();
+        let kind = if child.folder { DIRECTORY_MIME_TYPE } else { child.media_type };
+        Resource::new(uri::of(&skill, &child.path), name).with_mime_type(kind)
+    });
+    Ok(ListResourcesResult::with_all_items(items.collect()))
+}
+
+/// A page of skills with their manifests. One that no host could load is left out, and said in `_meta`.
+pub async fn skills(
+    core: &SharedClient,
+    request: Option<PaginatedRequestParams>,
+) -> Result<ListSkillsResult, ErrorData> {
+    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let (skills, next) = page::of(&catalogue, request, SKILLS, |_| true)?;
+    let (mut entries, mut left_out) = (Vec::new(), Vec::new());
+    for skill in skills {
+        match entry(core, &skill).await {
+            Ok(entry) => entries.push(entry),
+            Err(error) => left_out.push(json!({ "skill_id": skill.id, "why": error.message })),
+        }
+    }
+    let mut list = ListSkillsResult::with_all_items(entries);
+    list.next_cursor = next;
+    list.meta = (!left_out.is_empty()).then(|| meta("left_out", Value::Array(left_out)));
+    Ok(list)
+}
+
+/// One skill with its manifest.
+pub async fn skill(core: &SharedClient, address: &str) -> Result<GetSkillResult, ErrorData> {
+    let found = async {
+        let catalogue = core.catalogue().await?;
+        let (skill, path) = uri::read(&catalogue, address)?;
+        if path != resources::MAIN {
+            let message =
+                format!("{address} is no skill; {} is at {}", skill.id, uri::of(&skill, resources::MAIN));
+            return Err(Error::new(Code::NotFound, message));
+        }
+        entry(core, &skill).await
+    };
+    found.await.map(GetSkillResult::new).map_err(|error| invalid(&error))
+}
+
+async fn entry(core: &SharedClient, skill: &Arc<Skill>) -> Result<Entry, Error> {
+    entry_of(skill, resources::promise(core, skill).await?)
+}
+
+fn entry_of(skill: &Skill, promise: Promise) -> Result<Entry, Error> {
+    let refused = |why: String| Error::new(Code::InvalidConfiguration, format!("{}: {why}", skill.id));
+    let mut frontmatter = promise
+        .frontmatter
+        .ok_or_else(|| refused("it has no frontmatter that is YAML as it stands".into()))?;
+    let mut text = |key: &str| match frontmatter.remove(key) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text),
+        _ => Err(refused(format!("its frontmatter has no {key}"))),
+    };
+    let mut told = SkillFrontmatter::new(text("name")?, text("description")?);
+    told.extra = frontmatter;
+    let files = promise
+        .files
+        .into_iter()
+        .map(|file| SkillResource::new(uri::of(skill, &file.path), written(file.digest), file.size));
+    let entry = Entry::new(uri::of(skill, resources::MAIN), told, SkillResources::Files(files.collect()));
+    entry.validate().map_err(|error| refused(error.to_string()))?;
+    Ok(entry)
+}
+
+/// Values that complete an argument of a template.
+pub async fn complete(
+    core: &SharedClient,
+    template: &str,
+    argument: &str,
+    value: &str,
+    known: &HashMap<String, String>,
+) -> Result<CompletionInfo, ErrorData> {
+    let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
+    let found: Vec<String> = match (template, argument) {
+        (SKILL | FILE, "skill_id") => {
+            catalogue.entries.iter().map(|entry| entry.skill.id.to_string()).collect()
+        }
+        (FILE, "path") => match known.get("skill_id").and_then(|id| catalogue.by_id(id)) {
+            Some(skill) => resources::files(core, skill).await.map_err(|error| failed(&error))?,
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    Ok(completed(found, value))
+}
+
+/// What holds the typed text, what begins with it first; as many as an answer may have.
+pub fn completed(mut all: Vec<String>, value: &str) -> CompletionInfo {
+    let typed = value.to_lowercase();
+    all.retain(|one| one.to_lowercase().contains(&typed));
+    all.sort_by_key(|one| !one.to_lowercase().starts_with(&typed));
+    let total = all.len();
+    all.truncate(CompletionInfo::MAX_VALUES);
+    let more = total > all.len();
+    let total = u32::try_from(total).ok();
+    CompletionInfo::with_pagination(all, total, more).unwrap_or_default()
+}
+
+fn written(digest: Digest) -> String {
+    format!("sha256:{digest}")
+}
+
+/// A failure of the core in the protocol's codes, with the one body as data.
+pub fn failed(error: &Error) -> ErrorData {
+    match error.code {
+        Code::NotFound => ErrorData::resource_not_found(told(error), body(error)),
+        Code::InternalError | Code::RuntimeError => ErrorData::internal_error(told(error), body(error)),
+        _ => invalid(error),
+    }
+}
+
+fn invalid(error: &Error) -> ErrorData {
+    ErrorData::invalid_params(told(error), body(error))
+}
+
+fn told(error: &Error) -> String {
+    match error.suggestions.as_slice() {
+        [] => error.message.clone(),
+        near => format!("{}; did you mean {}?", error.message, near.join(", ")),
+    }
+}
+
+fn body(error: &Error) -> Option<Value> {
+    serde_json::to_value(ErrorBody::from(error)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_begin_with_what_was_typed() {
+        let all = ["csv-pdf", "pdf-tables", "json-diff"].map(str::to_owned).to_vec();
+        let found = completed(all, "PDF");
+        assert_eq!(found.values, ["pdf-tables", "csv-pdf"]);
+        assert_eq!((found.total, found.has_more), (Some(2), Some(false)));
+        let many = completed((0..150).map(|n| format!("s{n}")).collect(), "");
+        assert_eq!((many.values.len(), many.total, many.has_more), (100, Some(150), Some(true)));
+    }
+}

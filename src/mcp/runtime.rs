@@ -1,0 +1,263 @@
+//! The runtime tools of a session: list, load, unload, read, run a script.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequestParams,
+    ElicitationAction, ElicitationSchema, InputResponses,
+};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value, json};
+
+use super::answer::{SESSION, answered, failed, of_session};
+use super::asking::{self, Ticket, Way};
+use super::server::Server;
+use crate::gateway::operations::{Caller, Scope, operation};
+use crate::gateway::{Code, Error, SessionView, SettingsChange, ToolAnswer};
+use crate::session::{Instructions, Tool, ToolError, ToolFailure};
+use crate::skill::{Digest, safe_text};
+
+/// Calls a runtime tool.
+pub async fn call(
+    server: &Server,
+    tool: Tool,
+    request: CallToolRequestParams,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+) -> CallToolResponse {
+    server.ready().await;
+    let mut arguments = request.arguments.unwrap_or_default();
+    let wanted = match arguments.remove(SESSION) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id),
+        Some(other) => {
+            let error = Error::new(Code::InvalidRequest, format!("`{SESSION}` is {other}; wanted: its id"));
+            return failed(&error, &caller.trace_id).into();
+        }
+    };
+    let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {
+        Ok(ticket) => ticket,
+        Err(error) => return failed(&error, &caller.trace_id).into(),
+    };
+    let wanted = wanted.or_else(|| ticket.as_ref().map(|ticket| ticket.about.clone()));
+    let session = match session(server, caller, cx, wanted, tool == Tool::Load).await {
+        Ok(session) => session,
+        Err(error) => return failed(&error, &caller.trace_id).into(),
+    };
+    let made = Made { server, tool, arguments, session: &session, caller, cx };
+    match made.through(ticket, request.input_responses).await {
+        Ok(CallToolResponse::Complete(result)) => {
+            // Where requests stand alone, the model itself has to name the session again.
+            let result = if server.inner().settings.door.lasts(cx) { result } else { told(result, &session) };
+            of_session(result, &session).into()
+        }
+        Ok(response) => response,
+        Err(error) => of_session(failed(&error, &caller.trace_id), &session).into(),
+    }
+}
+
+fn told(mut result: CallToolResult, session: &str) -> CallToolResult {
+    let hint = format!("{SESSION}: {session} (give it with the next call, to go on with what is loaded)");
+    result.content.push(ContentBlock::text(hint));
+    result
+}
+
+/// The session of a call: the one it names, the one the server was started with, or the connection's own, made at
+/// first use. One that a skill is loaded into hands bodies out in results, because the host owns its instructions.
+async fn session(
+    server: &Server,
+    caller: &Caller,
+    cx: &RequestContext<RoleServer>,
+    wanted: Option<String>,
+    loads: bool,
+) -> Result<String, Error> {
+    let inner = server.inner();
+    let change = SettingsChange { instructions: Some(Instructions::ToolResult), ..SettingsChange::default() };
+    if let Some(named) = wanted.or_else(|| inner.settings.session.clone()) {
+        if !loads {
+            return Ok(named);
+        }
+        let view = through(server, caller, "session.show", json!({ SESSION: named })).await?;
+        let view: SessionView = read(view)?;
+        if view.settings.instructions != Instructions::ToolResult {
+            let arguments = json!({ SESSION: view.session_id, "settings": change });
+            through(server, caller, "session.configure", arguments).await?;
+        }
+        return Ok(view.session_id);
+    }
+    let new = async || {
+        let view = through(server, caller, "session.new", json!(change)).await?;
+        read::<SessionView>(view).map(|view| view.session_id)
+    };
+    if !inner.settings.door.lasts(cx) {
+        return new().await;
+    }
+    // Held while it is made: two first calls at once share one session.
+    let mut own = inner.session.lock().await;
+    if let Some(id) = own.as_ref() {
+        return Ok(id.clone());
+    }
+    let id = new().await?;
+    *own = Some(id.clone());
+    Ok(id)
+}
+
+/// An operation of the table, with its scope and its errors.
+async fn through(server: &Server, caller: &Caller, name: &str, arguments: Value) -> Result<Value, Error> {
+    let found = operation(name)
+        .ok_or_else(|| Error::new(Code::InternalError, format!("there is no operation {name}")))?;
+    found.call(&server.inner().service, caller, arguments).await
+}
+
+fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value)
+        .map_err(|error| Error::new(Code::InternalError, format!("an answer cannot be read: {error}")))
+}
+
+/// One call of a tool in a session.
+struct Made<'a> {
+    server: &'a Server,
+    tool: Tool,
+    arguments: Map<String, Value>,
+    session: &'a str,
+    caller: &'a Caller,
+    cx: &'a RequestContext<RoleServer>,
+}
+
+impl Made<'_> {
+    async fn through(
+        &self,
+        ticket: Option<Ticket>,
+        responses: Option<InputResponses>,
+    ) -> Result<CallToolResponse, Error> {
+        if let Some(ticket) = ticket {
+            return self.again(&ticket, responses).await;
+        }
+        let error = match self.made(false).await? {
+            Ok(value) => return Ok(answered(value).into()),
+            Err(error) => error,
+        };
+        if error.code != ToolFailure::ConfirmationRequired {
+            return Err(as_error(&error));
+        }
+        let way = if self.caller.may(Scope::Decide) { asking::way(self.cx) } else { Way::None };
+        match way {
+            Way::None => Err(self.unasked(&error)),
+            Way::Later => Ok(self.ticket().required(self.question(&error)).into()),
+            Way::Now => match asking::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
+                Some(ElicitationAction::Accept) => self.approved().await,
+                Some(ElicitationAction::Decline) => Err(self.declined()),
+                _ => Err(self.unasked(&error)),
+            },
+        }
+    }
+
+    /// The call made again, with the person's answer.
+    async fn again(
+        &self,
+        ticket: &Ticket,
+        responses: Option<InputResponses>,
+    ) -> Result<CallToolResponse, Error> {
+        if *ticket != self.ticket() {
+            let message =
+                "the call is not the one that was asked about; make it anew, without `requestState`";
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        match asking::response(responses)?.map(|answer| answer.action) {
+            Some(ElicitationAction::Accept) => self.approved().await,
+            Some(ElicitationAction::Decline) => Err(self.declined()),
+            _ => {
+                let message = format!("{} still waits for somebody to allow it", self.path());
+                Err(Error::new(Code::ConfirmationRequired, message))
+            }
+        }
+    }
+
+    async fn approved(&self) -> Result<CallToolResponse, Error> {
+        match self.made(true).await? {
+            Ok(value) => Ok(answered(value).into()),
+            Err(error) => Err(as_error(&error)),
+        }
+    }
+
+    async fn made(&self, approved: bool) -> Result<Result<Value, ToolError>, Error> {
+        let arguments = json!({
+            SESSION: self.session,
+            "tool": self.tool.to_string(),
+            "arguments": self.arguments,
+            "approved": approved,
+        });
+        let answer = through(self.server, self.caller, "session.tool", arguments).await?;
+        Ok(read::<ToolAnswer>(answer)?.result)
+    }
+
+    fn path(&self) -> String {
+        let path = self.arguments.get("path").and_then(Value::as_str).unwrap_or_default();
+        safe_text::line(path).into_owned()
+    }
+
+    fn ticket(&self) -> Ticket {
+        let what = json!([self.session, self.tool.to_string(), self.arguments]).to_string();
+        let digest = Digest::of(what.as_bytes()).to_string();
+        Ticket { about: self.session.to_owned(), step: self.path(), digest, key: None }
+    }
+
+    fn question(&self, error: &ToolError) -> ElicitRequestParams {
+        let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
+        let whole = format!("skills session show {}", self.session);
+        let message = format!(
+            "Run the script {}?\n{}\n\ncall: {}\nsession: {}",
+            self.path(),
+            error.message,
+            asking::shown(&arguments, &whole),
+            self.session
+        );
+        let form = ElicitationSchema::builder().build_unchecked();
+        asking::question(safe_text::block(&message).into_owned(), form)
+    }
+
+    fn declined(&self) -> Error {
+        let message =
+            format!("the person asked declined to run {}; do not try it again unasked", self.path());
+        Error::new(Code::SafetyDenied, message)
+    }
+
+    /// The failure with the way out where nobody could be asked.
+    fn unasked(&self, error: &ToolError) -> Error {
+        let mut told = as_error(error);
+        let words = format!("skills session run-script {} {} --yes", self.session, self.path());
+        told.message.push_str("; a person allows it by running it themselves: ");
+        told.message.push_str(&words);
+        told
+    }
+}
+
+/// A tool's failure with the code that it has everywhere.
+fn as_error(error: &ToolError) -> Error {
+    let code = error.code.to_string().parse().unwrap_or(Code::RuntimeError);
+    Error::new(code, error.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_of_a_tool_has_its_code() {
+        use ToolFailure as F;
+        let all = [
+            F::InvalidRequest,
+            F::NotFound,
+            F::NotLoaded,
+            F::TooManySkills,
+            F::PathEscape,
+            F::PayloadTooLarge,
+            F::ConfirmationRequired,
+            F::SafetyDenied,
+            F::RuntimeError,
+        ];
+        for failure in all {
+            let error = as_error(&ToolError::new(failure, "x"));
+            assert_eq!(error.code.to_string(), failure.to_string());
+        }
+    }
+}

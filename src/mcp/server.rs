@@ -1,0 +1,261 @@
+//! One connection's server: what it can do, and which part of this adapter answers what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
+    ReadResourceRequestParams, ReadResourceResponse, Reference, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use tokio::sync::{Mutex, OnceCell, broadcast};
+
+use super::caller::Door;
+use super::{answer, call, news, prompts, resources, runtime, tools};
+use crate::gateway::operations::{Scope, Service, operations};
+use crate::gateway::{Code, Error, SharedClient, new_trace_id};
+
+/// How long a call waits for the first scan of the skills.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a model is told about this server.
+const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Look at the available ones before a complex \
+    task: skills.list lists them, with `query` those that fit. Load one with skills.load before using it, and follow \
+    the instructions that this answers; where two loaded skills disagree, the later one holds. skills.read reads the \
+    files a loaded skill names, skills.run_script runs its scripts. skill.discover explains a ranking; skill.execute \
+    and skill.attach run skills that have a contract, and capability.execute one step of it.";
+
+/// How a server is to behave.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How calls come in.
+    pub door: Door,
+    /// The session that connections go on with; one of their own where absent.
+    pub session: Option<String>,
+}
+
+/// The server of one connection.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub service: Service,
+    pub settings: Settings,
+    /// The connection's session, once there is one.
+    pub session: Mutex<Option<String>>,
+    ready: OnceCell<()>,
+}
+
+impl Server {
+    /// A server for one connection.
+    #[must_use]
+    pub fn new(service: Service, settings: Settings) -> Self {
+        let session = Mutex::new(None);
+        Self { inner: Arc::new(Inner { service, settings, session, ready: OnceCell::new() }) }
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(super) fn core(&self) -> &SharedClient {
+        &self.inner.service.core
+    }
+
+    /// Comes back when the skills are read and indexed, so that the first call of a fresh process does not find
+    /// nothing; after a while with what there is.
+    pub(super) async fn ready(&self) {
+        let wait = async {
+            if tokio::time::timeout(PATIENCE, through(self.core())).await.is_err() {
+                tracing::warn!("the scan is not through; answering with what there is");
+            }
+        };
+        self.inner.ready.get_or_init(|| wait).await;
+    }
+
+    /// The core for a caller who may look at skills, once they are read.
+    async fn for_reader(&self, cx: &RequestContext<RoleServer>) -> Result<&SharedClient, ErrorData> {
+        let caller = self.inner.settings.door.caller(cx).map_err(|error| resources::failed(&error))?;
+        if !caller.may(Scope::Read) {
+            let message = format!("looking at skills needs the scope `{}`", Scope::Read);
+            return Err(resources::failed(&Error::new(Code::Forbidden, message)));
+        }
+        self.ready().await;
+        Ok(self.core())
+    }
+}
+
+async fn through(core: &SharedClient) {
+    // Subscribed first: news between the question and the waiting are not lost.
+    let mut news = core.events();
+    loop {
+        match core.diagnostics().await {
+            Ok(found) if found.scan.done && found.index.done => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!("asking how far the scan is: {error}");
+                return;
+            }
+        }
+        if matches!(news.recv().await, Err(broadcast::error::RecvError::Closed)) {
+            return;
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_skills_with_directory_read()
+            .build();
+        let implementation = Implementation::new("skill-workbench", env!("CARGO_PKG_VERSION"))
+            .with_title("Skill Workbench")
+            .with_description(env!("CARGO_PKG_DESCRIPTION"));
+        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(kind) = tools::named(&request.name) else {
+            let names = tools::all().iter().map(|tool| tool.name.as_ref());
+            let near = crate::gateway::near(&request.name, names);
+            let hint = near.first().map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+            return Err(ErrorData::invalid_params(format!("unknown tool {:?}{hint}", request.name), None));
+        };
+        let caller = match self.inner.settings.door.caller(&cx) {
+            Ok(caller) => caller,
+            Err(error) => return Ok(answer::failed(&error, &new_trace_id()).into()),
+        };
+        Ok(match kind {
+            tools::Kind::Operation(operation) => {
+                call::operation(self, operation, request, &caller, &cx).await
+            }
+            tools::Kind::Runtime(tool) => runtime::call(self, tool, request, &caller, &cx).await,
+        })
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(self.for_reader(&cx).await?, request).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self.for_reader(&cx).await?, &request.uri).await.map(Into::into)
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        resources::folder(self.for_reader(&cx).await?, &request.uri).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        resources::skills(self.for_reader(&cx).await?, request).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        resources::skill(self.for_reader(&cx).await?, &request.uri).await
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        prompts::list(self.for_reader(&cx).await?, request).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(self.for_reader(&cx).await?, request).await.map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let core = self.for_reader(&cx).await?;
+        let known = request.context.and_then(|context| context.arguments).unwrap_or_default();
+        let (argument, value) = (&request.argument.name, &request.argument.value);
+        let info = match &request.r#ref {
+            Reference::Resource(template) => {
+                resources::complete(core, &template.uri, argument, value, &known).await?
+            }
+            // What a person types behind a command is their own.
+            _ => CompletionInfo::default(),
+        };
+        Ok(CompleteResult::new(info))
+    }
+
+    async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
+        tokio::spawn(news::tell(self.clone(), cx.peer));
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(news::offered())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        news::listen(self, &subscription).await;
+        Ok(())
+    }
+}
+
+/// Whether what this operation answers depends on the skills being read.
+pub(super) fn wants_skills(name: &str) -> bool {
+    // Health says how far the reading is, which waiting would hide.
+    operations().iter().any(|operation| operation.name == name && operation.scope.is_some())
+}

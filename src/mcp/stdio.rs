@@ -1,0 +1,90 @@
+//! The server over standard input and output, for the client that started this process.
+
+use std::future::Future;
+
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::{Transport, io};
+use rmcp::{RoleServer, serve_server};
+use tokio_util::sync::CancellationToken;
+
+use super::server::{Server, Settings};
+use crate::gateway::operations::Service;
+use crate::gateway::{Code, Error};
+
+/// Bytes of one message, at most.
+const MOST_BYTES: usize = 2 << 20;
+
+/// Serves the client at standard input and output until it goes, or `stop` fires. Nothing else may write to standard
+/// output meanwhile.
+///
+/// # Errors
+/// `internal_error` when standard output is gone or the connection breaks off.
+pub async fn serve(service: Service, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
+    let (input, output) = io::stdio();
+    let transport = Patient {
+        inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_BYTES),
+        begun: false,
+    };
+    let broken =
+        |what: &str| Error::new(Code::InternalError, format!("the MCP connection broke off: {what}"));
+    let running = tokio::select! {
+        running = serve_server(Server::new(service, settings), transport) => running,
+        () = stop.cancelled() => return Ok(()),
+    };
+    let running = match running {
+        Ok(running) => running,
+        // Nobody ever asked anything: a client that only looked whether the program starts.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(broken(&error.to_string())),
+    };
+    let end = running.cancellation_token();
+    let ended = running.waiting();
+    tokio::pin!(ended);
+    let reason = tokio::select! {
+        reason = &mut ended => reason,
+        () = stop.cancelled() => {
+            end.cancel();
+            ended.await
+        }
+    };
+    match reason {
+        Ok(QuitReason::JoinError(error)) => Err(broken(&error.to_string())),
+        Ok(_) => Ok(()),
+        Err(error) => Err(broken(&error.to_string())),
+    }
+}
+
+/// A transport on which nothing but a request can begin a conversation: what else comes first is left out, where the
+/// protocol's own reading would end the server.
+struct Patient<T> {
+    inner: T,
+    begun: bool,
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let message = self.inner.receive().await?;
+            if self.begun || matches!(message, JsonRpcMessage::Request(_)) {
+                self.begun = true;
+                return Some(message);
+            }
+            tracing::warn!("a message before the first request is left out");
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}

@@ -1,0 +1,159 @@
+//! The list of tools: the operations that the table marks as tools, and the runtime tools of a session.
+
+use std::sync::{Arc, LazyLock};
+
+use rmcp::model::{JsonObject, Tool as Described, ToolAnnotations};
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator as _;
+
+use super::answer::SESSION;
+use crate::gateway::operations::{Operation, operation, operations};
+use crate::session::Tool;
+
+/// A tool by what stands behind it.
+pub enum Kind {
+    /// An operation of the table.
+    Operation(&'static Operation),
+    /// A runtime tool.
+    Runtime(Tool),
+}
+
+/// The tool of this name.
+pub fn named(name: &str) -> Option<Kind> {
+    match operation(name).filter(|operation| operation.tool) {
+        Some(operation) => Some(Kind::Operation(operation)),
+        None => name.parse().ok().map(Kind::Runtime),
+    }
+}
+
+/// All tools as a client gets them.
+pub fn all() -> &'static [Described] {
+    static ALL: LazyLock<Vec<Described>> = LazyLock::new(|| {
+        let own = operations().iter().filter(|operation| operation.tool).map(of_operation);
+        own.chain(Tool::iter().map(of_runtime)).collect()
+    });
+    &ALL
+}
+
+/// Whether a tool takes this argument.
+pub fn takes(name: &str, argument: &str) -> bool {
+    let tool = all().iter().find(|tool| tool.name == name);
+    let properties = tool.and_then(|tool| tool.input_schema.get("properties"));
+    properties.is_some_and(|properties| properties.get(argument).is_some())
+}
+
+fn of_operation(operation: &Operation) -> Described {
+    let hints = operation.hints;
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    let input = whole(|generator| operation.arguments(generator));
+    Described::new(operation.name, operation.summary, Arc::new(input))
+        .with_raw_output_schema(Arc::new(whole(|generator| operation.answer(generator))))
+        .with_annotations(annotations)
+}
+
+fn of_runtime(tool: Tool) -> Described {
+    let mut schema = match tool.schema() {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        let about = "Go on with this session instead of the connection's own.";
+        properties.insert(SESSION.to_owned(), json!({ "type": "string", "description": about }));
+    }
+    let looks = matches!(tool, Tool::List | Tool::Read);
+    let annotations = ToolAnnotations::new()
+        .read_only(looks)
+        .destructive(tool == Tool::RunScript)
+        .idempotent(tool != Tool::RunScript)
+        .open_world(false);
+    Described::new(tool.to_string(), tool.description(), Arc::new(schema)).with_annotations(annotations)
+}
+
+/// A schema that stands alone: its root is the type itself, what it refers to lies in its own `$defs`.
+fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let schema = make(&mut generator).to_value();
+    let mut definitions = generator.take_definitions(true);
+    let referred = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.rsplit('/').next());
+    let root = match referred {
+        Some(name) => {
+            let root = definitions.get(name).cloned().unwrap_or_else(|| json!({ "type": "object" }));
+            // A type that holds itself is still needed under its name.
+            let pointer = json!(format!("#/$defs/{name}"));
+            if !definitions.values().any(|definition| refers(definition, &pointer)) {
+                definitions.remove(name);
+            }
+            root
+        }
+        None => schema,
+    };
+    let Value::Object(mut root) = root else { return Map::new() };
+    root.remove("title");
+    if !definitions.is_empty() {
+        root.insert("$defs".to_owned(), Value::Object(definitions));
+    }
+    root
+}
+
+fn refers(value: &Value, pointer: &Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            map.get("$ref") == Some(pointer) || map.values().any(|inner| refers(inner, pointer))
+        }
+        Value::Array(list) => list.iter().any(|inner| refers(inner, pointer)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_tools_are_those_of_the_table_and_the_runtime_tools() {
+        let names: Vec<&str> = all().iter().map(|tool| tool.name.as_ref()).collect();
+        let contract = [
+            "runtime.health",
+            "skill.describe",
+            "skill.list",
+            "skill.discover",
+            "skill.diagnostics",
+            "skill.metrics.reset",
+            "skill.attach",
+            "skill.execute",
+            "capability.execute",
+            "capability.explain",
+            "skill.governance.list",
+        ];
+        let runtime = ["skills.list", "skills.load", "skills.unload", "skills.read", "skills.run_script"];
+        let wanted: BTreeSet<&str> = contract.into_iter().chain(runtime).collect();
+        assert_eq!(names.iter().copied().collect::<BTreeSet<_>>(), wanted);
+        assert_eq!(names.len(), wanted.len());
+        // Letters, digits, `_`, `-` and `.`, 128 at most: what the protocol allows in a name.
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        assert!(names.iter().all(|name| name.len() <= 128 && name.chars().all(fits)));
+    }
+
+    #[test]
+    fn schemas_are_objects_that_stand_alone() {
+        for tool in all() {
+            let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
+            for schema in schemas.into_iter().flatten() {
+                assert_eq!(schema["type"], "object", "{}", tool.name);
+                let text = serde_json::to_string(schema).unwrap();
+                for name in text.split("\"#/$defs/").skip(1).filter_map(|rest| rest.split('"').next()) {
+                    assert!(schema["$defs"].get(name).is_some(), "{}: {name} is defined nowhere", tool.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Addresses of skills: `skill://ID/PATH`, or `skill://ID/NAME/PATH` where a skill is named otherwise than its folder,
+//! so that the part before `SKILL.md` is always the skill's name.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::gateway::{Code, Error, near};
+use crate::registry::Catalogue;
+use crate::skill::Skill;
+
+/// What every address begins with.
+const SCHEME: &str = "skill://";
+
+/// The address of a file, or of a folder, of a skill; of the skill's own folder where the path is empty.
+pub fn of(skill: &Skill, path: &str) -> String {
+    let mut out = format!("{SCHEME}{}", encoded(skill.id.as_str()));
+    let name = (skill.name != skill.id.as_str()).then_some(skill.name.as_str());
+    for part in name.into_iter().chain(path.split('/').filter(|part| !part.is_empty())) {
+        out.push('/');
+        out.push_str(&encoded(part));
+    }
+    out
+}
+
+/// The skill and the path that an address names.
+///
+/// # Errors
+/// `invalid_request` for anything that is no such address; `not_found` with near names; `path_escape` for an encoded
+/// slash. What the path itself may be is decided where it is opened.
+pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Error> {
+    let wrong = |why: &str| {
+        let message = format!("{uri:?} {why}; an address is skill://ID/PATH, e.g. skill://pdf/SKILL.md");
+        Error::new(Code::InvalidRequest, message)
+    };
+    let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("does not begin with skill://"))?;
+    if rest.contains(['?', '#']) {
+        return Err(wrong("has a query or a fragment"));
+    }
+    let mut parts = Vec::new();
+    for part in rest.trim_end_matches('/').split('/') {
+        let part = decoded(part).ok_or_else(|| wrong("is not percent-encoded UTF-8"))?;
+        if part.contains(['/', '\0']) {
+            return Err(Error::new(Code::PathEscape, format!("{uri:?} hides a separator in a part of it")));
+        }
+        parts.push(part);
+    }
+    let mut parts = parts.into_iter();
+    let id = parts.next().filter(|id| !id.is_empty()).ok_or_else(|| wrong("names no skill"))?;
+    let skill = catalogue.by_id(&id).cloned().ok_or_else(|| {
+        let ids = catalogue.entries.iter().map(|entry| entry.skill.id.as_str());
+        let suggestions = near(&id, ids);
+        Error { suggestions, ..Error::new(Code::NotFound, format!("no skill is called {id}")) }
+    })?;
+    if skill.name != skill.id.as_str() && parts.next().as_ref() != Some(&skill.name) {
+        let message = format!("{uri:?} names nothing; {} is at {}", skill.id, of(&skill, "SKILL.md"));
+        return Err(Error::new(Code::NotFound, message));
+    }
+    let path: Vec<String> = parts.collect();
+    Ok((skill, path.join("/")))
+}
+
+/// A part of a path with everything but unreserved characters encoded (RFC 3986, 2.3).
+fn encoded(part: &str) -> String {
+    let mut out = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return None;
+            }
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &after[2..];
+        } else {
+            bytes.push(first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_survive_being_an_address() {
+        for part in ["pdf-tables", "old@3f9a01c2", "a b", "50%", "größe", "a?b#c"] {
+            let there = encoded(part);
+            assert!(there.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)), "{there}");
+            assert_eq!(decoded(&there).as_deref(), Some(part));
+        }
+        for wrong in ["%", "%4", "%zz", "%+1", "%ff"] {
+            assert_eq!(decoded(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_apart_from_what_is_missing() {
+        let catalogue = Catalogue::default();
+        let code = |uri: &str| read(&catalogue, uri).unwrap_err().code;
+        for wrong in
+            ["", "file:///etc/passwd", "skill://", "skill://a/b?c", "skill:///SKILL.md", "skill://%zz/x"]
+        {
+            assert_eq!(code(wrong), Code::InvalidRequest, "{wrong}");
+        }
+        assert_eq!(code("skill://a/..%2f..%2fetc"), Code::PathEscape);
+        assert_eq!(code("skill://a/SKILL.md"), Code::NotFound);
+    }
+}
