@@ -70,23 +70,19 @@ fn verified(report: &AuditReport, look: Look) -> String {
             Ink::Warn.paint("note:", look.colour)
         );
     }
-    match &found.broken {
-        Some(broken) => {
-            let seq = broken.seq.map(|seq| format!(" (number {seq})")).unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "  {} line {}{seq}: {}",
-                Ink::Bad.paint("broken:", look.colour),
-                broken.line,
-                safe_text::line(&broken.why)
-            );
-            out += "  what stands before that line holds; keep the file, and compare it with a copy\n";
-        }
-        None => {
-            let head = found.head.as_deref().unwrap_or("none");
-            let _ =
-                writeln!(out, "  {}, ending in {head}", Ink::Good.paint("every line follows", look.colour));
-        }
+    if let Some(broken) = &found.broken {
+        let seq = broken.seq.map(|seq| format!(" (number {seq})")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  {} line {}{seq}: {}",
+            Ink::Bad.paint("broken:", look.colour),
+            broken.line,
+            safe_text::line(&broken.why)
+        );
+        out += "  what stands before that line holds; keep the file, and compare it with a copy\n";
+    } else {
+        let head = found.head.as_deref().unwrap_or("none");
+        let _ = writeln!(out, "  {}, ending in {head}", Ink::Good.paint("every line follows", look.colour));
     }
     out
 }

@@ -75,7 +75,7 @@ pub trait Client: Send + Sync + 'static {
     /// What the process counted since it began or was reset.
     async fn metrics(&self) -> Result<MetricsReport, Error>;
 
-    /// The same as OpenMetrics text, for Prometheus; its type is [`super::METRICS_CONTENT_TYPE`].
+    /// The same as `OpenMetrics` text, for Prometheus; its type is [`super::METRICS_CONTENT_TYPE`].
     async fn metrics_text(&self) -> Result<String, Error>;
 
     /// The quality states of skills, with what led to each and what is missing for the next.

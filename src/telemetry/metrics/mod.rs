@@ -1,4 +1,4 @@
-//! What this process counts and times: one registry, read as OpenMetrics text and as JSON.
+//! What this process counts and times: one registry, read as `OpenMetrics` text and as JSON.
 //!
 //! A handle is cheap to clone and to record with; rooms that must not know of it are observed by whoever
 //! calls them.
@@ -13,7 +13,7 @@ use self::families::{Families, many, one, two};
 
 pub use report::{Bucket, Distribution, MetricFamily, MetricKind, MetricSample, MetricsReport};
 
-/// Content type of [`Metrics::text`] (OpenMetrics 1.0).
+/// Content type of [`Metrics::text`] (`OpenMetrics` 1.0).
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What became of an idempotency key.
@@ -151,7 +151,7 @@ impl Metrics {
         self.families().limited.get_or_create(&labels).inc();
     }
 
-    /// Everything as OpenMetrics text, which Prometheus reads.
+    /// Everything as `OpenMetrics` text, which Prometheus reads.
     ///
     /// # Errors
     /// None today: writing to a text does not fail.

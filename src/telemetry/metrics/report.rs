@@ -122,7 +122,7 @@ pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'stati
                 samples: Vec::new(),
             });
             match what {
-                "HELP" => family.help = said.to_owned(),
+                "HELP" => said.clone_into(&mut family.help),
                 "UNIT" => family.unit = Some(said.to_owned()),
                 "TYPE" => family.kind = kind(said),
                 _ => {}
