@@ -32,6 +32,25 @@ pub(super) struct Layer {
     pub bindings: Option<BTreeMap<String, Spanned<String>>>,
     pub conformance: Option<Conformance>,
     pub audit: Option<Spanned<AuditLog>>,
+    pub workers: Option<Spanned<usize>>,
+    pub notify: Option<Spanned<NotifyLayer>>,
+}
+
+/// How a person is told that a run waits, as a file says it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NotifyLayer {
+    pub bell: Option<bool>,
+    pub osc: Option<bool>,
+    pub webhook: Option<Spanned<WebhookLayer>>,
+}
+
+/// Where reminders go as messages.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WebhookLayer {
+    pub url: Spanned<String>,
+    pub secret_env: Spanned<String>,
 }
 
 /// Switches of the links a file names.
@@ -46,7 +65,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 17] = [
+const ALLOWED: [(&str, &str); 19] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -67,7 +86,15 @@ const ALLOWED: [(&str, &str); 17] = [
     ("bindings", "a map of capabilities to bindings, in your own config.yaml only"),
     ("conformance", "`experimental`, `standard` or `strict`"),
     ("audit", "`off`, `standard` or `full`, in your own config.yaml only"),
+    ("workers", "a whole number from 1 to 64"),
+    (
+        "notify",
+        "a map of `bell` and `osc` to `true` or `false`, and `webhook: {url: …, secret_env: …}`, in your own config.yaml only",
+    ),
 ];
+
+/// Most workers of one process.
+const MOST_WORKERS: usize = 64;
 
 /// Most results a limit may ask for.
 pub(super) const MOST: usize = 1000;
@@ -92,13 +119,12 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         wrong(place(file, at), in_plain_words(said), known)
     })?;
     let layer = layer.unwrap_or_default();
-    if let Some(limit) = layer.limit.as_ref().filter(|limit| !(1..=MOST).contains(&limit.value)) {
-        let message = format!("`limit` is {}", limit.value);
-        return Err(wrong(
-            place(file, limit.referenced),
-            message,
-            format!("allowed: {}", allowed("limit").unwrap_or("")),
-        ));
+    for (key, number, most) in [("limit", &layer.limit, MOST), ("workers", &layer.workers, MOST_WORKERS)] {
+        if let Some(number) = number.as_ref().filter(|number| !(1..=most).contains(&number.value)) {
+            let message = format!("`{key}` is {}", number.value);
+            let allowed = format!("allowed: {}", allowed(key).unwrap_or(""));
+            return Err(wrong(place(file, number.referenced), message, allowed));
+        }
     }
     Ok(layer)
 }
@@ -163,6 +189,9 @@ mod tests {
             "keys:\n  global:\n    quit: {a: b}\n",
             "theme: [\n",
             "policy: lax\n",
+            "workers: 0\n",
+            "notify: {bel: true}\n",
+            "notify: {webhook: {url: 'http://127.0.0.1:9/'}}\n",
         ]
         .iter()
         .map(|text| parse(file, text).unwrap_err().to_string())

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::file::{Layer, MOST, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Place, RankPolicy, expand, repository_root,
-    services,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, expand,
+    repository_root, services,
 };
 use crate::skill::client;
 use crate::skill::contract::{Conformance, Endpoint};
@@ -106,6 +106,10 @@ pub struct Config {
     pub audit: AuditLog,
     /// Where runs are kept, `sqlite:PATH` or `memory:`; the usual file in the data folder, where nobody says.
     pub store: Option<String>,
+    /// Runs that the workers of a process work at a time; by the machine, where nobody says.
+    pub workers: Option<usize>,
+    /// How a person is told that a run waits.
+    pub notify: Notify,
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
@@ -157,6 +161,8 @@ impl Config {
             bindings: BTreeMap::new(),
             conformance: Conformance::default(),
             audit: AuditLog::default(),
+            workers: None,
+            notify: Notify::default(),
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -247,6 +253,16 @@ impl Config {
                 return Err(own_only(file, audit.referenced, message));
             }
             self.audit = audit.value;
+        }
+        self.workers = layer.workers.map(|workers| workers.value).or(self.workers);
+        if let Some(notify) = layer.notify {
+            if !own {
+                let message =
+                    "`notify` in a project's file would let a repository send messages about your runs";
+                return Err(own_only(file, notify.referenced, message));
+            }
+            self.places.insert("notify".to_owned(), place(file, notify.referenced));
+            self.notify.apply(notify, file)?;
         }
         for (id, service) in layer.services.unwrap_or_default() {
             let at = place(file, service.referenced);

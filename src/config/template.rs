@@ -4,7 +4,7 @@
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings, audit.
+# yours alone: editor, trust, policy_file, services, bindings, audit, notify.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -71,4 +71,14 @@ pub const TEMPLATE: &str = "\
 # What the audit log in your data folder keeps of runs, decisions, trust and policy changes: off, standard, or full
 # (contents too, without secrets). Only in your own config.yaml.
 #: audit: standard
+
+# Runs that are worked at a time, 1 to 64; by the number of cores, where nothing is said.
+#: workers: 4
+
+# How you are told that a run begins to wait for you; nothing, unless it is asked for. The webhook gets a signed
+# message (Standard Webhooks) and again, with growing pauses, until it takes it. Only in your own config.yaml.
+#: notify:
+#:   bell: true
+#:   osc: true
+#:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
 ";

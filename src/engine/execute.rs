@@ -153,9 +153,9 @@ impl Engine {
         }
         let Some(contract) = self.store.contract(&record.contract_digest).await? else { return Ok(None) };
         let head = record.head;
-        let checkpoints = self.store.checkpoints(run).await?;
-        let Some(checkpoint) = checkpoints.into_iter().find(|checkpoint| checkpoint.number == head) else {
-            return Ok(None);
+        let checkpoint = match self.store.checkpoint(run, head).await {
+            Err(StoreError::NoCheckpoint { .. }) => return Ok(None),
+            checkpoint => checkpoint?,
         };
         let unknown = (why == Asked::UnknownOutcome).then(|| StepIntent {
             step: step.clone(),

@@ -10,6 +10,9 @@ use crate::skill::contract::{Field, FieldType};
 /// Characters of a wrong value that a message shows.
 const SHOWN: usize = 60;
 
+/// Wrong elements of a list that a message names.
+const ELEMENTS: usize = 3;
+
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{field}: {message}")]
@@ -76,14 +79,32 @@ fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, St
         },
         Some(value) => value.clone(),
     };
-    if !is_of(field.kind, &value) {
-        return Err(format!("{} is wanted, {} is {}", article(field.kind), shown(&value), kind(&value)));
-    }
-    if !field.allowed.is_empty() && !field.allowed.contains(&value) {
-        let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
-        return Err(format!("{} is none of {}", shown(&value), allowed.join(", ")));
-    }
+    check_value(field, &value)?;
     Ok(Some(value))
+}
+
+/// A value held against its type, its allowed values, and each element against what elements have to be.
+fn check_value(field: &Field, value: &Value) -> Result<(), String> {
+    if !is_of(field.kind, value) {
+        return Err(format!("{} is wanted, {} is {}", article(field.kind), shown(value), kind(value)));
+    }
+    if !field.allowed.is_empty() && !field.allowed.contains(value) {
+        let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
+        return Err(format!("{} is none of {}", shown(value), allowed.join(", ")));
+    }
+    let (Some(items), Value::Array(elements)) = (&field.items, value) else { return Ok(()) };
+    let wrong: Vec<String> = elements
+        .iter()
+        .enumerate()
+        .filter_map(|(index, element)| Some(format!("[{index}] {}", check_value(items, element).err()?)))
+        .collect();
+    match wrong.get(..ELEMENTS) {
+        _ if wrong.is_empty() => Ok(()),
+        Some(first) if wrong.len() > ELEMENTS => {
+            Err(format!("{} (and {} more elements)", first.join("; "), wrong.len() - ELEMENTS))
+        }
+        _ => Err(wrong.join("; ")),
+    }
 }
 
 fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
@@ -192,6 +213,27 @@ mod tests {
                 "mode: \"medium\" is none of \"fast\", \"slow\"",
             ]
         );
+    }
+
+    #[test]
+    fn a_wrong_element_of_a_list_is_named_by_its_place() {
+        let integers =
+            json!({"required": false, "description": null, "default": null, "enum": [], "type": "integer"});
+        let rows = json!({"required": false, "description": null, "default": null, "enum": [], "type": "array",
+            "items": integers});
+        let fields =
+            json!({"rounds": {"type": "array", "items": integers}, "grid": {"type": "array", "items": rows}});
+        let problems = check(&fields, &json!({"rounds": [1, "a", null, 4], "grid": [[1], [2, 2.5]]}));
+        assert_eq!(
+            problems.unwrap_err(),
+            [
+                "grid: [1] [1] a whole number is wanted, 2.5 is a number",
+                "rounds: [1] a whole number is wanted, \"a\" is a text; [2] a whole number is wanted, null is null",
+            ]
+        );
+        let many = check(&fields, &json!({"rounds": ["a", "b", "c", "d", "e"]})).unwrap_err();
+        assert!(many[0].ends_with("(and 2 more elements)"), "{many:?}");
+        assert!(check(&fields, &json!({"rounds": [1, 2.0], "grid": [[], [3]]})).is_ok());
     }
 
     #[test]

@@ -105,6 +105,7 @@ pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
 pub struct Webhook {
     url: String,
     key: Vec<u8>,
+    pauses: Vec<Duration>,
 }
 
 impl std::fmt::Debug for Webhook {
@@ -131,7 +132,13 @@ impl Webhook {
                 key.len()
             ));
         }
-        Ok(Self { url: url.to_owned(), key })
+        Ok(Self { url: url.to_owned(), key, pauses: BACKOFF.to_vec() })
+    }
+
+    /// With other pauses before the repetitions of a message that was not taken.
+    #[must_use]
+    pub fn with_pauses(self, pauses: Vec<Duration>) -> Self {
+        Self { pauses, ..self }
     }
 
     /// The value of `webhook-signature` for a message.
@@ -239,6 +246,8 @@ fn client() -> Result<reqwest::Client, StoreError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent(concat!("skill-workbench/", env!("CARGO_PKG_VERSION")))
+        // A signed message goes where it was meant to go, and nowhere else.
+        .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| StoreError::Failed {
             doing: "preparing to send reminders".to_owned(),
@@ -263,7 +272,7 @@ async fn deliver(
     // The same for each repetition, so that a receiver can drop them.
     let id = format!("msg_{}_{}", event.run, event.number);
     let body = json!({"type": "run.waiting", "timestamp_ms": event.at_ms, "data": reminder}).to_string();
-    let mut pauses = BACKOFF.iter();
+    let mut pauses = webhook.pauses.iter();
     loop {
         let why = match send(client, webhook, &id, &body).await {
             Ok(()) => return,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::worker::{Execute, Leases, Left, carry_out};
@@ -43,6 +44,9 @@ impl Default for SupervisorSettings {
 
 /// Shortest time between two looks that found nothing: bounds what following a busy store costs.
 const BREATH: Duration = Duration::from_millis(5);
+
+/// How often it is asked whether those who hold runs are still there: the death of a process makes no event.
+const LOOK_AFTER: Duration = Duration::from_secs(2);
 
 /// How long workers leave a store alone that took no reports.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -166,8 +170,13 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
 /// Looks for something to do whenever the store changes, and wakes a worker for it.
 async fn follow(shared: Arc<Shared>, here: Workplace) {
     take_over(&shared, &here).await;
+    let mut looked_after = Instant::now();
     let poll = u64::try_from(shared.settings.poll.as_millis()).unwrap_or(u64::MAX);
     loop {
+        if looked_after.elapsed() >= LOOK_AFTER {
+            take_over(&shared, &here).await;
+            looked_after = Instant::now();
+        }
         let looked = look(&shared, poll);
         tokio::select! {
             () = shared.closing.cancelled() => return,

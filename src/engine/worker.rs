@@ -152,7 +152,8 @@ pub async fn work_one(
     leases: Leases,
     stop: &CancellationToken,
 ) -> Result<Option<RunRecord>, StoreError> {
-    let worker = Workplace::here().next_worker();
+    let here = Workplace::here();
+    let worker = here.next_worker();
     loop {
         let seen = store.newest_event().await?;
         let Some(record) = store.run(run).await? else { return Ok(None) };
@@ -161,6 +162,13 @@ pub async fn work_one(
             return Ok(Some(record));
         }
         let Some(claimed) = store.claim(&worker, leases.lease_ms(), Some(run)).await? else {
+            let holder = record.hold.and_then(|hold| hold.worker);
+            if let Some(dead) = holder.filter(|holder| here.knows_dead(holder))
+                && store.abandon(&dead).await? > 0
+            {
+                tracing::warn!("worker {dead} is dead; run {run} is taken over");
+                continue;
+            }
             // A lease that runs out makes no event, so that this looks again by itself.
             let patience = leases.lease_ms().min(1000);
             tokio::select! {

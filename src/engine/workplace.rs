@@ -42,6 +42,13 @@ impl Workplace {
         WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.began))
     }
 
+    /// Whether a worker is one of this process.
+    #[must_use]
+    pub fn is_mine(&self, worker: &WorkerId) -> bool {
+        let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.began);
+        worker.0.starts_with(&own)
+    }
+
     /// Whether a worker is certainly dead: it was of this machine, and its process is gone. False where that cannot
     /// be told; its lease tells later.
     #[must_use]
@@ -87,10 +94,11 @@ mod tests {
     fn the_living_the_dead_and_the_unknown_are_told_apart() {
         let here = Workplace::here();
         assert!(!here.knows_dead(&here.worker(0)), "this process lives");
+        assert!(here.is_mine(&here.worker(7)));
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let gone = Workplace { process: child.id(), began: "1".into(), ..here.clone() };
         child.wait().unwrap();
-        assert!(here.knows_dead(&gone.worker(3)));
+        assert!(here.knows_dead(&gone.worker(3)) && !here.is_mine(&gone.worker(3)));
         let elsewhere = Workplace { host: "another".into(), ..gone.clone() };
         assert!(!here.knows_dead(&elsewhere.worker(3)), "another machine's processes cannot be seen");
         let container = Workplace { space: "1-ab".into(), ..gone };

@@ -19,6 +19,7 @@ pub mod resources;
 mod run_client;
 mod run_compare;
 mod run_failure;
+mod run_history;
 mod run_types;
 mod scaffold;
 mod schema;
@@ -31,6 +32,7 @@ mod trace;
 mod trusting;
 mod types;
 
+pub use crate::engine::{Reminder, Signs, terminal_bytes};
 pub use crate::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
@@ -48,6 +50,7 @@ pub use package::{
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
+pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,

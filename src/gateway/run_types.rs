@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::run_history::EarlierAttempt;
 use crate::engine::{Artifact, Explanation};
 use crate::runs::{Choice, Expiry, Verdict};
 use crate::skill::contract::{Conformance, Contract, Field};
@@ -228,6 +229,9 @@ pub struct RunDetail {
     pub contract_version: String,
     /// Whether the skill's contract is still the one that was launched; none where the skill is gone.
     pub contract_unchanged: Option<bool>,
+    /// Its failed stretches before the last resume, oldest first.
+    #[serde(default)]
+    pub earlier: Vec<EarlierAttempt>,
     /// Its steps.
     pub steps: Vec<StepView>,
     /// Its checkpoints, oldest first.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Reminder;
 use crate::registry::{Change, Root, ScanProgress, Trusted};
 use crate::skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
@@ -45,6 +46,8 @@ pub enum Event {
     Index(IndexProgress),
     /// Something that nobody asked about and a person has to know, in a sentence.
     Notice(String),
+    /// A run has begun to wait, and the person wants to be reminded of that.
+    Waiting(Box<Reminder>),
 }
 
 /// What `list` keeps. Empty keeps all.

@@ -3,11 +3,14 @@
 //! state where is the state machine's alone; a store applies its answer in one transaction.
 
 mod counts;
+mod delta;
+mod holds;
 mod sessions;
 mod sqlite;
 mod types;
 
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
+pub use holds::{Hold, Holder};
 pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{Clock, CommitObserver, Opened, Sqlite};
 pub use types::{
@@ -121,6 +124,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Steps of a run, in order of recording.
     async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError>;
+
+    /// One checkpoint of a run.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCheckpoint`].
+    async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError>;
 
     /// Checkpoints of a run, oldest first.
     async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError>;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumString};
 
+use super::holds::Hold;
 use crate::runs::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
 
 macro_rules! text_id {
@@ -180,8 +181,11 @@ pub struct RunRecord {
     pub step: Option<String>,
     /// Number of the head checkpoint.
     pub head: u64,
-    /// Present fence.
+    /// Present fence: how often it was claimed or taken away from its worker.
     pub fence: u64,
+    /// Who has it now, while it is running or replaying.
+    #[serde(default)]
+    pub hold: Option<Hold>,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
     /// Since when it is in this state.

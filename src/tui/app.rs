@@ -25,7 +25,7 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
-use crate::gateway::{Connection, Error, Event};
+use crate::gateway::{Connection, Error, Event, Signs, terminal_bytes};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
 pub use remembered::Remembered;
@@ -67,6 +67,8 @@ pub enum Want {
     Edit(PathBuf, u32),
     /// Give the terminal to the shell until `fg`.
     Suspend,
+    /// Bytes that make the terminal call for attention.
+    Sign(Vec<u8>),
     /// Clear the terminal and draw everything.
     Redraw,
     /// End.
@@ -98,6 +100,7 @@ pub struct App {
     recent: Vec<Action>,
     log: Ring,
     config_file: String,
+    signs: Signs,
     /// Where a click does what, by the last frame.
     hits: Vec<(Rect, Action)>,
     pane_area: Rect,
@@ -158,6 +161,7 @@ impl App {
             recent: Vec::new(),
             log: settings.log.clone(),
             config_file: settings.config_file.clone(),
+            signs: settings.signs,
             hits: Vec::new(),
             pane_area: Rect::ZERO,
             wants: vec![Want::Refresh],
@@ -378,6 +382,10 @@ impl App {
                 match event {
                     Event::Catalogue(change) => self.skills = Some(change.catalogue.entries.len()),
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
+                    Event::Waiting(reminder) => {
+                        let bytes = terminal_bytes(self.signs, reminder);
+                        self.wants.extend((!bytes.is_empty()).then_some(Want::Sign(bytes)));
+                    }
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {

@@ -274,6 +274,7 @@ impl Running {
                 Want::Refresh => self.calls.refresh(),
                 Want::Copy(text, what) => self.copy(text, &what).await,
                 Want::Edit(path, line) => self.edit(&path, line).await?,
+                Want::Sign(bytes) => self.screen.sign(&bytes)?,
                 Want::Suspend => self.suspend().await?,
                 Want::Redraw => {
                     self.screen.forget()?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::keymap::Remap;
 use super::theme::Depth;
 use crate::config::{Config, GlyphSet};
+use crate::gateway::Signs;
 use crate::telemetry::Ring;
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
@@ -28,6 +29,8 @@ pub struct Settings {
     pub config_file: String,
     /// The log that the log view shows.
     pub log: Ring,
+    /// What the terminal does when a run begins to wait; nothing, unless it is asked for.
+    pub signs: Signs,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
     /// without it, the system's.
     pub clock_ms: Option<i64>,
@@ -45,6 +48,7 @@ impl Default for Settings {
             state_file: None,
             config_file: "config.yaml".to_owned(),
             log: Ring::new(),
+            signs: Signs::default(),
             clock_ms: None,
         }
     }
@@ -75,6 +79,7 @@ impl Settings {
             glyphs: config.glyphs,
             remaps: remaps.collect(),
             editor: config.editor.clone(),
+            signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),
             config_file: crate::config::shown(&file, &config.cwd, &config.dirs.home),

@@ -83,6 +83,15 @@ impl Screen {
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
+    /// Sends bytes that move and change nothing on the screen: the bell, a notification.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn sign(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.terminal.backend_mut().write_all(bytes)?;
+        io::Write::flush(self.terminal.backend_mut())
+    }
+
     /// Sends text to the terminal's own clipboard (OSC 52).
     ///
     /// # Errors

@@ -191,6 +191,8 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Checkpoint",
             "Decided",
             "DecisionRecord",
+            "Hold",
+            "Holder",
             "IdempotencyOutcome",
             "NewEvent",
             "RunEvent",
@@ -201,6 +203,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "RunRecord",
             "StepRecord",
             "StepStatus",
+            "WorkerId",
         ],
     ),
 ];

@@ -48,6 +48,82 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
     assert!(store.run(&RunId("lost".into())).await.unwrap().is_none());
 }
 
+/// Where a run stands after so many iterations: a list that grows, a text that is replaced, a table that stays.
+fn grown(number: u64) -> Checkpoint {
+    let through = 0..number;
+    let table: Vec<String> =
+        (0..100).map(|row| format!("row {row} of a table that nobody changes")).collect();
+    Checkpoint {
+        number,
+        done: through.clone().map(|i| format!("each[{i}]")).collect(),
+        state: json!({"vars": {"found": through.collect::<Vec<_>>(), "table": table, "last": format!("item {number}")}}),
+        at_ms: 0,
+    }
+}
+
+async fn iterate(store: &dyn Store, claim: &Claimed, numbers: std::ops::RangeInclusive<u64>) {
+    for number in numbers {
+        let step = done(&format!("each[{}]", number - 1));
+        let command = work(claim.fence, WorkerMove::Checkpoint);
+        let checkpoint = Some(grown(number));
+        store.report(&claim.run.id, command, vec![step], checkpoint, vec![], vec![]).await.unwrap();
+    }
+}
+
+pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed(
+    store: &dyn Store,
+    time: &Time,
+) {
+    const END: u64 = 600;
+    let same = |kept: Checkpoint, number: u64| {
+        let whole = grown(number);
+        assert_eq!((kept.number, &kept.done, &kept.state), (number, &whole.done, &whole.state));
+    };
+    store.launch(launch(1)).await.unwrap();
+    let first = claimed(store, "w1").await;
+    let run = first.run.id.clone();
+    iterate(store, &first, 1..=300).await;
+    time.pass(LEASE.cast_signed() + 1);
+    let heir = claimed(store, "w2").await;
+    same(heir.checkpoint.clone(), 300);
+    iterate(store, &heir, 301..=END).await;
+    for number in [1, 2, 299, 300, 301, 599, END] {
+        same(store.checkpoint(&run, number).await.unwrap(), number);
+    }
+    let all = store.checkpoints(&run).await.unwrap();
+    assert_eq!(all.len() as u64, END + 1);
+    for kept in all.into_iter().skip(1) {
+        let number = kept.number;
+        same(kept, number);
+    }
+    let missing = store.checkpoint(&run, END + 1).await.unwrap_err();
+    assert!(matches!(missing, StoreError::NoCheckpoint { checkpoint, .. } if checkpoint == END + 1));
+    let health = store.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert!(health.bytes < 2_000_000, "{} bytes for {END} iterations", health.bytes);
+    let fork = store.branch(&run, Some(450), RunId("fork".into()), false).await.unwrap();
+    assert_eq!(store.checkpoints(&fork.id).await.unwrap().len(), 451);
+    store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+    let claim = claimed(store, "w3").await;
+    same(claim.checkpoint.clone(), 450);
+    iterate(store, &claim, 451..=455).await;
+    same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
+    same(store.checkpoint(&run, 455).await.unwrap(), 455);
+    let failed = StepRecord { status: StepStatus::Failed, ..done("each[455]") };
+    let report = work(claim.fence, WorkerMove::Fail);
+    store.report(&fork.id, report, vec![failed], None, vec![], vec![]).await.unwrap();
+    store.command(&fork.id, Command::Resume, None, Some(20), None).await.unwrap();
+    let claim = claimed(store, "w4").await;
+    same(claim.checkpoint.clone(), 20);
+    let step = done("each[20]");
+    let command = work(claim.fence, WorkerMove::Checkpoint);
+    let after = store.report(&fork.id, command, vec![step], Some(grown(21)), vec![], vec![]).await.unwrap();
+    assert_eq!(after.head, 456, "later checkpoints stay, and numbers go on behind them");
+    let kept = store.checkpoint(&fork.id, 456).await.unwrap();
+    same(Checkpoint { number: 21, ..kept }, 21);
+    same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
+}
+
 pub async fn events_are_numbered_without_gaps(store: &dyn Store, _: &Time) {
     for n in 0..5 {
         store.launch(launch(n)).await.unwrap();

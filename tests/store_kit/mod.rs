@@ -162,6 +162,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         cancel_takes_the_fence_away,
         a_failed_run_resumes_from_an_earlier_checkpoint,
         forks_are_held_and_own_their_checkpoints,
+        a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed,
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
         unknown_runs_are_named,

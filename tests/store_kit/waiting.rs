@@ -230,7 +230,10 @@ pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
     let heir = claimed(store, "heir").await;
     assert_eq!((heir.run.id.0.as_str(), heir.fence), ("run-0000", 2));
     let taken = store.events(Some(&heir.run.id), 0, 10).await.unwrap();
-    assert_eq!(taken.last().unwrap().event.data["takeover"], true);
+    let data = &taken.last().unwrap().event.data;
+    assert_eq!(data["takeover"], true);
+    assert_eq!((&data["taken_over_from"], &data["attempt"]), (&json!("dead"), &json!(2)), "{data}");
+    assert!(data["fence"].as_u64() > Some(1), "{data}");
     claimed(store, "heir").await;
     assert!(store.claim(&worker("heir"), LEASE, None).await.unwrap().is_none());
     store.renew(&other.run.id, other.fence, LEASE).await.unwrap();

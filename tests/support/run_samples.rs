@@ -87,6 +87,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
     RunDetail {
         contract_version: "1.2.0".to_owned(),
         input_fields: contract_view("invoice-intake", INVOICE).contract.inputs,
+        earlier: Vec::new(),
         contract_unchanged: Some(true),
         steps: steps.collect(),
         checkpoints: (0..=u64::from(through)).map(|number| checkpoint(number, run.created_ms)).collect(),
@@ -125,6 +126,7 @@ pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, throug
         step: STEPS.get(through as usize).map(|(step, _)| (*step).to_owned()),
         head: u64::from(through),
         fence: 1,
+        hold: None,
         created_ms: NOW_MS - 120_000,
         since_ms: NOW_MS - 60_000,
         expires_ms: None,

@@ -152,11 +152,9 @@ mod tests {
             isolation: "Landlock, no network".to_owned(),
         };
         let field = Field {
-            kind: FieldType::String,
             required: true,
             description: Some("Path of the file".to_owned()),
-            default: None,
-            allowed: Vec::new(),
+            ..Field::of(FieldType::String)
         };
         let explained = CapabilityExplanation {
             description: "Takes the tables out of a document".to_owned(),

@@ -36,7 +36,8 @@ fn ink(kind: &str) -> Ink {
     match kind {
         "run.completed" | "step.completed" | "gate.approved" => Ink::Good,
         "run.failed" | "step.failed" | "gate.denied" => Ink::Bad,
-        "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying" | "run.expired" => Ink::Warn,
+        "run.abandoned" | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying"
+        | "run.expired" => Ink::Warn,
         _ => Ink::Info,
     }
 }
@@ -45,6 +46,9 @@ fn ink(kind: &str) -> Ink {
 pub fn told(kind: &str, data: &Value) -> String {
     if kind == "step.log" {
         return data.get("text").map(values::brief).unwrap_or_default();
+    }
+    if let Some(told) = standing::claim(kind, data) {
+        return told;
     }
     // What a run waits for is told as its page tells it.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
@@ -107,6 +111,14 @@ mod tests {
                 Some("extract"),
                 json!({ "error": { "message": "no such file ".repeat(8) } }),
             ),
+            event(4, "run.abandoned", None, json!({ "worker": "build-2/1-ab/4711/99/0" })),
+            event(
+                4,
+                "run.claimed",
+                None,
+                json!({ "worker": "build-2/1-ab/5012/120/0", "fence": 2, "takeover": true,
+                        "taken_over_from": "build-2/1-ab/4711/99/0", "attempt": 2, "attempts": 6 }),
+            ),
             event(
                 5,
                 "gate.waiting",
@@ -120,6 +132,8 @@ mod tests {
         09:28:01  step.started     extract  attempt=1 inputs={file}
         09:28:01  step.log         extract  page ␛[2J1 of 3
         09:28:02  step.failed      extract  no such file no such file no such file no s…
+        09:28:02  run.abandoned    process 4711 on build-2 is dead
+        09:28:02  run.claimed      attempt 2 of 6: taken over from process 4711 on buil…
         09:28:02  gate.waiting     send  for signal books-closed
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,8 @@ pub enum News<'a> {
     Event(&'a RunEvent, &'a [StepView]),
     /// Time passes.
     Tick,
+    /// Nothing happened for a while: the run, and how it stands.
+    Silence(&'a RunRecord),
 }
 
 /// Where a run stands when following it ends.
@@ -59,6 +61,7 @@ pub async fn settle(
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut interrupted = pin!(interrupted());
     let mut news: Events<'_> = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
+    let mut silence = Silence::begin();
     let settled = loop {
         tokio::select! {
             settled = &mut settling => break settled?,
@@ -68,6 +71,11 @@ pub async fn settle(
                 for event in &events {
                     seen = seen.max(event.number);
                     tell(News::Event(event, &steps))?;
+                }
+                if !events.is_empty() {
+                    silence = Silence::begin();
+                } else if silence.is_due() {
+                    tell(News::Silence(&client.run(id).await?.run))?;
                 }
                 news = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
             }
@@ -111,12 +119,37 @@ async fn steps(
     Ok(client.run(id).await?.steps)
 }
 
+/// How long nothing happens before it is looked who works the run; each further look comes after twice the time.
+struct Silence {
+    since: Instant,
+    patience: Duration,
+}
+
+impl Silence {
+    const FIRST: Duration = Duration::from_secs(2);
+    const LONGEST: Duration = Duration::from_secs(16);
+
+    fn begin() -> Self {
+        Self { since: Instant::now(), patience: Self::FIRST }
+    }
+
+    /// Whether it is time for a look.
+    fn is_due(&mut self) -> bool {
+        let due = self.since.elapsed() >= self.patience;
+        if due {
+            *self = Self { since: Instant::now(), patience: (self.patience * 2).min(Self::LONGEST) };
+        }
+        due
+    }
+}
+
 /// Follows a run that others work until it ends, waits or is held, from its first event.
 pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<Settled, Failure> {
     let mut seen = 0;
     let mut interrupted = pin!(interrupted());
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
+    let mut silence = Silence::begin();
     loop {
         let patience = if is_active(&run) { PATIENCE_MS } else { 0 };
         let events = tokio::select! {
@@ -131,7 +164,11 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
             tell(News::Event(event, &[]))?;
         }
         if !events.is_empty() {
+            silence = Silence::begin();
             run = client.run(&id).await?.run;
+        } else if silence.is_due() {
+            run = client.run(&id).await?.run;
+            tell(News::Silence(&run))?;
         }
     }
 }

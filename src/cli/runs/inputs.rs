@@ -132,7 +132,7 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
             "false" | "no" => Value::Bool(false),
             _ => return Err(format!("{shown:?} is neither true nor false")),
         },
-        FieldType::Array => list(trimmed)?,
+        FieldType::Array => list(trimmed, field.and_then(|field| field.items.as_deref()))?,
         FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
             Ok(value @ Value::Object(_)) => value,
             Ok(other) => return Err(format!("an object is wanted, and this is {}", kind(&other))),
@@ -148,8 +148,9 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
     Err(format!("{shown:?} is not among {}", words.join(", ")))
 }
 
-/// A JSON list, or words between commas; words that are JSON numbers are numbers.
-fn list(text: &str) -> Result<Value, String> {
+/// A JSON list, or words between commas, each of the type that elements have to be; where nobody says, words that are
+/// JSON numbers are numbers.
+fn list(text: &str, items: Option<&Field>) -> Result<Value, String> {
     if text.starts_with('[') {
         return serde_json::from_str(text).map_err(|error| format!("not a JSON list: {error}"));
     }
@@ -157,7 +158,14 @@ fn list(text: &str) -> Result<Value, String> {
         Ok(number @ Value::Number(_)) => number,
         _ => Value::String(word.to_owned()),
     };
-    Ok(text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(item).collect())
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    match items.filter(|items| items.kind != FieldType::Any) {
+        None => Ok(words.map(item).collect()),
+        Some(items) => {
+            let element = |(index, word)| typed(word, Some(items)).map_err(|why| format!("[{index}] {why}"));
+            words.enumerate().map(element).collect()
+        }
+    }
 }
 
 /// What a value is, with its article.
@@ -183,7 +191,7 @@ pub fn suggested(inputs: &Value) -> Fields {
             Value::Array(_) => FieldType::Array,
             Value::Object(_) => FieldType::Object,
         };
-        Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+        Field::of(kind)
     };
     let Value::Object(inputs) = inputs else { return Fields::new() };
     inputs.iter().map(|(name, value)| (name.clone(), field(value))).collect()
@@ -196,7 +204,7 @@ mod tests {
     use super::*;
 
     fn field(kind: FieldType) -> Field {
-        Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+        Field::of(kind)
     }
 
     fn given(pairs: &[(&str, &str)]) -> InputArgs {
@@ -243,6 +251,11 @@ mod tests {
         )
         .unwrap();
         assert_eq!(inputs["tags"], json!(["a", "b,c"]));
+        let numbers = Field { items: Some(Box::new(field(FieldType::Integer))), ..field(FieldType::Array) };
+        let texts = Field { items: Some(Box::new(field(FieldType::String))), ..field(FieldType::Array) };
+        assert_eq!(typed("1, 2", Some(&numbers)), Ok(json!([1, 2])));
+        assert_eq!(typed("1, a", Some(&numbers)), Err("[1] \"a\" is no whole number".to_owned()));
+        assert_eq!(typed("007, a", Some(&texts)), Ok(json!(["007", "a"])));
         let twice =
             gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
         assert!(format!("{twice:?}").contains("given twice"), "{twice:?}");

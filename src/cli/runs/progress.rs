@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::voice::Voice;
-use super::{clock, event_line};
+use super::{clock, event_line, standing};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
 use crate::gateway::StepView;
 use crate::skill::safe_text;
-use crate::store::RunEvent;
+use crate::store::{Hold, Holder, RunEvent, RunRecord, WorkerId};
 
 /// Pictures of the sign that moves.
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -18,13 +18,15 @@ pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,
     turn: usize,
+    /// The worker of another process that a person was told of.
+    other: Option<WorkerId>,
 }
 
 impl Progress {
     /// Progress over steps with these names, known beforehand.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
         let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, 28);
-        Self { width, begun: BTreeMap::new(), turn: 0 }
+        Self { width, begun: BTreeMap::new(), turn: 0, other: None }
     }
 
     /// Takes an event in and says what a person should see of it.
@@ -35,8 +37,15 @@ impl Progress {
     }
 
     fn line(&mut self, event: &RunEvent, steps: &[StepView], look: Look) -> Option<String> {
-        let step = event.event.step.as_deref()?;
         let kind = event.event.kind.as_str();
+        if kind == "run.claimed" && event.event.data.get("taken_over_from").is_some() {
+            let told = standing::claim(kind, &event.event.data)?;
+            return Some(format!(
+                "  {} {told}",
+                Ink::Warn.paint(if look.unicode { "↻" } else { "r" }, look.colour)
+            ));
+        }
+        let step = event.event.step.as_deref()?;
         let (sign, ascii, ink) = match kind {
             "step.started" => {
                 self.begun.insert(step.to_owned(), event.at_ms);
@@ -65,6 +74,19 @@ impl Progress {
         let told = cut(&told, look.room(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
         Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
+    }
+
+    /// Says, once for each, that a worker of another process has the run that is to be worked here.
+    pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Voice) {
+        let Some(Hold { worker: Some(worker), holder: Holder::Elsewhere, .. }) = &run.hold else { return };
+        if self.other.as_ref() != Some(worker) {
+            let words = worker.in_words();
+            voice.say(&format!(
+                "  {} works it; followed from here, and taken over when that one is lost",
+                safe_text::line(&words)
+            ));
+            self.other = Some(worker.clone());
+        }
     }
 
     /// Moves the line of the steps under way.
@@ -103,6 +125,12 @@ mod tests {
             event(2, "step.started", Some("extract"), json!({})),
             event(3, "step.started", Some("check"), json!({})),
             event(5, "step.completed", Some("extract"), json!({ "attempts": 1, "took_ms": 1_204 })),
+            event(
+                6,
+                "run.claimed",
+                None,
+                json!({ "worker": "b/1-a/5/9/0", "taken_over_from": "b/1-a/4/8/0", "attempt": 2, "attempts": 6 }),
+            ),
             event(6, "step.retrying", Some("check"), json!({ "message": "the service answered 502" })),
             event(8, "step.failed", Some("check"), json!({ "attempts": 2 })),
             event(9, "step.skipped", Some("send_mail"), json!({ "attempts": 0, "took_ms": 0 })),
@@ -112,6 +140,7 @@ mod tests {
         let lines: Vec<String> = all.iter().filter_map(|event| progress.line(event, &steps, look)).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
           ✓ extract        1.2 s  214 rows
+          ↻ attempt 2 of 6: taken over from process 4 on b by process 5 on b
           ↻ check          1.5 s  the service answered 502
           ✗ check          2.5 s  the service answered 502
           – send_mail       0 ms

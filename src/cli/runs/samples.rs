@@ -51,6 +51,7 @@ pub fn record(state: RunState) -> RunRecord {
         step: Some("book".to_owned()),
         head: 3,
         fence: 1,
+        hold: None,
         created_ms: NOW_MS - 120_000,
         since_ms: NOW_MS - 60_000,
         expires_ms: None,
@@ -106,6 +107,7 @@ pub fn detail(state: RunState) -> RunDetail {
         contract_version: "1.2.0".to_owned(),
         input_fields: std::collections::BTreeMap::new(),
         contract_unchanged: Some(true),
+        earlier: Vec::new(),
         steps: vec![
             step("extract", StepState::Completed, Some(json!({ "rows": 214 }))),
             step("check", StepState::Completed, Some(json!({ "ok": true }))),

@@ -44,6 +44,7 @@ pub async fn work(
         match news {
             News::Event(event, steps) => progress.event(event, steps, voice),
             News::Tick => progress.turn(clock::now_ms(), voice),
+            News::Silence(run) => progress.elsewhere(run, voice),
         }
         Ok(())
     })

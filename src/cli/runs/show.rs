@@ -13,7 +13,7 @@ use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
 use crate::gateway::{Change, Code, Error, Needs, RunClient as _, RunDetail, changes};
 use crate::skill::safe_text;
-use crate::store::Checkpoint;
+use crate::store::{Checkpoint, Hold};
 
 /// `skills runs show --checkpoint --json`.
 #[derive(Serialize)]
@@ -133,6 +133,7 @@ impl Page {
             self.title(&mut out, "steps");
             self.steps(&mut out, detail);
         }
+        self.earlier(&mut out, detail);
         if let Some(sheet) = &detail.sheet {
             self.title(&mut out, "your decision");
             for line in sheet::render(sheet, self.now_ms, &self.zone, look).lines() {
@@ -189,6 +190,7 @@ impl Page {
         };
         self.fact(out, "contract", &format!("{digest}, {contract}"));
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
+        self.worker(out, detail);
         if let Some(at) = run.expires_ms {
             let then = run.options.on_expiry;
             self.fact(out, "expires", &format!("{} ({then})", clock::moment(at, &self.zone)));
@@ -202,6 +204,59 @@ impl Page {
         }
         for descendant in &detail.descendants {
             self.fact(out, "led to", &descendant.0);
+        }
+    }
+
+    /// Who works it, and from whom it was taken over.
+    fn worker(&self, out: &mut String, detail: &RunDetail) {
+        let run = &detail.run;
+        if let Some(told) = standing::unworked(run, self.now_ms) {
+            self.fact(out, "worker", &told);
+        } else if let Some(Hold { worker: Some(worker), until_ms, .. }) = &run.hold {
+            let left = clock::age(until_ms - self.now_ms);
+            let worker = worker.in_words();
+            let told = format!("{}, its lease runs {left} more", safe_text::line(&worker));
+            self.fact(out, "worker", &told);
+        }
+        for event in detail.events.iter().filter(|event| event.event.data.get("taken_over_from").is_some()) {
+            let at = clock::moment(event.at_ms, &self.zone);
+            let told = standing::claim(&event.event.kind, &event.event.data).unwrap_or_default();
+            self.fact(out, "", &format!("{at} {told}"));
+        }
+    }
+
+    /// What failed before the run was resumed, and what was changed for it.
+    fn earlier(&self, out: &mut String, detail: &RunDetail) {
+        if detail.earlier.is_empty() {
+            return;
+        }
+        self.title(out, "earlier attempts");
+        for attempt in &detail.earlier {
+            if let Some(at) = attempt.failed_ms {
+                let step = attempt.step.as_deref().map(|step| format!(" at {}", safe_text::line(step)));
+                let why = attempt.error.as_ref().map(|error| format!(": {}", standing::message(error)));
+                let _ = writeln!(
+                    out,
+                    "  {:>2}  {}  failed{}{}",
+                    attempt.number,
+                    self.muted(&clock::moment(at, &self.zone)),
+                    step.unwrap_or_default(),
+                    why.unwrap_or_default()
+                );
+            }
+            let with = if attempt.changed.is_empty() { "with the same inputs" } else { "with other inputs" };
+            let _ = writeln!(
+                out,
+                "      {}  resumed from checkpoint {} {with}",
+                self.muted(&clock::moment(attempt.resumed_ms, &self.zone)),
+                attempt.checkpoint
+            );
+            let arrow = if self.look.unicode { "→" } else { "->" };
+            for change in &attempt.changed {
+                let before = change.before.as_ref().map_or_else(|| "(not given)".to_owned(), values::brief);
+                let name = safe_text::line(&change.name);
+                let _ = writeln!(out, "      {name}  {before} {arrow} {}", values::brief(&change.after));
+            }
         }
     }
 
@@ -277,6 +332,7 @@ mod tests {
     use super::*;
     use crate::cli::args::Cli;
     use crate::cli::runs::samples::{NOW_MS, detail};
+    use crate::gateway::{ChangedInput, EarlierAttempt};
     use crate::runs::RunState;
 
     fn page() -> Page {
@@ -303,6 +359,35 @@ mod tests {
         let wide: Vec<&str> =
             text.lines().filter(|line| cells(line) > 80 && !line.contains("skills runs")).collect();
         assert!(wide.is_empty(), "{wide:?}");
+    }
+
+    #[test]
+    fn a_resumed_run_shows_what_failed_and_what_was_changed() {
+        let mut detail = detail(RunState::Completed);
+        let change = |name: &str, before: Option<serde_json::Value>| ChangedInput {
+            name: name.to_owned(),
+            before,
+            after: serde_json::json!("b.csv"),
+        };
+        detail.earlier = vec![EarlierAttempt {
+            number: 1,
+            failed_ms: Some(NOW_MS - 90_000),
+            step: Some("extract".to_owned()),
+            error: Some(serde_json::json!({ "code": "runtime_error", "message": "no such file" })),
+            resumed_ms: NOW_MS - 80_000,
+            checkpoint: 0,
+            changed: vec![change("file", Some(serde_json::json!("a.csv"))), change("other", None)],
+        }];
+        let mut text = String::new();
+        page().earlier(&mut text, &detail);
+        insta::assert_snapshot!(text, @r"
+
+        earlier attempts
+           1  2026-07-14 09:28:30  failed at extract: no such file
+              2026-07-14 09:28:40  resumed from checkpoint 0 with other inputs
+              file  a.csv → b.csv
+              other  (not given) → b.csv
+        ");
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
+use super::clock;
 use crate::cli::failure::Done;
 use crate::cli::output::{Ink, Look};
 use crate::gateway::StepState;
 use crate::runs::{Asked, Gate, RunState};
 use crate::skill::safe_text;
-use crate::store::RunRecord;
+use crate::store::{Holder, RunRecord, WorkerId};
 
 /// The sign of a run's state, painted.
 pub fn sign(run: &RunRecord, look: Look) -> String {
@@ -46,8 +47,12 @@ pub fn words(run: &RunRecord) -> String {
             None => "held".to_owned(),
         },
         RunState::Pending => "pending".to_owned(),
-        RunState::Running => step.map_or_else(|| "running".to_owned(), |step| format!("running {step}")),
-        RunState::Replaying => "replaying".to_owned(),
+        RunState::Running | RunState::Replaying => {
+            let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
+            let word = step.filter(|_| run.state == RunState::Running);
+            let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
+            if lost { format!("{word}, but nobody works it") } else { word }
+        }
         RunState::WaitingForHuman | RunState::WaitingForSignal => match &run.gate {
             Some(Gate::Human { step, why: Asked::UnknownOutcome, .. }) => {
                 format!("{}: outcome unknown", safe_text::line(step))
@@ -67,6 +72,46 @@ pub fn words(run: &RunRecord) -> String {
             Some(why) => format!("canceled: {why}"),
             None => "canceled".to_owned(),
         },
+    }
+}
+
+/// What a claim or the loss of a worker says, for people; none for other events.
+pub fn claim(kind: &str, data: &Value) -> Option<String> {
+    let worker = |name: &str| {
+        let id = data.get(name)?.as_str()?;
+        Some(safe_text::line(&WorkerId(id.to_owned()).in_words()).into_owned())
+    };
+    match kind {
+        "run.abandoned" => Some(format!("{} is dead", worker("worker")?)),
+        "run.claimed" => {
+            let by = worker("worker")?;
+            let Some(before) = worker("taken_over_from") else { return Some(format!("by {by}")) };
+            let attempt = match (data["attempt"].as_u64(), data["attempts"].as_u64()) {
+                (Some(attempt), Some(of)) => format!("attempt {attempt} of {of}: "),
+                _ => String::new(),
+            };
+            Some(format!("{attempt}taken over from {before} by {by}"))
+        }
+        _ => None,
+    }
+}
+
+/// Why nobody works a run that is to be worked; none where somebody does, or nobody has to.
+pub fn unworked(run: &RunRecord, now_ms: i64) -> Option<String> {
+    let Some(hold) = &run.hold else {
+        let waits = run.state == RunState::Pending && !run.held;
+        return waits.then(|| "no worker has taken it so far".to_owned());
+    };
+    let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
+    let worker = safe_text::line(&worker);
+    match hold.holder {
+        Holder::Here | Holder::Elsewhere => None,
+        Holder::Dead => Some(format!("nobody works it: {worker} is dead")),
+        Holder::RunOut => {
+            let ago = clock::age(now_ms - hold.until_ms);
+            Some(format!("nobody works it: the lease of {worker} ran out {ago} ago"))
+        }
+        Holder::Left => Some("nobody works it: its worker left in good order".to_owned()),
     }
 }
 
@@ -90,9 +135,13 @@ pub fn asked(why: &Asked) -> String {
 
 /// What went wrong, in one line.
 pub fn failure(run: &RunRecord) -> Option<String> {
-    let error = run.error.as_ref()?;
+    run.error.as_ref().map(message)
+}
+
+/// What an error says, in one line.
+pub fn message(error: &Value) -> String {
     let message = error.as_str().or_else(|| error.get("message").and_then(Value::as_str));
-    Some(safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned())
+    safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
 }
 
 /// The step that failed.
@@ -120,6 +169,7 @@ pub fn short(id: &str) -> &str {
 mod tests {
     use super::*;
     use crate::cli::runs::samples::record;
+    use crate::store::Hold;
 
     #[test]
     fn every_state_says_what_it_is_about() {
@@ -146,6 +196,23 @@ mod tests {
                 "completed",
                 "failed at sum: the service answered 502",
                 "canceled"
+            ]
+        );
+        let lost = |holder| {
+            let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
+            let hold = Some(Hold { worker, until_ms: 1_000, holder });
+            RunRecord { hold, ..record(RunState::Running) }
+        };
+        assert_eq!(words(&lost(Holder::Dead)), "running book, but nobody works it");
+        assert_eq!(words(&lost(Holder::Elsewhere)), "running book");
+        let why =
+            [Holder::Elsewhere, Holder::Dead, Holder::RunOut].map(|holder| unworked(&lost(holder), 9_000));
+        assert_eq!(
+            why,
+            [
+                None,
+                Some("nobody works it: process 4711 on build-2 is dead".to_owned()),
+                Some("nobody works it: the lease of process 4711 on build-2 ran out 8 s ago".to_owned()),
             ]
         );
         let fork = RunRecord {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use crate::cli::failure::Failure;
-use crate::cli::output::Look;
+use crate::cli::output::{Ink, Look};
 use crate::gateway::{Code, Error};
 
 /// Standard error of a command that works a run. Silent with `--json`: there, errors alone are on it.
@@ -34,6 +34,13 @@ impl Voice {
         self.clear();
         // Nothing is left to tell when standard error is gone.
         drop(writeln!(io::stderr().lock(), "{text}"));
+    }
+
+    /// Says what a person, or the program that called, has to know: with `--json` too.
+    pub fn warn(&mut self, text: &str) {
+        self.clear();
+        let head = Ink::Warn.paint("warning:", self.look.colour);
+        drop(writeln!(io::stderr().lock(), "{head} {text}"));
     }
 
     /// Puts a text into the line that moves.

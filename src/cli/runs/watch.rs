@@ -4,13 +4,15 @@ use jiff::tz::TimeZone;
 
 use super::follow::{self, News};
 use super::onward::Caller;
-use super::{event_line, standing};
+use super::voice::Voice;
+use super::{clock, event_line, standing};
 use crate::cli::Context;
 use crate::cli::args::RunsWatchArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
 use crate::gateway::{Needs, RunClient as _};
 use crate::runs::RunState;
+use crate::store::RunRecord;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
@@ -18,27 +20,40 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     let mut voice = cx.voice();
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
+    let caller = Caller::of(&cx.global);
+    let mut warned: Option<String> = None;
     if let Some(run) = &args.run {
         let run = client.run(run).await?.run;
         if run.state == RunState::Pending && !run.held {
-            let line = Caller::of(&cx.global).line(&["runs", "work", &run.id.0]);
-            voice.say(&format!("pending: a worker takes it, or {line}"));
+            voice.say(&format!(
+                "pending: a worker takes it, or {}",
+                caller.line(&["runs", "work", &run.id.0])
+            ));
+            warned = Some(caller.line(&["runs", "work", &run.id.0]));
+        } else {
+            unworked(&run, &caller, &mut warned, &mut voice);
         }
+    }
+    if args.run.is_none() {
+        voice.say("all runs, from now on; Ctrl-C leaves");
     }
     let out = &mut cx.out;
     let mut tell = |news: News<'_>| {
-        if let News::Event(event, _) = news {
-            if out.json {
-                out.json_line(event)?;
-            } else {
-                out.line(event_line::render(event, with_run, &zone, out.look))?;
+        match news {
+            News::Event(event, _) => {
+                if out.json {
+                    out.json_line(event)?;
+                } else {
+                    out.line(event_line::render(event, with_run, &zone, out.look))?;
+                }
+                out.flush()?;
             }
-            out.flush()?;
+            News::Silence(run) => unworked(run, &caller, &mut warned, &mut voice),
+            News::Tick => {}
         }
         Ok(())
     };
     let Some(run) = &args.run else {
-        voice.say("all runs, from now on; Ctrl-C leaves");
         follow::watch_all(&client, &mut tell).await?;
         return Ok(Done::Fine);
     };
@@ -55,4 +70,18 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         ));
     }
     Ok(standing::done(&settled.run))
+}
+
+/// Says that nobody works a run, and the command that does; once for each reason.
+fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Option<String>, voice: &mut Voice) {
+    let why = run.hold.as_ref().map(|hold| format!("{} {:?}", hold.holder, hold.worker));
+    let Some(told) = standing::unworked(run, clock::now_ms()) else {
+        *warned = None;
+        return;
+    };
+    let why = why.unwrap_or_else(|| caller.line(&["runs", "work", &run.id.0]));
+    if warned.as_ref() != Some(&why) {
+        voice.warn(&format!("{told}; to go on with it: {}", caller.line(&["runs", "work", &run.id.0])));
+        *warned = Some(why);
+    }
 }

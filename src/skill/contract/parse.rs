@@ -61,57 +61,56 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
 pub(super) fn fields(reader: &mut Reader<'_>, node: &Node, key: &str) -> BTreeMap<String, Field> {
     let mut out = BTreeMap::new();
     for entry in reader.map(node, "", key) {
-        let path = join(key, &entry.key);
-        let types = "string, number, integer, boolean, array, object, any";
-        let field = match &entry.value.value {
-            Content::Text(word) => Field {
-                kind: word.parse().unwrap_or_else(|_| {
-                    reader.invalid(
-                        &path,
-                        &entry.value.at,
-                        format!("`{path}` is `{word}`, which is none of {types}"),
-                    );
-                    FieldType::Any
-                }),
-                required: false,
-                description: None,
-                default: None,
-                allowed: Vec::new(),
-            },
-            Content::Map(_) => {
-                let known = [
-                    "type",
-                    "required",
-                    "description",
-                    "default",
-                    "enum",
-                    "items",
-                    "properties",
-                    "format",
-                    "example",
-                    "examples",
-                ];
-                reader.only(&entry.value, &path, &known);
-                Field {
-                    kind: reader.word(&entry.value, &path, "type", types).unwrap_or(FieldType::Any),
-                    required: reader.flag(&entry.value, &path, "required").unwrap_or(false),
-                    description: reader.text(&entry.value, &path, "description"),
-                    default: Reader::json(&entry.value, "default"),
-                    allowed: reader.list(&entry.value, &path, "enum").iter().map(Node::to_json).collect(),
-                }
-            }
-            _ => {
-                reader.invalid(
-                    &path,
-                    &entry.value.at,
-                    format!("`{path}` is neither a type nor a mapping with one"),
-                );
-                continue;
-            }
-        };
-        out.insert(entry.key.clone(), field);
+        if let Some(field) = field(reader, &entry.value, &join(key, &entry.key)) {
+            out.insert(entry.key.clone(), field);
+        }
     }
     out
+}
+
+/// One typed field: a type, or a mapping with one.
+fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
+    let types = "string, number, integer, boolean, array, object, any";
+    match &node.value {
+        Content::Text(word) => {
+            let kind = word.parse().unwrap_or_else(|_| {
+                let message = format!("`{path}` is `{word}`, which is none of {types}");
+                reader.invalid(path, &node.at, message);
+                FieldType::Any
+            });
+            Some(Field::of(kind))
+        }
+        Content::Map(_) => {
+            let known = [
+                "type",
+                "required",
+                "description",
+                "default",
+                "enum",
+                "items",
+                "properties",
+                "format",
+                "example",
+                "examples",
+            ];
+            reader.only(node, path, &known);
+            let items = node.get("items").filter(|items| items.value.value != Content::Null);
+            Some(Field {
+                kind: reader.word(node, path, "type", types).unwrap_or(FieldType::Any),
+                required: reader.flag(node, path, "required").unwrap_or(false),
+                description: reader.text(node, path, "description"),
+                default: Reader::json(node, "default"),
+                allowed: reader.list(node, path, "enum").iter().map(Node::to_json).collect(),
+                items: items
+                    .and_then(|items| field(reader, &items.value, &join(path, "items")))
+                    .map(Box::new),
+            })
+        }
+        _ => {
+            reader.invalid(path, &node.at, format!("`{path}` is neither a type nor a mapping with one"));
+            None
+        }
+    }
 }
 
 fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<String>) -> Option<Step> {

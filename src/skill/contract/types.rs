@@ -53,6 +53,17 @@ pub struct Field {
     /// The only values allowed, if limited.
     #[serde(rename = "enum")]
     pub allowed: Vec<Value>,
+    /// What each element of a list has to be, where that is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<Field>>,
+}
+
+impl Field {
+    /// A field of this type and nothing else said about it.
+    #[must_use]
+    pub fn of(kind: FieldType) -> Self {
+        Self { kind, required: false, description: None, default: None, allowed: Vec::new(), items: None }
+    }
 }
 
 /// Where a step's input value comes from.

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
+use super::checkpoints;
 use super::failed;
-use super::read;
 use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
 use crate::runs::{Command, Expiry, Next, Refusal, Verdict, transition};
 use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError};
@@ -107,13 +107,17 @@ pub(super) fn command(
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
     append(connection, run, &events, now_ms)?;
-    Ok(get(connection, run)?.0)
+    let after = get(connection, run)?.0;
+    if !after.state.is_active() {
+        checkpoints::forget(connection, run)?;
+    }
+    Ok(after)
 }
 
 /// Moves the head, and lets the steps that are not behind it run again: their records stay, superseded.
 fn resume(connection: &Connection, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
     let number = to.unwrap_or(head);
-    let checkpoint = read::checkpoint(connection, run, number)?;
+    let checkpoint = checkpoints::one(connection, run, number)?;
     let done = encode(&checkpoint.done)?;
     execute(
         connection,

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
+use super::checkpoints;
 use super::failed;
-use super::read;
 use super::rows::{append, execute, get, json as encode, moved, own_steps};
 use crate::runs::{Command, Next, transition};
 use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
@@ -119,14 +119,14 @@ pub(super) fn branch(
     let copied = execute(
         connection,
         "copying checkpoints",
-        "INSERT INTO checkpoints (run, number, done, state, at_ms)
-         SELECT ?2, number, done, state, at_ms FROM checkpoints WHERE run = ?1 AND number <= ?3",
+        "INSERT INTO checkpoints (run, number, done, state, at_ms, base)
+         SELECT ?2, number, done, state, at_ms, base FROM checkpoints WHERE run = ?1 AND number <= ?3",
         params![source.0, new.0, number.cast_signed()],
     )?;
     if copied == 0 {
         return Err(StoreError::NoCheckpoint { run: source.clone(), checkpoint: number });
     }
-    let done = read::checkpoint(connection, source, number)?.done;
+    let done = checkpoints::one(connection, source, number)?.done;
     execute(
         connection,
         "creating a run",

@@ -60,7 +60,7 @@ pub(super) fn purge(connection: &Connection, before_ms: i64) -> Result<u64, Stor
 }
 
 /// Rules that hold in every sound store, each with a query that counts what breaks it.
-const RULES: [(&str, &str); 6] = [
+const RULES: [(&str, &str); 7] = [
     (
         "runs without the contract they were launched with",
         "SELECT count(*) FROM runs WHERE contract_digest NOT IN (SELECT digest FROM contracts)",
@@ -69,6 +69,11 @@ const RULES: [(&str, &str); 6] = [
         "runs without their head checkpoint",
         "SELECT count(*) FROM runs r WHERE NOT EXISTS
             (SELECT 1 FROM checkpoints c WHERE c.run = r.id AND c.number = r.head)",
+    ),
+    (
+        "checkpoints whose beginning is missing",
+        "SELECT count(*) FROM checkpoints c WHERE base IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM checkpoints b WHERE b.run = c.run AND b.number = c.base AND b.base IS NULL)",
     ),
     (
         "runs whose events have gaps",

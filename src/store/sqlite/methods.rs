@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fail::fail_point;
 use serde_json::Value;
 
-use super::{Sqlite, command, control, launch, maintenance, read, rows, work};
+use super::{Sqlite, checkpoints, command, control, launch, maintenance, read, rows, work};
 use crate::runs::{Command, Standing, WorkerMove};
 use crate::store::{
     Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health, Launch,
@@ -161,9 +161,14 @@ impl Store for Sqlite {
         self.read(move |connection| read::steps(connection, &run)).await
     }
 
+    async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| checkpoints::one(connection, &run, number)).await
+    }
+
     async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
         let run = run.clone();
-        self.read(move |connection| read::checkpoints(connection, &run)).await
+        self.read(move |connection| checkpoints::all(connection, &run)).await
     }
 
     async fn events(

@@ -1,6 +1,7 @@
 //! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
 //! with group commit and readers beside it. The same code on a private in-memory database serves trials.
 
+mod checkpoints;
 mod command;
 mod control;
 mod counts;
@@ -137,6 +138,9 @@ impl Sqlite {
         now: Clock,
     ) -> Result<Self, StoreError> {
         schema::migrate(&mut connection, &place)?;
+        connection
+            .execute_batch(checkpoints::NEWEST)
+            .map_err(|e| failed(format!("preparing to write to {place}"), &e))?;
         let reader = reader()?;
         let from = connection
             .query_row("SELECT coalesce(max(since_ms), 0) FROM runs", [], |row| row.get(0))

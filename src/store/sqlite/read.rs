@@ -1,4 +1,4 @@
-//! What is read without writing: runs by page, steps, checkpoints, events.
+//! What is read without writing: runs by page, steps, events.
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
@@ -7,40 +7,12 @@ use super::failed;
 use super::rows::{RUN_COLUMNS, SEQ, column, listed_columns, record};
 use crate::runs::RunState;
 use crate::store::{
-    Checkpoint, Decided, DecisionRecord, Due, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-    StepRecord, StoreError, WorkerId,
+    Decided, DecisionRecord, Due, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepRecord,
+    StoreError, WorkerId,
 };
 
 /// Rows of a page when the filter names none.
 const PAGE: usize = 100;
-
-pub(super) fn checkpoint(
-    connection: &Connection,
-    run: &RunId,
-    number: u64,
-) -> Result<Checkpoint, StoreError> {
-    connection
-        .prepare_cached("SELECT number, done, state, at_ms FROM checkpoints WHERE run = ?1 AND number = ?2")
-        .and_then(|mut s| s.query_row(params![run.0, number.cast_signed()], one_checkpoint).optional())
-        .map_err(|e| failed("reading a checkpoint".into(), &e))?
-        .ok_or_else(|| StoreError::NoCheckpoint { run: run.clone(), checkpoint: number })
-}
-
-fn one_checkpoint(row: &rusqlite::Row<'_>) -> rusqlite::Result<Checkpoint> {
-    Ok(Checkpoint {
-        number: row.get::<_, i64>(0)?.unsigned_abs(),
-        done: column(row, 1)?,
-        state: column(row, 2)?,
-        at_ms: row.get(3)?,
-    })
-}
-
-pub(super) fn checkpoints(connection: &Connection, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
-    connection
-        .prepare_cached("SELECT number, done, state, at_ms FROM checkpoints WHERE run = ?1 ORDER BY number")
-        .and_then(|mut s| s.query_map([&run.0], one_checkpoint)?.collect())
-        .map_err(|e| failed("reading checkpoints".into(), &e))
-}
 
 pub(super) fn steps(connection: &Connection, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
     connection

@@ -7,12 +7,13 @@ use serde_json::Value;
 
 use super::failed;
 use crate::runs::{Decision, Gate, Lease, Next, RunState, Standing, allowed};
-use crate::store::{NewEvent, RunId, RunRecord, StoreError};
+use crate::store::{Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId};
 
 /// The columns that [`record`] reads, in its order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
     r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
-    r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq";
+    r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq, \
+    r.worker, r.lease_until_ms";
 
 /// Bytes of JSON of one value that a row of a list carries.
 const LISTED_BYTES: usize = 4096;
@@ -59,6 +60,17 @@ fn state(row: &Row<'_>, index: usize) -> rusqlite::Result<RunState> {
     })
 }
 
+/// A worker's hold, from a run's columns.
+fn hold(worker: Option<String>, until_ms: Option<i64>) -> Option<Hold> {
+    let until_ms = until_ms?;
+    let holder = match (&worker, until_ms) {
+        (None, _) => Holder::Left,
+        (Some(_), 0) => Holder::Dead,
+        (Some(_), _) => Holder::Elsewhere,
+    };
+    Some(Hold { worker: worker.map(WorkerId), until_ms, holder })
+}
+
 /// A run from a row of [`RUN_COLUMNS`].
 pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
     let source_run: Option<String> = row.get(14)?;
@@ -83,6 +95,7 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         progress: (row.get(17)?, row.get(18)?),
         head: row.get::<_, i64>(19)?.unsigned_abs(),
         fence: row.get::<_, i64>(20)?.unsigned_abs(),
+        hold: hold(row.get(26)?, row.get(27)?),
         created_ms: row.get(21)?,
         since_ms: row.get(22)?,
         expires_ms: row.get(23)?,

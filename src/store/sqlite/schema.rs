@@ -110,6 +110,8 @@ const MIGRATIONS: &[&str] = &["
         SELECT id, json_extract(document, '$.last_call.text') FROM sessions
         WHERE json_extract(document, '$.last_call.text') IS NOT NULL;
     UPDATE sessions SET document = json_remove(document, '$.last_call');
+", "
+    ALTER TABLE checkpoints ADD COLUMN base INTEGER;
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::rows::{append, apply, column, execute, get, json as encode, moved, own_steps, standing};
-use super::{failed, read};
+use super::{checkpoints, failed, read};
 use crate::runs::{Command, Gate, Next, Refusal, RunState, transition};
 use crate::store::{
     Checkpoint, Claimed, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
@@ -21,12 +21,11 @@ pub(super) fn claim(
     now_ms: i64,
 ) -> Result<Option<Claimed>, StoreError> {
     loop {
-        let Some(Candidate { id, lease_expired, lost, given_back }) = candidate(connection, only, now_ms)?
-        else {
+        let Some(Candidate { id, lease_expired, lost, before }) = candidate(connection, only, now_ms)? else {
             return Ok(None);
         };
         let (run, replays) = get(connection, &id)?;
-        let used_up = lost >= LOST_LEASES && !given_back;
+        let used_up = lost >= LOST_LEASES && before.is_some();
         let command = Command::Claim { lease_expired, attempts_used_up: used_up };
         let next = transition(&standing(&run, replays), &command)?;
         apply(connection, &id, &next, None, now_ms)?;
@@ -42,16 +41,24 @@ pub(super) fn claim(
             append(connection, &id, &[moved("run.failed", why)], now_ms)?;
             continue;
         }
+        let taken_over_from = before.filter(|_| lease_expired);
+        let lost = lost + u32::from(taken_over_from.is_some());
         execute(
             connection,
             "leasing a run",
-            "UPDATE runs SET worker = ?2, lease_until_ms = ?3, lost_leases = lost_leases + ?4 WHERE id = ?1",
-            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lease_expired && !given_back],
+            "UPDATE runs SET worker = ?2, lease_until_ms = ?3, lost_leases = ?4 WHERE id = ?1",
+            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lost],
         )?;
-        let data = json!({"worker": worker.0, "takeover": lease_expired && !given_back});
-        append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
         let (run, _) = get(connection, &id)?;
-        let checkpoint = read::checkpoint(connection, &id, run.head)?;
+        let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": taken_over_from.is_some()});
+        if let Some(WorkerId(before)) = taken_over_from {
+            data["taken_over_from"] = before.into();
+            // Since the last checkpoint: one more loss than there may be, and the run is given up.
+            data["attempt"] = (lost + 1).into();
+            data["attempts"] = (LOST_LEASES + 1).into();
+        }
+        append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
+        let checkpoint = checkpoints::one(connection, &id, run.head)?;
         let unfinished = connection
             .prepare_cached("SELECT json FROM intents WHERE run = ?1 ORDER BY step")
             .and_then(|mut s| s.query_map([&id.0], |row| column(row, 0))?.collect())
@@ -68,8 +75,8 @@ struct Candidate {
     id: RunId,
     lease_expired: bool,
     lost: u32,
-    /// Its worker left in good order, so that this is no loss.
-    given_back: bool,
+    /// The worker that lost it; none where it left in good order, which is no loss.
+    before: Option<WorkerId>,
 }
 
 /// The oldest run that may be claimed: a free one, or one whose lease is over.
@@ -79,13 +86,13 @@ fn candidate(
     now_ms: i64,
 ) -> Result<Option<Candidate>, StoreError> {
     let doing = || "looking for a run to claim".to_owned();
-    let columns = "SELECT id, lease_until_ms IS NOT NULL, lost_leases, worker IS NULL, seq FROM runs";
+    let columns = "SELECT id, lease_until_ms IS NOT NULL, lost_leases, worker, seq FROM runs";
     let read = |row: &rusqlite::Row<'_>| {
         let run = Candidate {
             id: RunId(row.get(0)?),
             lease_expired: row.get(1)?,
             lost: row.get(2)?,
-            given_back: row.get(3)?,
+            before: row.get::<_, Option<String>>(3)?.map(WorkerId),
         };
         Ok((row.get::<_, i64>(4)?, run))
     };
@@ -258,18 +265,7 @@ pub(super) fn report(
         append(connection, run, &[event], now_ms)?;
     }
     if let Some(checkpoint) = &report.checkpoint {
-        // After a resume from an earlier checkpoint the later ones stay as they are, and numbers go on behind them.
-        let last: i64 = connection
-            .prepare_cached("SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1")
-            .and_then(|mut s| s.query_row([&run.0], |row| row.get(0)))
-            .map_err(|e| failed("numbering a checkpoint".into(), &e))?;
-        let number = checkpoint.number.cast_signed().max(last + 1);
-        execute(
-            connection,
-            "recording a checkpoint",
-            "INSERT INTO checkpoints (run, number, done, state, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![run.0, number, encode(&checkpoint.done)?, encode(&checkpoint.state)?, now_ms],
-        )?;
+        let number = checkpoints::keep(connection, run, checkpoint, now_ms)?;
         execute(
             connection,
             "moving the head",
@@ -280,11 +276,14 @@ pub(super) fn report(
     apply(connection, run, &next, None, now_ms)?;
     let mut events = report.events.clone();
     if let Next::Move { state, gate, .. } = &next {
+        if !state.is_active() {
+            checkpoints::forget(connection, run)?;
+        }
         match state {
             RunState::Completed => {
                 let last = match &report.checkpoint {
                     Some(checkpoint) => checkpoint.clone(),
-                    None => read::checkpoint(connection, run, before.head)?,
+                    None => checkpoints::one(connection, run, before.head)?,
                 };
                 execute(
                     connection,

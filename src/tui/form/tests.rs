@@ -13,7 +13,7 @@ use crate::tui::pane::Draw;
 use crate::tui::theme::{Depth, Theme};
 
 fn field(kind: FieldType) -> Field {
-    Field { kind, required: false, description: None, default: None, allowed: Vec::new() }
+    Field::of(kind)
 }
 
 fn fields() -> BTreeMap<String, Field> {

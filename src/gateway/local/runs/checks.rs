@@ -30,7 +30,8 @@ impl Runs {
         let rest = super::super::apart(move || {
             let capabilities = runs.capabilities()?;
             let isolation = isolation(runs.calling()?.sandbox.report());
-            Ok(vec![isolation, runs.trust_check(), runs.capability_check(&capabilities)?])
+            let rest = [isolation, runs.trust_check(), runs.capability_check(&capabilities)?];
+            Ok(rest.into_iter().chain(runs.reminder_check()).collect::<Vec<_>>())
         });
         match rest.await {
             Ok(rest) => checks.extend(rest),

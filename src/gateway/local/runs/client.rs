@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
 use super::find;
+use super::tended::tended;
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
     LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
@@ -30,6 +31,7 @@ impl RunClient for Local {
         {
             launched.run = self.runs.settle(&launched.run.id.0, &CancellationToken::new()).await?;
         }
+        let launched = launched.map(|launched| Launched { run: tended(launched.run), ..launched });
         self.operations.counted("launch", began, launched)
     }
 
@@ -49,25 +51,31 @@ impl RunClient for Local {
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
-        let page = async { Ok(self.runs.room().await?.store.runs(filter).await?) }.await;
+        let page = async {
+            let page = self.runs.room().await?.store.runs(filter).await?;
+            Ok(RunPage { runs: page.runs.into_iter().map(tended).collect(), ..page })
+        };
+        let page = page.await;
         self.operations.counted("runs", began, page)
     }
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         let began = Instant::now();
         let detail = self.runs.detail(run).await;
+        let detail = detail.map(|detail| RunDetail { run: tended(detail.run), ..detail });
         self.operations.counted("run", began, detail)
     }
 
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
         let began = Instant::now();
         let ordered = self.runs.order(run, order).await;
+        let ordered = ordered.map(|ordered| Ordered { run: tended(ordered.run), ..ordered });
         self.operations.counted("order", began, ordered)
     }
 
     async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         let began = Instant::now();
-        let settled = self.runs.settle(run, &leave).await;
+        let settled = self.runs.settle(run, &leave).await.map(tended);
         self.operations.counted("settle", began, settled)
     }
 
@@ -115,6 +123,8 @@ impl RunClient for Local {
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
         let began = Instant::now();
         let attached = self.runs.attach(request).await;
+        let attached =
+            attached.map(|attached| Attached { execution: tended(attached.execution), ..attached });
         self.operations.counted("attach", began, attached)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Room, Runs, contracts, find, people, sheet, single, steps};
+use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
 use crate::engine::Plan;
 use crate::gateway::{Code, Error, RunDetail};
 use crate::store::{RunEvent, RunId, RunRecord, Store};
@@ -40,6 +40,7 @@ impl Runs {
             decisions: room.store.decisions(&run.id).await?,
             descendants: room.store.descendants(&run.id).await?,
             isolation,
+            earlier: earlier::attempts(&events),
             events,
             sheet,
             run,

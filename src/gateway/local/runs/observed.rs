@@ -186,6 +186,10 @@ impl Store for Observed {
         self.inner.steps(run).await
     }
 
+    async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+        self.inner.checkpoint(run, number).await
+    }
+
     async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
         self.inner.checkpoints(run).await
     }

@@ -8,7 +8,7 @@ use super::{Room, Runs, find, launch};
 use crate::engine::{Plan, check_inputs};
 use crate::gateway::{Code, Error, Ordered, RunOrder};
 use crate::runs::{Choice, Command, Decision, Gate, Next, Verdict, transition};
-use crate::store::{DecisionRecord, RunId, RunRecord};
+use crate::store::{Decided, DecisionRecord, RunId, RunRecord, StoreError};
 
 impl Runs {
     /// Carries out an order.
@@ -68,10 +68,7 @@ impl Runs {
         let recorded = decisions.iter().rev().find(|kept| kept.decision == decision);
         let new = decisions.len() > known;
         let note = match recorded {
-            Some(kept) if !new || kept.by != by => {
-                let who = kept.by.approver.clone().unwrap_or_else(|| "somebody".to_owned());
-                format!("was already {} by {who}", word(&decision))
-            }
+            Some(kept) if !new || kept.by != by => already(&decision, kept, &by),
             _ => word(&decision).to_owned(),
         };
         Ok((after, note))
@@ -88,12 +85,14 @@ impl Runs {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
         if let Some(number) = checkpoint {
-            let known = room.store.checkpoints(&run.id).await?;
-            if !known.iter().any(|kept| kept.number == number) {
+            let kept = room.store.checkpoint(&run.id, number).await;
+            if let Err(StoreError::NoCheckpoint { .. }) = kept {
+                let known = room.store.checkpoints(&run.id).await?;
                 let last = known.last().map_or(0, |kept| kept.number);
                 let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
                 return Err(Error::new(Code::CheckpointNotFound, message));
             }
+            kept?;
         }
         if let Some(corrected) = &inputs {
             corrected_fit(&plan, run, corrected)?;
@@ -133,6 +132,22 @@ impl Runs {
         );
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
+    }
+}
+
+/// What to say to somebody who decides what was decided: the first decision stands, with what was said to it.
+fn already(decision: &Decision, first: &Decided, now: &DecisionRecord) -> String {
+    let who = first.by.approver.as_deref().unwrap_or("somebody");
+    let said = format!("was already {} by {who}", word(decision));
+    let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
+    match (spoken(&now.notes), spoken(&first.by.notes)) {
+        (Some(new), Some(kept)) if new == kept => said,
+        (Some(_), Some(kept)) => {
+            format!("{said} with the notes {kept:?}, and that stands; the new notes were not kept")
+        }
+        (Some(_), None) => format!("{said} without notes, and that stands; the new notes were not kept"),
+        (None, Some(kept)) => format!("{said} with the notes {kept:?}"),
+        (None, None) => said,
     }
 }
 

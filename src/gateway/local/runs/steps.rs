@@ -20,6 +20,10 @@ struct Known<'a> {
     record: Option<&'a StepRecord>,
     started_ms: Option<i64>,
     attempts: u32,
+    /// How often it began, those begins counted that a lost worker left without an end.
+    begun: u32,
+    /// Whether it ended well, so that a further begin is not another attempt.
+    ended: bool,
     artifacts: Vec<Artifact>,
 }
 
@@ -48,11 +52,13 @@ pub(super) fn views(
         match event.event.kind.as_str() {
             "step.started" => {
                 let attempt = event.event.data["attempt"].as_u64().unwrap_or(1);
+                entry.begun = if std::mem::take(&mut entry.ended) { 1 } else { entry.begun + 1 };
                 entry.attempts = u32::try_from(attempt).unwrap_or(u32::MAX);
                 if attempt <= 1 || entry.started_ms.is_none() {
                     entry.started_ms = Some(event.at_ms);
                 }
             }
+            "step.completed" | "step.skipped" => entry.ended = true,
             "artifact.kept" => {
                 let data = &event.event.data;
                 let kept = serde_json::from_value::<Artifact>(data.clone());
@@ -146,7 +152,10 @@ impl Maker<'_> {
             state,
             started_ms: record.map(|r| r.started_ms).or(begun),
             ended_ms: record.map(|r| r.ended_ms),
-            attempts: record.map_or(if begun.is_some() { known.attempts } else { 0 }, |r| r.attempts),
+            attempts: record
+                .map(|record| record.attempts)
+                .or(begun.map(|_| known.attempts))
+                .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
             inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
             result,
             gist,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control::Wish;
 use super::{Room, Runs, find};
@@ -22,6 +22,8 @@ const PAGE: usize = 500;
 pub(super) struct Working {
     supervisor: Supervisor,
     follower: JoinHandle<()>,
+    /// Reminds of runs that wait, until it is dropped.
+    _reminding: Option<DropGuard>,
 }
 
 impl Runs {
@@ -36,10 +38,12 @@ impl Runs {
         };
         let mut working = self.working.lock().await;
         if working.is_none() {
-            let settings = SupervisorSettings::default();
+            let own = SupervisorSettings::default();
+            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
+            let reminding = self.remind(&room);
             let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
             let follower = tokio::spawn(Arc::clone(self).follow_sidecars(room));
-            *working = Some(Working { supervisor, follower });
+            *working = Some(Working { supervisor, follower, _reminding: reminding });
             self.works.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
@@ -49,7 +53,7 @@ impl Runs {
     pub(super) async fn stop_workers(&self) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
-        if let Some(Working { supervisor, follower }) = stopped {
+        if let Some(Working { supervisor, follower, .. }) = stopped {
             supervisor.shutdown().await;
             follower.abort();
         }

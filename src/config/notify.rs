@@ -1,0 +1,95 @@
+//! `notify:` of a settings file: how a person is told that a run waits for them. Nothing, unless asked for.
+
+use std::path::Path;
+
+use serde_saphyr::Spanned;
+
+use super::ConfigError;
+use super::file::{NotifyLayer, place, wrong};
+
+/// How a person is told that a run waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Notify {
+    /// The terminal's bell.
+    pub bell: bool,
+    /// A notification of the desktop through the terminal (OSC 9 and OSC 777).
+    pub osc: bool,
+    /// A signed message to another program.
+    pub webhook: Option<WebhookTo>,
+}
+
+/// Where messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookTo {
+    /// The address.
+    pub url: String,
+    /// The environment variable that holds the secret messages are signed with.
+    pub secret_env: String,
+}
+
+impl Notify {
+    /// Whether anybody is to be told.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Joins what a file says over this.
+    pub(super) fn apply(&mut self, written: Spanned<NotifyLayer>, file: &Path) -> Result<(), ConfigError> {
+        let layer = written.value;
+        self.bell = layer.bell.unwrap_or(self.bell);
+        self.osc = layer.osc.unwrap_or(self.osc);
+        let Some(webhook) = layer.webhook else { return Ok(()) };
+        let (url, variable) = (webhook.value.url, webhook.value.secret_env);
+        let rest = url.value.strip_prefix("http://").or_else(|| url.value.strip_prefix("https://"));
+        let host = rest.and_then(|rest| rest.split(['/', '?', '#', ':']).next()).unwrap_or_default();
+        if host.is_empty() || url.value.chars().any(char::is_whitespace) {
+            let message = format!("`notify.webhook.url` is `{}`", url.value);
+            let allowed = "allowed: an address such as https://hooks.example.com/runs";
+            return Err(wrong(place(file, url.referenced), message, allowed));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if variable.value.is_empty() || !variable.value.chars().all(plain) {
+            let message = format!("`notify.webhook.secret_env` is `{}`", variable.value);
+            let allowed =
+                "allowed: the name of an environment variable; the secret itself does not belong here";
+            return Err(wrong(place(file, variable.referenced), message, allowed));
+        }
+        self.webhook = Some(WebhookTo { url: url.value, secret_env: variable.value });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::parse;
+    use super::*;
+
+    fn read(text: &str) -> Result<Notify, String> {
+        let file = Path::new("/h/config.yaml");
+        let layer = parse(file, text).map_err(|error| error.to_string())?;
+        let mut notify = Notify::default();
+        notify.apply(layer.notify.unwrap(), file).map_err(|error| error.to_string())?;
+        Ok(notify)
+    }
+
+    #[test]
+    fn reminders_are_off_until_somebody_wants_them() {
+        assert!(!Notify::default().is_on());
+        let wanted = read(
+            "notify: {bell: true, webhook: {url: 'https://hooks.example.com/a?b=1', secret_env: HOOK_KEY}}\n",
+        );
+        let wanted = wanted.unwrap();
+        assert!(wanted.is_on() && wanted.bell && !wanted.osc);
+        assert_eq!(wanted.webhook.unwrap().secret_env, "HOOK_KEY");
+    }
+
+    #[test]
+    fn a_secret_in_the_file_and_a_wrong_address_are_refused() {
+        let wrong =
+            read("notify:\n  webhook: {url: 'https://x/', secret_env: whsec_MfKQ9r8=}\n").unwrap_err();
+        assert!(wrong.contains(":2:") && wrong.contains("does not belong here"), "{wrong}");
+        let wrong = read("notify: {webhook: {url: 'hooks.example.com', secret_env: KEY}}\n").unwrap_err();
+        assert!(wrong.contains("allowed: an address"), "{wrong}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What changed between two JSON values, so that a value that grows is not kept whole each time it does.
+//!
+//! A difference is an object with one key: `r` replaced by this value, `a` a list with these elements at its end, `t` a
+//! text with this at its end, `o` an object with these fields changed (each a difference) and those under `d` gone.
+
+use serde_json::{Map, Value, json};
+
+/// How to come from one value to another; none where they are equal.
+pub fn difference(before: &Value, after: &Value) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    Some(match (before, after) {
+        (Value::Object(old), Value::Object(new)) => fields(old, new),
+        (Value::Array(old), Value::Array(new)) if new.starts_with(old) => json!({"a": new[old.len()..]}),
+        (Value::String(old), Value::String(new)) if new.starts_with(old.as_str()) => {
+            json!({"t": new[old.len()..]})
+        }
+        _ => json!({"r": after}),
+    })
+}
+
+fn fields(old: &Map<String, Value>, new: &Map<String, Value>) -> Value {
+    let changed = new.iter().filter_map(|(name, after)| {
+        let change = match old.get(name) {
+            Some(before) => difference(before, after)?,
+            None => json!({"r": after}),
+        };
+        Some((name.clone(), change))
+    });
+    let mut difference = Map::from_iter([("o".to_owned(), Value::Object(changed.collect()))]);
+    let gone: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
+    if !gone.is_empty() {
+        difference.insert("d".to_owned(), json!(gone));
+    }
+    Value::Object(difference)
+}
+
+/// The later value, from the earlier one and the difference; none where they do not fit each other.
+pub fn applied(mut before: Value, difference: Value) -> Option<Value> {
+    change(&mut before, difference)?;
+    Some(before)
+}
+
+fn change(value: &mut Value, difference: Value) -> Option<()> {
+    let Value::Object(mut difference) = difference else { return None };
+    if let Some(whole) = difference.remove("r") {
+        *value = whole;
+        return Some(());
+    }
+    match value {
+        Value::Array(list) => {
+            let Some(Value::Array(more)) = difference.remove("a") else { return None };
+            list.extend(more);
+        }
+        Value::String(text) => text.push_str(difference.get("t")?.as_str()?),
+        Value::Object(object) => {
+            for gone in difference.get("d").and_then(Value::as_array).into_iter().flatten() {
+                object.remove(gone.as_str()?);
+            }
+            let Some(Value::Object(changes)) = difference.remove("o") else { return None };
+            for (name, of_field) in changes {
+                change(object.entry(name).or_insert(Value::Null), of_field)?;
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn through(before: &Value, after: &Value) -> Option<Value> {
+        difference(before, after).map_or_else(|| Some(before.clone()), |d| applied(before.clone(), d))
+    }
+
+    #[test]
+    fn what_grows_is_told_by_what_was_added() {
+        let before = json!({"vars": {"i": 6, "rows": ["a", "b"], "log": "one\n", "gone": 1}, "same": [1, 2]});
+        let after = json!({"vars": {"i": 7, "rows": ["a", "b", "c"], "log": "one\ntwo\n"}, "same": [1, 2]});
+        assert_eq!(
+            difference(&before, &after).unwrap(),
+            json!({"o": {"vars": {"o": {"i": {"r": 7}, "rows": {"a": ["c"]}, "log": {"t": "two\n"}}, "d": ["gone"]}}})
+        );
+        assert_eq!(through(&before, &after), Some(after));
+        assert_eq!(difference(&before, &before), None);
+    }
+
+    #[test]
+    fn a_difference_that_does_not_fit_is_refused() {
+        assert_eq!(applied(json!({"a": 1}), json!({"a": [1]})), None);
+        assert_eq!(applied(json!(3), json!({"t": "x"})), None);
+        assert_eq!(applied(json!([]), json!([])), None);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (0..5_i64).prop_map(Value::from),
+            "[ab]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                prop::collection::btree_map("[aordt]", inner, 0..4).prop_map(|m| m.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_reached_from_any_other(before in values(), after in values()) {
+            prop_assert_eq!(through(&before, &after), Some(after));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Who holds a run: a worker's lease, and what is known about whoever has it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use super::WorkerId;
+
+impl WorkerId {
+    /// As a person reads it: `process 4711 on build-2`; as it stands where it has another form.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let parts: Vec<&str> = self.0.split('/').collect();
+        match parts[..] {
+            [host, _, process, _, _] => format!("process {process} on {host}"),
+            _ => format!("worker {}", self.0),
+        }
+    }
+}
+
+/// A worker's hold on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hold {
+    /// Who; none where the worker gave the run back.
+    pub worker: Option<WorkerId>,
+    /// Until when, milliseconds since 1970-01-01 UTC; 0 where it was given back, or its worker is known to be dead.
+    pub until_ms: i64,
+    /// What is known about the holder. A store knows leases alone; who looks at processes knows more.
+    pub holder: Holder,
+}
+
+/// What is known about whoever holds a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Holder {
+    /// A worker of the answering process.
+    Here,
+    /// A worker of another process, alive as far as is known.
+    Elsewhere,
+    /// Its process is gone.
+    Dead,
+    /// It has not renewed its lease in time.
+    RunOut,
+    /// It left in good order and nobody took over so far.
+    Left,
+}
+
+impl Holder {
+    /// Whether nobody works the run at this moment.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Dead | Self::RunOut | Self::Left)
+    }
+}
