@@ -24,7 +24,7 @@ use super::schedule::PARALLEL;
 use super::settle::sized;
 use crate::runs::{Command, Gate, RunState, WorkerMove};
 use crate::skill::contract::Conformance;
-use crate::store::{NewEvent, RunId, RunRecord, StepIntent, StepRecord, StoreError};
+use crate::store::{NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
 /// How long stopped calls may take to end before they are dropped.
 const GRACE: Duration = Duration::from_secs(10);
@@ -280,11 +280,15 @@ impl<'e> Session<'e> {
         failed: Vec<StepRecord>,
         intents: Vec<StepIntent>,
     ) -> Result<RunRecord, Leave> {
-        let mut finished = failed;
         // A begun step of several is part of the next checkpoint; beginning alone makes none, but waiting keeps all.
         let due = !self.records.is_empty() || report != WorkerMove::Checkpoint;
+        // In the order of their ends; but the failed step's record is the first that failed, for it is the run's error.
+        let (mut finished, broken): (Vec<_>, Vec<_>) = std::mem::take(&mut self.records)
+            .into_iter()
+            .partition(|record| failed.is_empty() || record.status != StepStatus::Failed);
+        finished.extend(failed);
+        finished.extend(broken);
         let moved = due && std::mem::take(&mut self.moved);
-        finished.append(&mut self.records);
         let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
         let mut events = self.logs.drain();
         self.flushed = Instant::now();

@@ -4,19 +4,21 @@
 
 mod counts;
 mod delta;
+mod health;
 mod holds;
 mod sessions;
 mod sqlite;
 mod types;
 
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
+pub use health::{Due, Health};
 pub use holds::{Hold, Holder};
 pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{Clock, CommitObserver, Opened, Sqlite};
 pub use types::{
-    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
-    Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage,
-    RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Idempotency,
+    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord,
+    StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
 
 use std::path::Path;

@@ -13,6 +13,9 @@ use crate::store::{Hold, Holder, RunEvent, RunRecord, WorkerId};
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
 
+/// Cells of a step's name at most.
+const WIDEST: usize = 28;
+
 /// The steps of one run as its events tell them.
 pub struct Progress {
     width: usize,
@@ -25,7 +28,7 @@ pub struct Progress {
 impl Progress {
     /// Progress over steps with these names, known beforehand.
     pub fn new<'a>(steps: impl Iterator<Item = &'a str>) -> Self {
-        let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, 28);
+        let width = steps.map(|step| cells(&safe_text::line(step))).max().unwrap_or(0).clamp(8, WIDEST);
         Self { width, begun: BTreeMap::new(), turn: 0, other: None }
     }
 
@@ -62,7 +65,10 @@ impl Progress {
             if kind == "step.retrying" { self.begun.get(step).copied() } else { self.begun.remove(step) };
         let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
         let took = measured.or_else(|| Some(event.at_ms - began?)).map_or_else(String::new, clock::took);
-        let name = fit(&safe_text::line(step), self.width, look.unicode);
+        let name = safe_text::line(step);
+        // Iterations and nested steps are known when they come.
+        self.width = self.width.max(cells(&name)).min(WIDEST);
+        let name = fit(&name, self.width, look.unicode);
         let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
         let told = match (kind, gist) {
             ("step.retrying" | "gate.warned" | "gate.degraded", _) => {

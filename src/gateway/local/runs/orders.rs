@@ -85,14 +85,7 @@ impl Runs {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
         if let Some(number) = checkpoint {
-            let kept = room.store.checkpoint(&run.id, number).await;
-            if let Err(StoreError::NoCheckpoint { .. }) = kept {
-                let known = room.store.checkpoints(&run.id).await?;
-                let last = known.last().map_or(0, |kept| kept.number);
-                let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
-                return Err(Error::new(Code::CheckpointNotFound, message));
-            }
-            kept?;
+            has_checkpoint(room, run, number).await?;
         }
         if let Some(corrected) = &inputs {
             corrected_fit(&plan, run, corrected)?;
@@ -198,6 +191,9 @@ async fn branch(
     checkpoint: Option<u64>,
     held: bool,
 ) -> Result<(RunRecord, String), Error> {
+    if let Some(number) = checkpoint {
+        has_checkpoint(room, run, number).await?;
+    }
     let new = RunId(uuid::Uuid::now_v7().to_string());
     let made = room.store.branch(&run.id, checkpoint, new, held).await?;
     let at = checkpoint.unwrap_or(run.head);
@@ -207,6 +203,19 @@ async fn branch(
         format!("replays {} from checkpoint {at}", run.id)
     };
     Ok((made, note))
+}
+
+/// Refuses a checkpoint that the run has not, with those it has.
+async fn has_checkpoint(room: &Room, run: &RunRecord, number: u64) -> Result<(), Error> {
+    match room.store.checkpoint(&run.id, number).await {
+        Err(StoreError::NoCheckpoint { .. }) => {
+            let known = room.store.checkpoints(&run.id).await?;
+            let last = known.last().map_or(0, |kept| kept.number);
+            let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
+            Err(Error::new(Code::CheckpointNotFound, message))
+        }
+        kept => Ok(kept.map(drop)?),
+    }
 }
 
 /// Corrected inputs joined over the run's own have to fit the contract that runs.
