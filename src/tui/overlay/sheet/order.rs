@@ -332,11 +332,9 @@ impl OrderSheet {
 
 fn signal_form(name: &str) -> Form {
     let field = |kind: FieldType, required: bool, description: &str| Field {
-        kind,
         required,
         description: Some(description.to_owned()),
-        default: None,
-        allowed: Vec::new(),
+        ..Field::of(kind)
     };
     let fields: InputFields = BTreeMap::from([
         (SIGNAL.to_owned(), field(FieldType::String, true, "The name that a step waits for.")),
@@ -359,14 +357,7 @@ fn guessed(inputs: &Map<String, Value>) -> InputFields {
         Value::Object(_) => FieldType::Object,
         Value::Null => FieldType::Any,
     };
-    let field = |value: &Value| Field {
-        kind: kind(value),
-        required: false,
-        description: None,
-        default: None,
-        allowed: Vec::new(),
-    };
-    inputs.iter().map(|(name, value)| (name.clone(), field(value))).collect()
+    inputs.iter().map(|(name, value)| (name.clone(), Field::of(kind(value)))).collect()
 }
 
 /// A payload: JSON, or nothing.
