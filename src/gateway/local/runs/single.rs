@@ -162,8 +162,7 @@ mod tests {
 
     #[test]
     fn absent_inputs_are_not_asked_for_and_every_output_is_answered() {
-        let field =
-            |kind, required| Field { kind, required, description: None, default: None, allowed: vec![] };
+        let field = |kind, required| Field { required, ..Field::of(kind) };
         let capability = Capability {
             id: "text.count".into(),
             version: "1.0.0".into(),
