@@ -47,13 +47,7 @@ pub enum Asking {
 }
 
 fn field(description: &str) -> Field {
-    Field {
-        kind: FieldType::String,
-        required: false,
-        description: Some(description.to_owned()),
-        default: None,
-        allowed: Vec::new(),
-    }
+    Field { description: Some(description.to_owned()), ..Field::of(FieldType::String) }
 }
 
 impl Asking {
