@@ -206,6 +206,7 @@ fn frame(news: &Event) -> Frame {
         Event::Scan(progress) => named("scan", &json!(progress)),
         Event::Index(progress) => named("index", &json!(progress)),
         Event::Notice(message) => named("notice", &json!({ "message": message })),
+        Event::Waiting(reminder) => named("waiting", &json!(reminder)),
     }
 }
 
