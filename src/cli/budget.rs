@@ -6,13 +6,13 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, fit, grouped, wrap};
-use crate::gateway::{BudgetView, Client as _, Code, Error, Needs, SessionClient as _};
+use crate::gateway::{BudgetView, Code, Error, Needs};
 use crate::session::Shown;
 use crate::skill::safe_text;
 
 /// Runs `skills budget`.
 pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
-    let core = cx.open(Needs::Catalogue).await?;
+    let core = cx.reach(Needs::Catalogue).await?;
     if let Some(client) = &args.client {
         let view = core.budget(Some(client), args.window).await?;
         if cx.out.json {
@@ -25,7 +25,7 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     }
     let mut views = vec![core.budget(None, args.window).await?];
     for (client, _) in core.client_profiles().await? {
-        views.push(core.budget(Some(&client), args.window).await?);
+        views.push(core.budget(Some(&*client), args.window).await?);
     }
     if cx.out.json {
         cx.out.value(&views)?;
@@ -145,7 +145,7 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
 
 /// Runs `skills agents`.
 pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure> {
-    let core = cx.open(Needs::Catalogue).await?;
+    let core = cx.reach(Needs::Catalogue).await?;
     let found = core.agents().await?;
     match &args.action {
         AgentsAction::List if cx.out.json => cx.out.value(&found)?,

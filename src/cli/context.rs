@@ -1,5 +1,6 @@
 //! What every command has: where to write, the global options, the environment, and the way to the core.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
 use super::args::Global;
@@ -7,7 +8,43 @@ use super::failure::Failure;
 use super::output::{Look, Out, stderr_look};
 use super::runs::Voice;
 use crate::config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
-use crate::gateway::{Code, Error, Local, Needs};
+use crate::gateway::remote::{Address, KEY_VARIABLE, Key, Remote};
+use crate::gateway::{Client, Code, ConnectionState, Error, Local, Needs, RunClient, SessionClient};
+use crate::skill::safe_text;
+
+/// Everything that commands ask of the core, wherever it is.
+pub trait Whole: Client + RunClient + SessionClient {}
+
+impl<T: Client + RunClient + SessionClient> Whole for T {}
+
+/// The core that a command works on: in this process, or behind an address.
+pub enum Reached {
+    /// In this process.
+    Here(Box<Local>),
+    /// Behind an address.
+    There(Box<Remote>),
+}
+
+impl Reached {
+    /// The core of this process, if it is that.
+    pub fn here(&self) -> Option<&Local> {
+        match self {
+            Self::Here(local) => Some(local),
+            Self::There(_) => None,
+        }
+    }
+}
+
+impl Deref for Reached {
+    type Target = dyn Whole;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Here(local) => &**local,
+            Self::There(remote) => &**remote,
+        }
+    }
+}
 
 /// What every command has.
 pub struct Context {
@@ -34,9 +71,24 @@ impl Context {
             demo: global.demo,
             watch: global.no_watch.then_some(false),
             store: global.store.clone(),
+            connect: global.connect.clone(),
+            api_key_file: global.api_key_file.clone(),
             ..Arguments::default()
         };
-        Config::load(&self.cwd, &self.env, &arguments).map_err(|error| super::config::failure(&error))
+        let config =
+            Config::load(&self.cwd, &self.env, &arguments).map_err(|error| super::config::failure(&error))?;
+        let local = [
+            ("--root", !global.roots.is_empty()),
+            ("--demo", global.demo),
+            ("--store", global.store.is_some()),
+        ];
+        match local.into_iter().find(|(_, given)| *given && global.connect.is_some()) {
+            Some((option, _)) => Err(Failure::usage(format!(
+                "{option} is about this machine, and --connect works on a service with roots and runs of its own; leave \
+                 one of them away"
+            ))),
+            None => Ok(config),
+        }
     }
 
     /// Standard error for what is said beside the answer.
@@ -48,17 +100,87 @@ impl Context {
 
     /// Whether runs of this command end with it.
     pub fn in_memory(&self) -> bool {
-        self.config().is_ok_and(|config| config.store.as_deref() == Some(MEMORY_STORE))
+        self.config()
+            .is_ok_and(|config| config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE))
     }
 
-    /// The core, with what this command needs of it ready.
+    /// The core of this machine, with what this command needs of it ready: for what has no sense elsewhere.
     pub async fn open(&mut self, needs: Needs) -> Result<Local, Failure> {
         let config = self.config()?;
+        if let Some(address) = &config.connect {
+            let way_out = match self.global.connect {
+                Some(_) => "leave --connect away",
+                None => "unset SKILLS_CONNECT and `connect` in config.yaml",
+            };
+            let message = format!(
+                "this command works on files of its own machine, not on {}: run it there, or {way_out}",
+                safe_text::line(address)
+            );
+            return Err(Failure::usage(message));
+        }
+        self.take_signs(&config);
+        Ok(Local::open_once(config, needs).await?)
+    }
+
+    /// The core that the settings name, of this machine or of a service.
+    pub async fn reach(&mut self, needs: Needs) -> Result<Reached, Failure> {
+        let config = self.config()?;
+        self.take_signs(&config);
+        if config.connect.is_none() {
+            return Ok(Reached::Here(Box::new(Local::open_once(config, needs).await?)));
+        }
+        let remote = connect(&config, &self.env).await?;
+        let address = remote.address().to_string();
+        let mut states = remote.states();
+        // A command that waits says that it still does, and ends with the process.
+        tokio::spawn(async move {
+            let mut lost = false;
+            while states.changed().await.is_ok() {
+                let state = states.borrow_and_update().clone();
+                match state {
+                    ConnectionState::Lost { why, .. } if !lost => {
+                        lost = true;
+                        let why = safe_text::line(&why).into_owned();
+                        super::failure::print(&format!("{why}\nit is tried again; Ctrl-C leaves\n"), false);
+                    }
+                    ConnectionState::Connected if lost => {
+                        lost = false;
+                        super::failure::print(&format!("connected to {address} again\n"), false);
+                    }
+                    _ => {}
+                }
+            }
+        });
+        Ok(Reached::There(Box::new(remote)))
+    }
+
+    fn take_signs(&mut self, config: &Config) {
         match config.glyphs {
             GlyphSet::Auto => {}
             GlyphSet::Unicode => self.out.look.unicode = true,
             GlyphSet::Ascii => self.out.look.unicode = false,
         }
-        Ok(Local::open_once(config, needs).await?)
     }
+}
+
+/// Connects to the service that the settings name, with the key they name.
+///
+/// # Errors
+/// As [`Remote::connect`]; a key that cannot be read or used.
+pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Failure> {
+    let address = Address::parse(config.connect.as_deref().unwrap_or_default())?;
+    let key = match (&config.api_key_file, env.get(KEY_VARIABLE)) {
+        (Some(file), _) => Some(Key::of_file(file)?),
+        (None, Some(value)) => Some(Key::of_variable(KEY_VARIABLE, value)?),
+        (None, None) => None,
+    };
+    if key.is_some() && address.is_readable_on_the_way() {
+        let note = format!(
+            "note: {address} is reached without encryption: others on the way can read the key and take it. Use https://, \
+             or a tunnel (ssh -L)\n"
+        );
+        super::failure::print(&note, false);
+    }
+    let user = env.get("USER").or_else(|| env.get("LOGNAME")).map(str::to_owned);
+    Ok(Remote::connect(address, key, user).await?)
 }

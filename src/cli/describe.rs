@@ -9,7 +9,7 @@ use super::args::DescribeArgs;
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, cells, counted, fit, grouped, size, wrap};
-use crate::gateway::{Client as _, LevelTokens, Needs, SkillDetail};
+use crate::gateway::{LevelTokens, Needs, SkillDetail};
 use crate::skill::safe_text;
 
 /// `skills describe --json`.
@@ -22,7 +22,7 @@ struct Described<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let detail = client.describe(&args.skill).await?;
     if args.source {
         source(cx, &detail.source)?;

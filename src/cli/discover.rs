@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use super::args::DiscoverArgs;
+use super::context::Reached;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, fit, took, wrap};
 use super::{Context, bar, ledger};
 use crate::discovery::{Answer, Correction, Fit, Group, Hit, Lead, LinkState, Request};
-use crate::gateway::{Client as _, Code, Error, Local, Needs};
+use crate::gateway::{Code, Error, MOST_RESULTS, Needs, usual_request};
 use crate::skill::safe_text;
 
 /// Said by every screen that ranks.
@@ -21,8 +22,8 @@ const LEFT_OUT: usize = 5;
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure> {
     let intent = intent(&args.intent)?;
-    let client = cx.open(Needs::Index).await?;
-    let usual = client.usual_request();
+    let client = cx.reach(Needs::Index).await?;
+    let usual = usual_request(&cx.config()?);
     let request = Request {
         intent,
         domain: args.domain.clone(),
@@ -65,17 +66,21 @@ fn intent(words: &[String]) -> Result<String, Failure> {
 
 /// The ledger of one named skill, asked for anew without a limit when it is not among the results.
 async fn explained(
-    client: &Local,
+    client: &Reached,
     wanted: &str,
     answer: &Answer,
     request: &Request,
     look: Look,
 ) -> Result<String, Failure> {
-    let id = client.resolve(wanted)?.id.clone();
+    let id = client.describe(wanted).await?.summary.skill_id;
     if let Some((place, hit)) = printed(answer).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, hit, look));
     }
-    let all = client.discover_all(request.clone()).await?;
+    let all = match client.here() {
+        Some(local) => local.discover_all(request.clone()).await?,
+        // A service ranks as many as it answers at once.
+        None => client.discover(Request { limit: MOST_RESULTS, ..request.clone() }).await?,
+    };
     if let Some((place, hit)) = printed(&all).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, hit, look));
     }

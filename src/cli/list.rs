@@ -10,7 +10,7 @@ use super::args::ListArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, counted, cut, fit};
 use crate::gateway::{
-    Client as _, ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary,
+    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary,
 };
 use crate::skill::safe_text;
 
@@ -24,7 +24,7 @@ struct SeenBy<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let filter = ListFilter {
         domain: args.domain.clone(),
         role: args.role,

@@ -95,6 +95,9 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
     let mut cx = Context { out, global: cli.global, env, cwd };
+    if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
+        return Err(Failure::usage(format!("{what}; leave --connect away")));
+    }
     // Settings and manual pages read no skills, and `doctor` has its own line for a root that is missing.
     let reads_skills = !matches!(
         cli.command,
@@ -120,6 +123,19 @@ fn run(cli: Cli) -> Result<Done, Failure> {
     };
     cx.out.flush()?;
     Ok(done)
+}
+
+/// Why a command has nothing to do with a service, where it has not.
+fn about_files(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Lint(_) | Command::Eval(_) => "files of this machine are checked and measured here",
+        Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
+            "skills are written and packed here"
+        }
+        Command::Config(_) => "settings are those of this machine",
+        Command::Schema(_) | Command::Completions(_) | Command::Man(_) => "that is the same everywhere",
+        _ => return None,
+    })
 }
 
 /// Sets up the log. The workbench draws on the terminal: nothing else may write there.

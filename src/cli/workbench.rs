@@ -60,6 +60,14 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
     let settings = Settings { log, ..Settings::of(&config) };
+    if config.connect.is_some() {
+        let remote = Arc::new(runtime.block_on(super::context::connect(&config, &cx.env))?);
+        let client: SharedClient = Arc::clone(&remote) as SharedClient;
+        let sessions: SharedSessionClient = remote;
+        let ended = runtime.block_on(tui::run(client, Some(sessions), settings, play));
+        runtime.shutdown_background();
+        return left(ended);
+    }
     let local = Arc::new(Local::open(config)?);
     let worker = Arc::clone(&local);
     // Runs that were left behind go on at once; what fails there is told as a notice.
@@ -75,6 +83,10 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     }
     // A scan or a count that still goes on must not hold the exit.
     runtime.shutdown_background();
+    left(ended)
+}
+
+fn left(ended: Result<(), RunError>) -> Result<Done, Failure> {
     match ended {
         Ok(()) => Ok(Done::Fine),
         Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),

@@ -34,6 +34,8 @@ pub(super) struct Layer {
     pub audit: Option<Spanned<AuditLog>>,
     pub workers: Option<Spanned<usize>>,
     pub notify: Option<Spanned<NotifyLayer>>,
+    pub connect: Option<Spanned<String>>,
+    pub api_key_file: Option<Spanned<String>>,
 }
 
 /// How a person is told that a run waits, as a file says it.
@@ -65,7 +67,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 19] = [
+const ALLOWED: [(&str, &str); 21] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -91,6 +93,8 @@ const ALLOWED: [(&str, &str); 19] = [
         "notify",
         "a map of `bell` and `osc` to `true` or `false`, and `webhook: {url: …, secret_env: …}`, in your own config.yaml only",
     ),
+    ("connect", "the address of a service, in your own config.yaml only"),
+    ("api_key_file", "the path of a file with a key, in your own config.yaml only"),
 ];
 
 /// Most workers of one process.

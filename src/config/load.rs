@@ -16,7 +16,7 @@ use crate::skill::contract::{Conformance, Endpoint};
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
-pub const VARIABLES: [(&str, &str); 10] = [
+pub const VARIABLES: [(&str, &str); 11] = [
     ("SKILLS_CONFIG", "a settings file to read instead of the usual config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; before those of the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
@@ -27,6 +27,7 @@ pub const VARIABLES: [(&str, &str); 10] = [
     ("SKILLS_LIMIT", "a whole number from 1 to 1000"),
     ("SKILLS_WITH_BODY", "`true` or `false`"),
     ("SKILLS_CLIENT", "the id of a client profile"),
+    ("SKILLS_CONNECT", "the address of a service"),
 ];
 
 /// What the command line says about settings; nothing where it is silent.
@@ -46,6 +47,10 @@ pub struct Arguments {
     pub client: Option<String>,
     /// `--store`.
     pub store: Option<String>,
+    /// `--connect`.
+    pub connect: Option<String>,
+    /// `--api-key-file`.
+    pub api_key_file: Option<PathBuf>,
 }
 
 /// A root out of a settings file or the environment.
@@ -110,6 +115,10 @@ pub struct Config {
     pub workers: Option<usize>,
     /// How a person is told that a run waits.
     pub notify: Notify,
+    /// The address of the service to work on, instead of this machine.
+    pub connect: Option<String>,
+    /// The file with the key to it; absolute.
+    pub api_key_file: Option<PathBuf>,
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
@@ -155,6 +164,8 @@ impl Config {
             with_body: true,
             client: None,
             store: None,
+            connect: None,
+            api_key_file: None,
             trust: Vec::new(),
             policy_file: None,
             services: BTreeMap::new(),
@@ -264,6 +275,24 @@ impl Config {
             self.places.insert("notify".to_owned(), place(file, notify.referenced));
             self.notify.apply(notify, file)?;
         }
+        if let Some(connect) = layer.connect {
+            if !own {
+                let message =
+                    "`connect` in a project's file would let a repository choose where your work goes";
+                return Err(own_only(file, connect.referenced, message));
+            }
+            self.places.insert("connect".to_owned(), place(file, connect.referenced));
+            self.connect = Some(connect.value).filter(|address| !address.trim().is_empty());
+        }
+        if let Some(key) = layer.api_key_file {
+            if !own {
+                let message =
+                    "`api_key_file` in a project's file would let a repository choose what is sent away";
+                return Err(own_only(file, key.referenced, message));
+            }
+            self.places.insert("api_key_file".to_owned(), place(file, key.referenced));
+            self.api_key_file = Some(expand(&key.value, folder, &self.dirs.home));
+        }
         for (id, service) in layer.services.unwrap_or_default() {
             let at = place(file, service.referenced);
             if !own {
@@ -318,6 +347,11 @@ impl Config {
             }
             self.client = Some(client.to_owned());
         }
+        if env.get("SKILLS_API_KEY").is_some() {
+            // The key itself is said nearer than the file that another setting names.
+            self.api_key_file = None;
+        }
+        self.connect = env.get("SKILLS_CONNECT").map(str::to_owned).or(self.connect.take());
         self.theme = env.get("SKILLS_THEME").map(str::to_owned).or(self.theme.take());
         self.editor = env.get("SKILLS_EDITOR").map(str::to_owned).or(self.editor.take());
         Ok(())
@@ -335,6 +369,12 @@ impl Config {
         // A look at the shipped skills leaves nothing behind, unless somebody says where.
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = given.or(passing).or(self.store.take());
+        // Who names roots or a store of this machine means this machine, unless an address is given beside.
+        let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();
+        self.connect = arguments.connect.clone().or(self.connect.take().filter(|_| !here));
+        let file = arguments.api_key_file.as_ref();
+        let file = file.map(|file| expand(&file.to_string_lossy(), &self.cwd, &self.dirs.home));
+        self.api_key_file = file.or(self.api_key_file.take());
     }
 }
 

@@ -4,7 +4,7 @@
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings, audit, notify.
+# yours alone: editor, trust, policy_file, services, bindings, audit, notify, connect, api_key_file.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -81,4 +81,8 @@ pub const TEMPLATE: &str = "\
 #:   bell: true
 #:   osc: true
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
+
+# The service to work on instead of this machine, and the file with the key to it.
+#: connect: https://gateway.example.com
+#: api_key_file: ~/.config/skill-workbench/key
 ";

@@ -15,6 +15,7 @@ mod names;
 pub mod operations;
 mod package;
 mod policies;
+pub mod remote;
 pub mod resources;
 mod run_client;
 mod run_compare;
@@ -41,7 +42,7 @@ pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
-pub use local::{Local, Needs, eval, lint};
+pub use local::{Local, Needs, eval, lint, usual_request};
 pub use names::near;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
@@ -70,6 +71,7 @@ pub use session_types::{
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{
-    ClientView, ClientViewEntry, ClientViewState, Connection, Diagnostics, Event, FileContent, FileEntry,
-    FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail, SkillList, SkillSummary,
+    ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
+    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail,
+    SkillList, SkillSummary,
 };

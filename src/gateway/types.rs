@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +20,28 @@ pub enum Connection {
     Local,
     /// Behind an address.
     Remote {
-        /// As given.
+        /// As a person reads it.
         address: String,
+        /// How the connection stands.
+        state: ConnectionState,
+    },
+}
+
+/// How a connection to a core elsewhere stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// It is being made for the first time.
+    Connecting,
+    /// Calls get through.
+    Connected,
+    /// Calls do not get through; it is tried again by itself.
+    Lost {
+        /// Since when.
+        since: Instant,
+        /// Why, in a sentence.
+        why: String,
+        /// When it is tried again.
+        next_try: Instant,
     },
 }
 
@@ -48,6 +69,8 @@ pub enum Event {
     Notice(String),
     /// A run has begun to wait, and the person wants to be reminded of that.
     Waiting(Box<Reminder>),
+    /// The connection to the core was lost, or stands again. When it stands, what was missed is fetched by itself.
+    Connection(ConnectionState),
 }
 
 /// What `list` keeps. Empty keeps all.

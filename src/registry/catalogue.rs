@@ -144,6 +144,14 @@ pub struct Change {
     pub removed: Vec<SkillId>,
 }
 
+impl Change {
+    /// What one snapshot changed against another.
+    #[must_use]
+    pub fn between(old: &Catalogue, new: &Arc<Catalogue>) -> Self {
+        super::assemble::difference(old, new)
+    }
+}
+
 /// How far a scan is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScanProgress {

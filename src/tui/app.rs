@@ -1,6 +1,7 @@
 //! The application as a pure core: events in, a picture and wishes out. It owns the screen's state;
 //! it never waits, reads or writes. Who runs it (`run`, or a test) carries out what it wants.
 
+mod connection;
 mod draw;
 mod perform;
 mod remembered;
@@ -113,6 +114,8 @@ pub struct App {
     spun: Instant,
     /// When an age on the screen changes.
     aged: Option<Instant>,
+    /// When the wait for the next attempt to connect is a second shorter.
+    counted: Option<Instant>,
 }
 
 impl App {
@@ -170,6 +173,7 @@ impl App {
             clock_ms: settings.clock_ms,
             spun: now,
             aged: None,
+            counted: None,
         })
     }
 
@@ -233,6 +237,10 @@ impl App {
             self.aged = None;
             self.dirty = true;
         }
+        if self.counted.is_some_and(|due| now >= due) {
+            self.counted = None;
+            self.dirty = true;
+        }
         self.dirty |= self.notices.expire(now);
     }
 
@@ -240,7 +248,7 @@ impl App {
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let spin = self.animated().then(|| self.spun + SPIN);
-        [spin, self.aged, self.notices.next_change(now)].into_iter().flatten().min()
+        [spin, self.aged, self.counted, self.notices.next_change(now)].into_iter().flatten().min()
     }
 
     /// The wall clock at a moment, milliseconds since 1970-01-01 UTC.
@@ -386,6 +394,7 @@ impl App {
                         let bytes = terminal_bytes(self.signs, reminder);
                         self.wants.extend((!bytes.is_empty()).then_some(Want::Sign(bytes)));
                     }
+                    Event::Connection(state) => self.connection_news(state, now),
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {

@@ -18,8 +18,18 @@ pub struct Header<'a> {
     pub active: usize,
     /// Right side, most wanted first; the rest is dropped from the end where it does not fit.
     pub facts: &'a [String],
+    /// Where the core is, if it is elsewhere: always there, in the form that fits.
+    pub place: Option<&'a Place>,
     /// A spinner before the facts, while something is being read.
     pub spinner: Option<&'a str>,
+}
+
+/// Where a core is that is elsewhere.
+pub struct Place {
+    /// The same in fewer and fewer words.
+    pub forms: Vec<String>,
+    /// Whether calls do not get through.
+    pub alarm: bool,
 }
 
 /// Below this width only the active tab keeps its name.
@@ -116,15 +126,32 @@ impl Header<'_> {
         let dot = format!(" {} ", pen.glyphs.dot);
         let spinner = self.spinner.map_or_else(String::new, |sign| format!("{sign} "));
         let room = (area.right().saturating_sub(2)).saturating_sub(x + 2);
-        for kept in (1..=self.facts.len()).rev() {
-            let facts = self.facts[..kept].join(&dot);
-            let width = cells(&spinner) + cells(&facts);
-            if width <= room {
-                let start = pen.right(area.right() - 2, y, &facts, Role::Muted);
-                pen.right(start, y, &spinner, Role::Info);
-                break;
+        let fits = |(kept, place): &(usize, &str)| {
+            let between = if *kept > 0 && !place.is_empty() { cells(&dot) } else { 0 };
+            cells(&spinner) + cells(&self.facts[..*kept].join(&dot)) + between + cells(place) <= room
+        };
+        if let Some((kept, place)) = self.choices().into_iter().find(fits) {
+            let alarm = self.place.is_some_and(|place| place.alarm);
+            let role = if alarm { Role::Warning } else { Role::Muted };
+            let mut start = pen.right(area.right() - 2, y, place, role);
+            if kept > 0 && !place.is_empty() {
+                start = pen.right(start, y, &dot, Role::Muted);
             }
+            start = pen.right(start, y, &self.facts[..kept].join(&dot), Role::Muted);
+            pen.right(start, y, &spinner, Role::Info);
         }
         hits
+    }
+
+    /// How many facts and which form of the place, the most wanted first: a connection that is lost is told in full
+    /// before anything else is, one that stands gives way to the facts.
+    fn choices(&self) -> Vec<(usize, &str)> {
+        let facts = self.facts.len();
+        let Some(place) = self.place else { return (1..=facts).rev().map(|kept| (kept, "")).collect() };
+        let forms = || place.forms.iter().map(String::as_str);
+        if place.alarm {
+            return forms().flat_map(|form| (0..=facts).rev().map(move |kept| (kept, form))).collect();
+        }
+        (0..=facts).rev().flat_map(|kept| forms().map(move |form| (kept, form))).collect()
     }
 }

@@ -49,6 +49,18 @@ impl Notices {
         }
     }
 
+    /// Tells the place of an error anew, where it is still there.
+    pub fn retell(&mut self, what: &str, place: impl Into<String>) {
+        if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
+            trouble.place = place.into();
+        }
+    }
+
+    /// Takes an error away that is none any more.
+    pub fn over(&mut self, what: &str) {
+        self.errors.retain(|trouble| trouble.what != what);
+    }
+
     /// Takes the oldest error away. Answers whether there was one.
     pub fn seen(&mut self) -> bool {
         self.errors.pop_front().is_some()

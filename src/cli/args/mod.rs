@@ -126,6 +126,12 @@ pub struct Global {
     /// Where runs are kept: `sqlite:PATH`, or `memory:` for a trial that ends with the command.
     #[arg(long, value_name = "URL", global = true, value_parser = store)]
     pub store: Option<String>,
+    /// Work on the service at this address instead of on this machine (or set `SKILLS_CONNECT`).
+    #[arg(long, value_name = "URL", global = true)]
+    pub connect: Option<String>,
+    /// Take the key for that service from this file (or set `SKILLS_API_KEY`).
+    #[arg(long, value_name = "FILE", global = true)]
+    pub api_key_file: Option<PathBuf>,
     /// Do not follow changes of the folders.
     #[arg(long, global = true)]
     pub no_watch: bool,

@@ -11,7 +11,7 @@ use crate::cli::Context;
 use crate::cli::args::AttachArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cut, fit, size, wrap};
-use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, Needs, RunClient as _};
+use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, Needs};
 use crate::skill::safe_text;
 
 /// `skills attach --json`.
@@ -24,7 +24,7 @@ struct Outcome<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     // The checks say what is wrong with a skill, in their order; its contract only types the inputs here.
     let contract = client.contract(&args.skill).await.ok();
@@ -67,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     }
     let steps: Vec<String> =
         contract.iter().flat_map(|view| view.steps.iter().map(|step| step.id.clone())).collect();
-    let settled = settle::work(&client, &run, 0, &steps, &mut voice).await?;
+    let settled = settle::work(&*client, &run, 0, &steps, &mut voice).await?;
     attached.execution = settled.run.clone();
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the answer above.

@@ -8,7 +8,7 @@ use crate::cli::Context;
 use crate::cli::args::{ActivateArgs, ExplainCapabilityArgs};
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, fit, wrap};
-use crate::gateway::{CapabilityExplanation, InputFields, Needs, RunClient as _};
+use crate::gateway::{CapabilityExplanation, InputFields, Needs};
 use crate::skill::safe_text;
 
 /// `skills explain-capability --json` without a capability.
@@ -19,7 +19,7 @@ struct All {
 
 /// Runs `skills explain-capability`.
 pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let Some(capability) = &args.capability else {
         let capabilities = client.capabilities().await?;
         if cx.out.json {
@@ -39,7 +39,7 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
 
 /// Runs `skills activate`.
 pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let explanation = client.activate(&args.capability, args.binding.as_deref()).await?;
     answer(cx, &explanation)?;
     Ok(Done::Fine)

@@ -7,12 +7,12 @@ use crate::cli::Context;
 use crate::cli::args::CompareArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::{Change, Needs, RunClient as _, RunComparison, StepState, compare_runs};
+use crate::gateway::{Change, Needs, RunComparison, StepState, compare_runs};
 use crate::skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let (left, right) = (client.run(&args.run).await?, client.run(&args.other).await?);
     let comparison = compare_runs(&left, &right);
     if cx.out.json {

@@ -9,12 +9,12 @@ use crate::cli::Context;
 use crate::cli::args::DecideArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::{Code, DecisionSheet, Error, Needs, RunClient as _, RunOrder};
+use crate::gateway::{Code, DecisionSheet, Error, Needs, RunOrder};
 use crate::runs::{Choice, Verdict};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
     let id = detail.run.id.0.clone();
@@ -47,7 +47,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let seen = orders::last_event(&detail);
     let steps = orders::step_names(&detail);
     let ordered = client.order(&id, order).await?;
-    orders::go_on(cx, &client, ordered, seen, &steps, args.onward.detach, &mut voice).await
+    orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
 }
 
 /// Whether the gate that waits is the one that is named.

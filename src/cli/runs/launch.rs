@@ -14,9 +14,7 @@ use crate::cli::Context;
 use crate::cli::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, counted};
-use crate::gateway::{
-    Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs, RunClient as _,
-};
+use crate::gateway::{Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs};
 use crate::skill::safe_text;
 use crate::store::IdempotencyOutcome;
 
@@ -31,7 +29,7 @@ struct Outcome<'a> {
 
 /// Runs `skills run`.
 pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
@@ -48,7 +46,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
         return Ok(done);
     }
     let steps: Vec<String> = contract.steps.iter().map(|step| step.id.clone()).collect();
-    let settled = settle::work(&client, &launched.run, 0, &steps, &mut voice).await?;
+    let settled = settle::work(&*client, &launched.run, 0, &steps, &mut voice).await?;
     launched.run = settled.run.clone();
     let done = settle::conclude(cx, &settled, &mut voice)?;
     answer(cx, &launched, &contract)?;
@@ -57,7 +55,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
 
 /// Runs `skills trace`.
 pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     if args.exec.detach {
         return Err(Failure::usage("a trace shows the run as it is worked; skills run --detach leaves it"));
@@ -68,7 +66,7 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
     voice.say(&opening(&contract, &launched, &voice));
     let zone = TimeZone::system();
     let out = &mut cx.out;
-    let settled = follow::settle(&client, &launched.run, 0, false, &mut |news| {
+    let settled = follow::settle(&*client, &launched.run, 0, false, &mut |news| {
         if let News::Event(event, _) = news {
             if out.json {
                 out.json_line(event)?;

@@ -7,7 +7,7 @@ use crate::cli::Context;
 use crate::cli::args::RunsListArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::{Needs, RunClient as _};
+use crate::gateway::Needs;
 use crate::runs::RunState;
 use crate::skill::safe_text;
 use crate::store::{RunFilter, RunPage, RunRecord};
@@ -17,7 +17,7 @@ const PAGE: usize = 500;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut filter = RunFilter {
         states: args.state.clone(),
         skill_id: args.skill.clone(),

@@ -22,6 +22,12 @@ impl Caller {
         if let Some(store) = &global.store {
             option("--store", store.clone());
         }
+        if let Some(address) = &global.connect {
+            option("--connect", address.clone());
+        }
+        if let Some(file) = &global.api_key_file {
+            option("--api-key-file", file.display().to_string());
+        }
         Self(words)
     }
 

@@ -26,7 +26,7 @@ struct Outcome<'a> {
 
 /// Runs `skills runs resume`.
 pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
     let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
@@ -42,25 +42,25 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         None
     };
     let order = RunOrder::Resume { checkpoint: args.checkpoint, inputs, despite_change: args.despite_change };
-    carry_out(cx, &client, &detail, order, args.onward.detach, &mut voice).await
+    carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
 /// Runs `skills runs signal`.
 pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
     let payload = payload(&args.payload, cx)?;
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
     let order = RunOrder::Signal { name: args.name.clone(), payload };
-    carry_out(cx, &client, &detail, order, args.onward.detach, &mut voice).await
+    carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
 /// Runs `skills runs cancel`.
 pub async fn cancel(cx: &mut Context, args: &OneRunArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let ordered = client.order(&args.run, RunOrder::Cancel).await?;
-    go_on(cx, &client, ordered, 0, &[], true, &mut voice).await?;
+    go_on(cx, &*client, ordered, 0, &[], true, &mut voice).await?;
     Ok(Done::Fine)
 }
 
@@ -77,11 +77,11 @@ pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> 
 }
 
 async fn branch(cx: &mut Context, args: &BranchArgs, order: RunOrder) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
     let ordered = client.order(&detail.run.id.0, order).await?;
-    go_on(cx, &client, ordered, 0, &step_names(&detail), args.onward.detach, &mut voice).await
+    go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut voice).await
 }
 
 async fn carry_out(

@@ -11,7 +11,7 @@ use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::{Change, Code, Error, Needs, RunClient as _, RunDetail, changes};
+use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes};
 use crate::skill::safe_text;
 use crate::store::{Checkpoint, Hold};
 
@@ -24,7 +24,7 @@ struct Shown<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let detail = client.run(&args.run).await?;
     let zone = TimeZone::system();
     if let Some(number) = args.checkpoint {

@@ -10,13 +10,13 @@ use crate::cli::Context;
 use crate::cli::args::RunsWatchArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::{Needs, RunClient as _};
+use crate::gateway::Needs;
 use crate::runs::RunState;
 use crate::store::RunRecord;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
@@ -54,10 +54,10 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         Ok(())
     };
     let Some(run) = &args.run else {
-        follow::watch_all(&client, &mut tell).await?;
+        follow::watch_all(&*client, &mut tell).await?;
         return Ok(Done::Fine);
     };
-    let settled = follow::watch(&client, run, &mut tell).await?;
+    let settled = follow::watch(&*client, run, &mut tell).await?;
     if settled.left {
         return Ok(Done::Left);
     }

@@ -5,7 +5,7 @@ use crate::cli::Context;
 use crate::cli::args::WorkArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::{Needs, RunClient as _};
+use crate::gateway::Needs;
 use crate::runs::RunState;
 use crate::skill::safe_text;
 use crate::store::{RunFilter, RunPage, RunRecord};
@@ -14,9 +14,9 @@ use super::orders::{last_event, step_names};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
+    let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
-    let ids = if args.runs.is_empty() { open(&client).await? } else { args.runs.clone() };
+    let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
     let mut worked: Vec<RunRecord> = Vec::new();
     let mut worst = Done::Fine;
     for id in &ids {
@@ -25,7 +25,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let skill = safe_text::line(&run.skill_id).into_owned();
         voice.say(&format!("{} {}", Ink::Strong.paint(&skill, voice.look.colour), run.id));
         let settled =
-            settle::work(&client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
+            settle::work(&*client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
         let done = settle::conclude(cx, &settled, &mut voice)?;
         worst = worse(worst, done);
         worked.push(settled.run);

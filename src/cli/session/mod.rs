@@ -11,7 +11,7 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
-use crate::gateway::{Code, Error, Local, Needs, SessionClient as _, SettingsChange, ToolAnswer};
+use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
 use crate::session::ToolFailure;
 use crate::skill::safe_text;
 
@@ -32,7 +32,7 @@ impl From<&SettingsArgs> for SettingsChange {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> {
-    let core = cx.open(Needs::Index).await?;
+    let core = cx.reach(Needs::Index).await?;
     match &args.action {
         SessionAction::New(settings) => {
             let session = core.new_session(settings.into()).await?;
@@ -79,7 +79,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             }
         }
         SessionAction::Compose { session, diff, sizes, call } => {
-            return compose(cx, &core, session, *diff, *sizes, *call).await;
+            return compose(cx, &*core, session, *diff, *sizes, *call).await;
         }
         SessionAction::Export { session, api, model, out } => {
             let payload = core.export_session(session, *api, model).await?;
@@ -96,14 +96,14 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
                 None => cx.out.value(&payload.body)?,
             }
         }
-        tool => return call(cx, &core, tool).await,
+        tool => return call(cx, &*core, tool).await,
     }
     Ok(Done::Fine)
 }
 
 async fn compose(
     cx: &mut Context,
-    core: &Local,
+    core: &dyn SessionClient,
     session: &str,
     diff: bool,
     sizes: bool,
@@ -133,7 +133,7 @@ async fn compose(
 }
 
 /// The five tools, called as a model would call them.
-async fn call(cx: &mut Context, core: &Local, action: &SessionAction) -> Result<Done, Failure> {
+async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction) -> Result<Done, Failure> {
     let (session, tool, arguments) = match action {
         SessionAction::Load { session, skills, add } => {
             let mode = if *add { "add" } else { "replace" };

@@ -125,17 +125,7 @@ impl Local {
     /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
     #[must_use]
     pub fn usual_request(&self) -> Request {
-        let policy = match self.config.policy {
-            RankPolicy::Blended => Policy::Blended,
-            RankPolicy::Strict => Policy::Strict,
-        };
-        let usual = Request::default();
-        Request {
-            policy,
-            limit: self.config.limit.unwrap_or(usual.limit),
-            with_body: self.config.with_body,
-            ..usual
-        }
+        usual_request(&self.config)
     }
 
     /// The skill that a person names: id, unambiguous name, or location.
@@ -222,6 +212,17 @@ impl Local {
             }
         }
     }
+}
+
+/// What a request asks where nobody says otherwise: the policy, limit and bodies of settings.
+#[must_use]
+pub fn usual_request(config: &Config) -> Request {
+    let policy = match config.policy {
+        RankPolicy::Blended => Policy::Blended,
+        RankPolicy::Strict => Policy::Strict,
+    };
+    let usual = Request::default();
+    Request { policy, limit: config.limit.unwrap_or(usual.limit), with_body: config.with_body, ..usual }
 }
 
 /// An empty router with the weights of this program and the links that the settings leave on.

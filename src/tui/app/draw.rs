@@ -40,7 +40,12 @@ impl App {
         let spinner = spin(self.glyphs, now.saturating_duration_since(self.started));
 
         let mut cursor = self.draw_pane(middle, buf, now);
+        if self.is_stale() {
+            faded(middle, buf);
+        }
+        self.counted = self.next_second(now);
         let (ids, facts) = self.header_facts();
+        let place = self.connection_place(now);
         let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.awaited()).collect();
         let theme = &self.theme;
         let mut pen = Pen { buf, theme, glyphs: self.glyphs };
@@ -49,6 +54,7 @@ impl App {
             awaited: &awaited,
             active: self.active,
             facts: &facts,
+            place: place.as_ref(),
             spinner: (busy > 0).then_some(spinner),
         };
         self.hits.extend(header.draw(head, &mut pen));
@@ -108,10 +114,6 @@ impl App {
 
     fn header_facts(&self) -> (Vec<PaneId>, Vec<String>) {
         let ids = self.panes.iter().map(|pane| pane.id()).collect();
-        let place = match &self.connection {
-            Connection::Local => "local".to_owned(),
-            Connection::Remote { address } => address.clone(),
-        };
         let count = match self.skills {
             None => "reading".to_owned(),
             Some(0) if self.progress.busy() => "reading".to_owned(),
@@ -119,7 +121,18 @@ impl App {
             Some(count) => format!("{} skills", figures::count(count)),
         };
         let client = self.client.as_ref().map(|name| format!("as {name}"));
-        (ids, std::iter::once(count).chain(client).chain([place]).collect())
+        // Of a core elsewhere the header says more, and before anything else.
+        let place = matches!(self.connection, Connection::Local).then(|| "local".to_owned());
+        (ids, std::iter::once(count).chain(client).chain(place).collect())
+    }
+}
+
+/// Dims what may not be true any more; it stays as it was in every other way.
+fn faded(area: Rect, buf: &mut Buffer) {
+    for position in area.positions() {
+        if let Some(cell) = buf.cell_mut(position) {
+            cell.modifier.insert(ratatui::style::Modifier::DIM);
+        }
     }
 }
 

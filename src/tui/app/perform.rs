@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::{App, Want};
+use crate::skill::safe_text;
 use crate::tui::action::Action;
 use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question};
 use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind};
@@ -113,7 +114,14 @@ impl App {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
                 Effect::Copy(text, what) => self.wants.push(Want::Copy(text, what)),
-                Effect::Edit(path, line) => self.wants.push(Want::Edit(path, line)),
+                Effect::Edit(path, line) => match self.elsewhere() {
+                    None => self.wants.push(Want::Edit(path, line)),
+                    Some(address) => {
+                        let what =
+                            format!("{} is a file of {address}", safe_text::line(&path.to_string_lossy()));
+                        self.notices.error(what, "edit it there: what changes shows here by itself");
+                    }
+                },
                 Effect::Go(id, target) => {
                     self.show(id);
                     if let Some(target) = target {

@@ -1,0 +1,148 @@
+//! Orders on runs: sent once, and where the answer is lost the run itself is asked what became of them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Remote;
+use super::call::{Arguments, arguments, unknown};
+use super::wire::Trouble;
+use crate::gateway::{Error, Ordered, RunDetail, RunOrder};
+use crate::runs::{Decision, Gate, RunState, Verdict};
+use crate::store::{Decided, RunRecord};
+
+/// How long a service is looked for that took a decision and did not answer.
+const FINDING: Duration = Duration::from_secs(15);
+/// How often a decision is sent whose answer was lost and which the run does not show.
+const MOST_TRIES: usize = 3;
+
+impl Remote {
+    pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        match order {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice } => {
+                let (step, inputs_digest) = match (step, inputs_digest) {
+                    (Some(step), Some(digest)) => (Some(step), Some(digest)),
+                    // What waits now is what is decided, whatever waits when the decision arrives.
+                    given => seen(&self.detail(run).await?.run, given),
+                };
+                let made = json!({
+                    "run_id": run, "step": step, "inputs_digest": inputs_digest,
+                    "approver": approver.or_else(|| self.user.clone()), "notes": notes, "choice": choice,
+                });
+                let decision = Decision {
+                    verdict,
+                    step: step.unwrap_or_default(),
+                    inputs_digest: inputs_digest.unwrap_or_default(),
+                    choice,
+                };
+                self.decided(run, &decision, arguments(made)).await
+            }
+            RunOrder::Resume { checkpoint, inputs, despite_change } => {
+                let fields = json!({
+                    "run_id": run, "checkpoint_id": checkpoint, "inputs": inputs, "despite_change": despite_change,
+                });
+                self.sent(run, "run.resume", fields).await
+            }
+            RunOrder::Signal { name, payload } => {
+                let fields = json!({ "run_id": run, "name": name, "payload": payload });
+                self.sent(run, "run.signal", fields).await
+            }
+            // A run that is canceled stays so: sent again it changes nothing.
+            RunOrder::Cancel => self.inner.ask("run.cancel", arguments(json!({ "run_id": run }))).await,
+            RunOrder::Replay { checkpoint } => {
+                self.sent(run, "run.replay", json!({ "run_id": run, "checkpoint_id": checkpoint })).await
+            }
+            RunOrder::Fork { checkpoint } => {
+                self.sent(run, "run.fork", json!({ "run_id": run, "checkpoint_id": checkpoint })).await
+            }
+        }
+    }
+
+    pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
+        self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await
+    }
+
+    /// Sends a decision. The service takes the same one again for what it is, and still nothing is sent again that
+    /// the run shows as decided.
+    async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
+        let name = match decision.verdict {
+            Verdict::Approve => "run.approve",
+            Verdict::Deny => "run.deny",
+        };
+        let mut tries = 1;
+        loop {
+            let times = self.inner.link.times();
+            let error = match self.inner.told(name, fields.clone(), self.inner.wire.reading()).await {
+                Err(Trouble::Lost(error)) => error,
+                answer => return answer.map_err(Trouble::error),
+            };
+            tracing::info!("the answer to a decision on {run} was lost: {error}");
+            let advice = "look at the run before you decide again";
+            let shown = match self.detail(run).await {
+                Err(_) => {
+                    let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
+                    if tokio::time::timeout(FINDING, finding).await.is_err() {
+                        return Err(unknown(&error, advice));
+                    }
+                    self.detail(run).await
+                }
+                shown => shown,
+            };
+            let detail = shown.map_err(|_| unknown(&error, advice))?;
+            if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == *decision) {
+                return Ok(found(detail.run.clone(), recorded));
+            }
+            if tries == MOST_TRIES || !waits_for(&detail.run, decision) {
+                return Err(unknown(&error, advice));
+            }
+            tries += 1;
+        }
+    }
+
+    /// Sends an order that the service would carry out again.
+    async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
+        match self.inner.told(name, arguments(fields), self.inner.wire.reading()).await {
+            Err(Trouble::Lost(error)) => {
+                let stands = match self.detail(run).await {
+                    Ok(detail) => {
+                        format!("it is {} now; look at it before you repeat the order", detail.run.state)
+                    }
+                    Err(_) => "look at the run before you repeat the order".to_owned(),
+                };
+                Err(unknown(&error, &stands))
+            }
+            answer => answer.map_err(Trouble::error),
+        }
+    }
+}
+
+/// Step and digest as given, else those of the gate that waits.
+fn seen(
+    run: &RunRecord,
+    (step, digest): (Option<String>, Option<String>),
+) -> (Option<String>, Option<String>) {
+    match &run.gate {
+        Some(Gate::Human { step: at, inputs_digest, .. }) => {
+            (step.or_else(|| Some(at.clone())), digest.or_else(|| Some(inputs_digest.clone())))
+        }
+        _ => (step, digest),
+    }
+}
+
+/// Whether a run still waits for this very decision.
+fn waits_for(run: &RunRecord, decision: &Decision) -> bool {
+    matches!(&run.gate, Some(Gate::Human { step, inputs_digest, .. })
+        if *step == decision.step && *inputs_digest == decision.inputs_digest)
+}
+
+/// A decision that the run shows, although nobody answered it.
+fn found(run: RunRecord, recorded: &Decided) -> Ordered {
+    let word = match recorded.decision.verdict {
+        Verdict::Approve => "approved",
+        Verdict::Deny => "denied",
+    };
+    let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
+    // Who took it on shows in the run.
+    let worker_alive = run.state != RunState::Pending;
+    Ordered { run, note: format!("{word}{by} (the answer was lost, the run shows it)"), worker_alive }
+}

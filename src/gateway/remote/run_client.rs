@@ -1,0 +1,163 @@
+//! Runs behind an address.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::Remote;
+use super::call::{Arguments, PATIENT, arguments, written};
+use crate::gateway::operations::{CapabilityList, EventList, NewestEvent, TargetList};
+use crate::gateway::{
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
+    Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+};
+use crate::runs::RunState;
+use crate::skill::AttachTarget;
+use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
+
+/// Longest that one question for events waits at the service.
+const LONGEST_WAIT_MS: u64 = 30_000;
+/// Pause before a run is waited for again that a service which ends gave up on.
+const PAUSE: Duration = Duration::from_millis(250);
+
+#[async_trait]
+impl RunClient for Remote {
+    async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        self.launched(request).await
+    }
+
+    async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        self.capability_launched(request).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
+        self.inner.ask("run.list", written(&filter)?).await
+    }
+
+    async fn run(&self, run: &str) -> Result<RunDetail, Error> {
+        self.detail(run).await
+    }
+
+    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        self.ordered(run, order).await
+    }
+
+    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+        loop {
+            let times = self.inner.link.times();
+            let waiting = async {
+                let asked = arguments(json!({ "run_id": run }));
+                match self.inner.once::<RunRecord>("run.settle", asked, PATIENT).await {
+                    // A service that ends gives runs back; another one goes on with them.
+                    Ok(settled) if goes_on(&settled) => {
+                        tokio::time::sleep(PAUSE).await;
+                        Ok(None)
+                    }
+                    Ok(settled) => Ok(Some(settled)),
+                    Err(trouble) => {
+                        self.inner.link.find_after(&self.inner.wire, times, trouble).await.map(|()| None)
+                    }
+                }
+            };
+            tokio::select! {
+                settled = waiting => if let Some(settled) = settled? {
+                    return Ok(settled);
+                },
+                () = leave.cancelled() => return Ok(self.detail(run).await?.run),
+            }
+        }
+    }
+
+    async fn run_events(
+        &self,
+        run: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error> {
+        let wait_ms = wait_ms.min(LONGEST_WAIT_MS);
+        let (name, mut asked) = match run {
+            Some(run) => ("run.events", json!({ "run_id": run })),
+            None => ("event.list", json!({})),
+        };
+        asked["after"] = json!(after);
+        asked["limit"] = json!(limit);
+        asked["wait_ms"] = json!(wait_ms);
+        let asked = arguments(asked);
+        if wait_ms == 0 {
+            return Ok(self.inner.ask::<EventList>(name, asked).await?.events);
+        }
+        let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
+        loop {
+            let times = self.inner.link.times();
+            let trouble = match self.inner.once::<EventList>(name, asked.clone(), patience).await {
+                Ok(list) => return Ok(list.events),
+                Err(trouble) => trouble,
+            };
+            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
+            let newest = self.inner.link.newest();
+            if run.is_none() && newest < after {
+                let message = format!(
+                    "{} has another store now: its newest event is number {newest}, and {after} was seen",
+                    self.address()
+                );
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+        }
+    }
+
+    async fn newest_event(&self) -> Result<u64, Error> {
+        Ok(self.inner.ask::<NewestEvent>("event.newest", Arguments::new()).await?.newest)
+    }
+
+    async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
+        let fields = self.attachment(&request, &request.options);
+        self.inner.ask("skill.attach_preview", fields).await
+    }
+
+    async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
+        self.attached(request).await
+    }
+
+    async fn target_choices(
+        &self,
+        target_type: AttachTarget,
+        text: &str,
+        limit: usize,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let asked = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
+        Ok(self.inner.ask::<TargetList>("target.list", asked).await?.targets)
+    }
+
+    async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
+        self.inner.ask("skill.contract", arguments(json!({ "skill_id": skill }))).await
+    }
+
+    async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
+        self.inner.ask("capability.explain", arguments(json!({ "capability_id": capability }))).await
+    }
+
+    async fn capabilities(&self) -> Result<Vec<String>, Error> {
+        Ok(self.inner.ask::<CapabilityList>("capability.list", Arguments::new()).await?.capabilities)
+    }
+
+    async fn activate(
+        &self,
+        capability: &str,
+        binding: Option<&str>,
+    ) -> Result<CapabilityExplanation, Error> {
+        let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
+        self.inner.ask("capability.activate", fields).await
+    }
+}
+
+/// Whether somebody works it or could.
+fn goes_on(run: &RunRecord) -> bool {
+    match run.state {
+        RunState::Running | RunState::Replaying => true,
+        RunState::Pending => !run.held,
+        _ => false,
+    }
+}

@@ -1,0 +1,107 @@
+//! Server-sent events out of the pieces in which they arrive (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+
+/// Bytes of one event, at most; a longer one is dropped with the line that made it too long.
+const LONGEST: usize = 16 << 20;
+
+/// An event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What kind of news; `message` where nothing is said.
+    pub kind: String,
+    /// Its content.
+    pub data: String,
+}
+
+/// What came of an event that is not whole yet.
+#[derive(Debug, Default)]
+pub struct Stream {
+    rest: Vec<u8>,
+    kind: String,
+    data: Option<String>,
+}
+
+impl Stream {
+    /// Takes a piece; answers the events that are whole with it.
+    pub fn take(&mut self, piece: &[u8]) -> Vec<Told> {
+        self.rest.extend_from_slice(piece);
+        let mut told = Vec::new();
+        let mut at = 0;
+        // A carriage return at the end may be the first half of a line's end.
+        while let Some((line, next)) = line(&self.rest, at) {
+            let text = String::from_utf8_lossy(line).into_owned();
+            at = next;
+            told.extend(self.line(&text));
+        }
+        self.rest.drain(..at);
+        if self.rest.len() > LONGEST {
+            self.rest.clear();
+        }
+        told
+    }
+
+    fn line(&mut self, line: &str) -> Option<Told> {
+        if line.is_empty() {
+            let kind = std::mem::take(&mut self.kind);
+            let kind = if kind.is_empty() { "message".to_owned() } else { kind };
+            return self.data.take().map(|data| Told { kind, data });
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.kind),
+            "data" => match &mut self.data {
+                Some(data) if data.len() + value.len() < LONGEST => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                Some(_) => {}
+                None => self.data = Some(value.to_owned()),
+            },
+            // A comment keeps the connection alive; `id` and `retry` are not needed: what was missed is asked for.
+            _ => {}
+        }
+        None
+    }
+}
+
+/// The line that begins at a place, and where the next one does.
+fn line(bytes: &[u8], from: usize) -> Option<(&[u8], usize)> {
+    let rest = bytes.get(from..)?;
+    let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+    let next = match (rest[end], rest.get(end + 1)) {
+        (b'\r', Some(b'\n')) => end + 2,
+        (b'\r', None) => return None,
+        _ => end + 1,
+    };
+    Some((&rest[..end], from + next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(kind: &str, data: &str) -> Told {
+        Told { kind: kind.to_owned(), data: data.to_owned() }
+    }
+
+    #[test]
+    fn events_are_whole_wherever_the_pieces_break() {
+        let text = ": hello\n\nevent: catalogue\nid: 7\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata: ä\n\nevent: none\n\n";
+        let whole = [told("catalogue", "{\"a\":\n 1}"), told("message", "ä")];
+        assert_eq!(Stream::default().take(text.as_bytes()), whole);
+        for size in 1..9 {
+            let mut stream = Stream::default();
+            let events: Vec<Told> =
+                text.as_bytes().chunks(size).flat_map(|piece| stream.take(piece)).collect();
+            assert_eq!(events, whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_yet_waits() {
+        let mut stream = Stream::default();
+        assert!(stream.take(b"data: 1\n").is_empty());
+        assert_eq!(stream.take(b"\n"), [told("message", "1")]);
+        assert!(stream.take(b"\n\n\n").is_empty());
+    }
+}

@@ -1,0 +1,181 @@
+//! The connection to a core elsewhere: how it stands in the header, and what is said when it is lost and found again.
+
+use std::time::{Duration, Instant};
+
+use super::App;
+use crate::gateway::{Connection, ConnectionState};
+use crate::skill::safe_text;
+use crate::tui::header::Place;
+use crate::tui::pane::{Message, PaneId};
+use crate::tui::run_traffic::RunTold;
+use crate::tui::widgets::ages::duration;
+
+impl App {
+    /// Takes news of the connection.
+    pub(super) fn connection_news(&mut self, state: &ConnectionState, now: Instant) {
+        let Connection::Remote { address, state: kept } = &mut self.connection else { return };
+        let before = std::mem::replace(kept, state.clone());
+        let what = format!("the connection to {address} is lost");
+        match (before, state) {
+            (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
+                self.notices.retell(&what, safe_text::line(why));
+            }
+            (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, safe_text::line(why)),
+            (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {
+                self.notices.over(&what);
+                let away = now.saturating_duration_since(since).as_millis();
+                let away = duration(i64::try_from(away).unwrap_or(i64::MAX));
+                self.notices.note(format!("connected again after {away}; what was missed is fetched"), now);
+                // What was asked meanwhile failed, and what was asked before may be old.
+                let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
+                for id in ids {
+                    self.tell(id, &Message::Run(RunTold::Following), now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The address of a core that is not on this machine's own disk.
+    pub(super) fn elsewhere(&self) -> Option<&str> {
+        match &self.connection {
+            Connection::Local => None,
+            Connection::Remote { address, .. } => Some(address),
+        }
+    }
+
+    /// Whether the screen shows what was, because nobody can say what is.
+    pub(super) fn is_stale(&self) -> bool {
+        matches!(&self.connection, Connection::Remote { state: ConnectionState::Lost { .. }, .. })
+    }
+
+    /// When the countdown in the header is a second further.
+    pub(super) fn next_second(&self, now: Instant) -> Option<Instant> {
+        let Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } = &self.connection
+        else {
+            return None;
+        };
+        let left = seconds(next_try.saturating_duration_since(now));
+        (left > 0).then(|| next_try.checked_sub(Duration::from_secs(left - 1)).unwrap_or(*next_try))
+    }
+
+    /// What the header says of it, in fewer and fewer words; nothing where the core is in this process.
+    pub(super) fn connection_place(&self, now: Instant) -> Option<Place> {
+        let Connection::Remote { address, state } = &self.connection else { return None };
+        let (set, lost) = (self.glyphs.set, self.glyphs.lost);
+        let forms = match state {
+            ConnectionState::Connected => {
+                vec![format!("{set} remote {address}"), format!("{set} {address}"), format!("{set} remote")]
+            }
+            ConnectionState::Connecting => {
+                vec![format!("{lost} connecting to {address}"), format!("{lost} connecting")]
+            }
+            ConnectionState::Lost { next_try, .. } => {
+                let left = seconds(next_try.saturating_duration_since(now));
+                let (long, short) = match left {
+                    0 => ("reconnecting".to_owned(), "lost".to_owned()),
+                    left => (format!("reconnecting in {left} s"), format!("lost {left} s")),
+                };
+                vec![
+                    format!("{lost} {address} {} {long}", self.glyphs.dot),
+                    format!("{lost} {long}"),
+                    format!("{lost} {short}"),
+                    lost.to_owned(),
+                ]
+            }
+        };
+        Some(Place { forms, alarm: *state != ConnectionState::Connected })
+    }
+}
+
+/// Whole seconds, a begun one included.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+
+    use super::*;
+    use crate::gateway::Event;
+    use crate::tui::app::{News, Remembered};
+    use crate::tui::pane::Pane;
+    use crate::tui::panes::{browse::Browse, discover::Discover, discover::History, runs::Runs};
+    use crate::tui::settings::Settings;
+
+    fn app(ascii: bool, now: Instant) -> App {
+        let glyphs = if ascii { crate::config::GlyphSet::Ascii } else { crate::config::GlyphSet::Unicode };
+        let settings = Settings { glyphs, ..Settings::default() };
+        let panes: Vec<Box<dyn Pane>> = vec![
+            Box::new(Browse::new()),
+            Box::new(Discover::new(History::from_entries(Vec::new()))),
+            Box::new(Runs::new()),
+        ];
+        let state = ConnectionState::Connected;
+        let connection = Connection::Remote { address: "gate.example:8080".to_owned(), state };
+        App::new(connection, panes, &settings, &Remembered::default(), now).unwrap()
+    }
+
+    fn tell(app: &mut App, state: ConnectionState, now: Instant) {
+        app.handle(News::All(Message::Event(Event::Connection(state))), now);
+    }
+
+    fn lost(now: Instant, in_s: u64) -> ConnectionState {
+        ConnectionState::Lost {
+            since: now,
+            why: "gate.example:8080 cannot be reached: Connection refused".to_owned(),
+            next_try: now + Duration::from_secs(in_s),
+        }
+    }
+
+    fn header(app: &mut App, width: u16, now: Instant) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, 12));
+        app.draw(&mut buffer, now);
+        let text = crate::tui::picture::text(&buffer);
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn the_header_says_where_the_core_is_and_how_the_connection_stands_at_every_width() {
+        let start = Instant::now();
+        let mut seen = String::new();
+        for ascii in [false, true] {
+            let mut app = app(ascii, start);
+            for width in [120, 80, 60, 40] {
+                seen += &format!("{}\n", header(&mut app, width, start));
+            }
+            tell(&mut app, lost(start, 3), start);
+            for width in [120, 80, 60, 40] {
+                seen += &format!("{}\n", header(&mut app, width, start));
+            }
+            seen += &format!("{}\n", header(&mut app, 120, start + Duration::from_secs(3)));
+        }
+        insta::assert_snapshot!(seen);
+    }
+
+    #[test]
+    fn the_wait_counts_down_by_itself_and_the_reason_goes_when_the_connection_is_back() {
+        let start = Instant::now();
+        let mut app = app(false, start);
+        tell(&mut app, lost(start, 2), start);
+        assert!(header(&mut app, 120, start).contains("in 2 s"));
+        let next = app.next_change(start).unwrap();
+        assert_eq!(next, start + Duration::from_secs(1));
+        app.tick(next);
+        assert!(app.dirty() && header(&mut app, 120, next).contains("in 1 s"));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
+        app.draw(&mut buffer, next);
+        let screen = crate::tui::picture::text(&buffer);
+        assert!(screen.contains("Connection refused") && screen.contains("is lost"), "{screen}");
+        let dim = |buffer: &Buffer| buffer[(3, 5)].modifier.contains(ratatui::style::Modifier::DIM);
+        assert!(dim(&buffer), "what may be old is dimmed");
+        let later = start + Duration::from_secs(12);
+        tell(&mut app, ConnectionState::Connected, later);
+        app.draw(&mut buffer, later);
+        let screen = crate::tui::picture::text(&buffer);
+        assert!(!screen.contains("refused") && screen.contains("connected again after 12 s"), "{screen}");
+        assert!(screen.contains("● remote gate.example:8080"), "{screen}");
+    }
+}

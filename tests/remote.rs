@@ -1,0 +1,450 @@
+//! The core behind an address: the same answers as in the process, and what becomes of them when the way there breaks.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
+
+mod runs_place;
+#[path = "support/service.rs"]
+mod service;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Html;
+use runs_place::{Place, attachment, decide, object, request, resume};
+use serde_json::{Value, json};
+use service::{Mishap, Service};
+use skill_workbench::discovery::Request;
+use skill_workbench::gateway::remote::{Address, Key, Remote};
+use skill_workbench::gateway::{
+    CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
+    GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, SessionClient as _,
+    SettingsChange,
+};
+use skill_workbench::runs::{RunState, Verdict};
+use skill_workbench::session::{Api, Speaker};
+use skill_workbench::skill::{AttachTarget, SkillId};
+use skill_workbench::store::{IdempotencyOutcome, RunFilter};
+use tokio_util::sync::CancellationToken;
+
+/// No test waits longer for something that has to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn connect(service: &Service) -> Remote {
+    connect_with(service, None).await.unwrap()
+}
+
+async fn connect_with(service: &Service, key: Option<Key>) -> Result<Remote, Error> {
+    Remote::connect(Address::parse(&service.url()).unwrap(), key, Some("ana".to_owned())).await
+}
+
+fn of(answer: Result<impl serde::Serialize, Error>) -> Value {
+    match answer {
+        Ok(value) => json!({ "ok": value }),
+        Err(error) => json!({
+            "code": error.code, "message": error.message, "suggestions": error.suggestions, "reason": error.reason,
+        }),
+    }
+}
+
+/// Without what differs from one call to the next.
+fn steady(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for name in ["took_us", "curl", "attached_at", "uptime_seconds", "resident_bytes", "operations"] {
+                fields.remove(name);
+            }
+            let old = std::mem::take(fields);
+            *fields = old.into_iter().map(|(name, value)| (name, steady(value))).collect();
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = steady(item.take())),
+        _ => {}
+    }
+    value
+}
+
+macro_rules! same {
+    ($here:expr, $there:expr, $($call:tt)+) => {{
+        let (here, there) = (of($here.$($call)+.await), of($there.$($call)+.await));
+        assert_eq!(steady(there), steady(here), "{}", stringify!($($call)+));
+    }};
+}
+
+async fn setting() -> (Place, Arc<Local>, Service) {
+    let place = Place::new();
+    let core = place.open().await;
+    let service = Service::start(&core);
+    (place, core, service)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_about_skills_are_answered_there_as_here() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    let Connection::Remote { address, state } = there.connection() else { panic!("not remote") };
+    assert!(service.url().ends_with(&address));
+    assert_eq!(state, ConnectionState::Connected);
+    same!(here, there, catalogue());
+    same!(here, there, discover(Request { intent: "book an amount".to_owned(), ..Request::default() }));
+    same!(here, there, discover(Request { intent: String::new(), ..Request::default() }));
+    same!(here, there, list(ListFilter::default()));
+    same!(here, there, list(ListFilter { query: Some("led ger&=".to_owned()), ..ListFilter::default() }));
+    same!(here, there, describe("ledger"));
+    same!(here, there, describe("ledgr"));
+    let location = here.describe("ledger").await.unwrap().summary.location;
+    same!(here, there, describe(location.to_str().unwrap()));
+    same!(here, there, read_file("ledger", "scripts/book.sh"));
+    same!(here, there, read_file("ledger", "../../etc/passwd"));
+    same!(here, there, levels(vec![SkillId::new("ledger"), SkillId::new("notes")]));
+    same!(here, there, body_lines("ledger", "book an amount", 3));
+    same!(here, there, client_profiles());
+    same!(here, there, client_view("codex"));
+    same!(here, there, client_view("emacs"));
+    same!(here, there, governance(GovernanceFilter::default()));
+    same!(here, there, contract("ledger"));
+    same!(here, there, contract("ledgr"));
+    same!(here, there, capabilities());
+    let capability = here.capabilities().await.unwrap().remove(0);
+    same!(here, there, explain_capability(&capability));
+    same!(here, there, explain_capability("no.such"));
+    same!(here, there, activate(&capability, None));
+    same!(here, there, activate(&capability, Some("no_such")));
+    let (mine, theirs) = (here.diagnostics().await.unwrap(), there.diagnostics().await.unwrap());
+    assert_eq!((mine.skills, mine.roots, mine.version), (theirs.skills, theirs.roots, theirs.version));
+    assert!(there.metrics().await.is_ok());
+    assert!(there.reset_diagnostics().await.is_ok() && there.rescan().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_and_sessions_go_there_as_they_go_here() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    let launched = there.launch(request("ledger", json!({ "amounts": [4, 38] }))).await.unwrap();
+    assert_eq!(launched.idempotency, IdempotencyOutcome::None);
+    let id = launched.run.id.0.as_str();
+    let waiting = there.settle(id, CancellationToken::new()).await.unwrap();
+    assert_eq!(waiting.state, RunState::WaitingForHuman);
+    same!(here, there, run(id));
+    same!(here, there, run(&id[..12]));
+    same!(here, there, run("0000"));
+    same!(here, there, runs(RunFilter::default()));
+    let states = vec![RunState::WaitingForHuman, RunState::Failed];
+    same!(here, there, runs(RunFilter { states, text: Some("ledg".to_owned()), ..RunFilter::default() }));
+    same!(here, there, newest_event());
+    same!(here, there, run_events(Some(id), 1, 3, 0));
+    same!(here, there, run_events(None, 0, 100, 1_000));
+    same!(here, there, order(id, resume()));
+    same!(here, there, launch(request("ledger", json!({ "amounts": "many" }))));
+    same!(here, there, launch(request("ledgr", json!({}))));
+    let target = format!("{id}/sum");
+    same!(here, there, attach_preview(attachment("watch", "output", &target, json!({}))));
+    same!(here, there, attach(attachment("ledger", "output", &target, json!({}))));
+    same!(here, there, target_choices(AttachTarget::Run, "", 5));
+    let approved = there.order(id, decide(Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(approved.note, "approved");
+    assert_eq!(there.settle(id, CancellationToken::new()).await.unwrap().state, RunState::Completed);
+    same!(here, there, run(id));
+    same!(here, there, order(id, RunOrder::Cancel));
+    let forked = there.order(id, RunOrder::Fork { checkpoint: None }).await.unwrap();
+    assert!(forked.run.held && forked.run.id.0 != id);
+    assert_eq!(there.order(&forked.run.id.0, RunOrder::Cancel).await.unwrap().run.state, RunState::Canceled);
+    let attached = there.attach(attachment("watch", "run", id, json!({}))).await;
+    let again = here.attach(attachment("watch", "run", id, json!({}))).await;
+    assert_eq!(
+        attached.map(|it| (it.execution.state, it.control)),
+        again.map(|it| (it.execution.state, it.control))
+    );
+    let capability = here.contract("ledger").await.unwrap().steps[0].uses.clone();
+    let capability = capability.rsplit(' ').next().unwrap().to_owned();
+    let alone = CapabilityRequest {
+        capability,
+        inputs: object(json!({ "amounts": [1, 2] })),
+        options: ExecutionOptions { wait: true, ..ExecutionOptions::default() },
+        started_by: None,
+    };
+    let (mine, theirs) =
+        (here.execute_capability(alone.clone()).await, there.execute_capability(alone).await);
+    assert_eq!(
+        mine.map(|it| (it.run.state, it.run.outputs)),
+        theirs.map(|it| (it.run.state, it.run.outputs))
+    );
+
+    let session =
+        there.new_session(SettingsChange { cap: Some(2), ..SettingsChange::default() }).await.unwrap();
+    let id = session.session_id.as_str();
+    assert_eq!(there.say(id, Speaker::User, "what is owed?").await.unwrap(), 0);
+    let load = json!({ "names": ["notes"], "mode": "add" });
+    assert!(there.call_tool(id, "skills.load", load.clone(), false).await.unwrap().result.is_ok());
+    same!(here, there, call_tool(id, "skills.none", json!({}), false));
+    assert!(there.compose(id, true).await.is_ok());
+    same!(here, there, compose(id, false));
+    same!(here, there, session(id));
+    same!(here, there, sessions(5));
+    same!(here, there, export_session(id, Api::OpenAi, "a-model"));
+    let change = SettingsChange { client: Some("codex".to_owned()), ..SettingsChange::default() };
+    assert!(there.configure_session(id, change).await.is_ok());
+    same!(here, there, session(id));
+    same!(here, there, session("none"));
+    same!(here, there, level_view("ledger"));
+    same!(here, there, budget(Some("codex"), Some(100_000)));
+    same!(here, there, budget(None, None));
+    same!(here, there, agents());
+}
+
+/// Comes back when the connection stands as it is wanted.
+async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
+    let mut states = there.states();
+    tokio::time::timeout(PATIENCE, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
+    let (_place, here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let mut news = there.events();
+    let (heard, mut numbers) = tokio::sync::mpsc::unbounded_channel();
+    let monitor = Arc::clone(&there);
+    let following = tokio::spawn(async move {
+        let mut after = 0;
+        loop {
+            for event in monitor.run_events(None, after, 100, 20_000).await.unwrap() {
+                after = event.global;
+                heard.send(event.global).unwrap();
+            }
+        }
+    });
+    let first = here.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    here.settle(&first.run.id.0, CancellationToken::new()).await.unwrap();
+    let mut seen = Vec::new();
+    let before = here.newest_event().await.unwrap();
+    while seen.last() != Some(&before) {
+        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
+    }
+
+    service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    let ConnectionState::Lost { why, .. } = there.states().borrow().clone() else { panic!("it stands") };
+    assert!(why.contains("broke the connection off") || why.contains("cannot be reached"), "{why}");
+    let error = there.runs(RunFilter::default()).await.unwrap_err();
+    assert_eq!(error.code, Code::UpstreamFailure);
+    assert!(error.message.contains("cannot be reached"), "{error}");
+    // What happens while nobody can tell.
+    let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
+    here.settle(&second.run.id.0, CancellationToken::new()).await.unwrap();
+    service.begin();
+    stands(&there, |state| *state == ConnectionState::Connected).await;
+    let third = here.launch(request("ledger", json!({ "amounts": [3] }))).await.unwrap();
+    here.settle(&third.run.id.0, CancellationToken::new()).await.unwrap();
+
+    let newest = here.newest_event().await.unwrap();
+    while seen.last() != Some(&newest) {
+        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
+    }
+    let all = here.run_events(None, 0, 10_000, 0).await.unwrap();
+    assert_eq!(seen, all.iter().map(|event| event.global).collect::<Vec<_>>(), "none missed, none twice");
+    following.abort();
+    // The same in words for whoever shows it: lost, then back.
+    let mut told = Vec::new();
+    while let Ok(event) = news.try_recv() {
+        if let Event::Connection(state) = event {
+            told.push(matches!(state, ConnectionState::Connected));
+        }
+    }
+    assert!(told.len() >= 2 && !told[0] && told[told.len() - 1], "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_waited_for_through_an_outage() {
+    let (_place, here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    let id = launched.run.id.0.clone();
+    service.mishap("run.settle", Mishap::Hangs);
+    let waiter = Arc::clone(&there);
+    let waited = id.clone();
+    let waiting = tokio::spawn(async move { waiter.settle(&waited, CancellationToken::new()).await });
+    let asked = || async { service.calls("run.settle") };
+    tokio::time::timeout(PATIENCE, async {
+        while asked().await == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    service.kill();
+    service.begin();
+    let settled = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!((settled.id.0, settled.state), (id.clone(), RunState::WaitingForHuman));
+    // Who leaves is told how it stands, and nothing is canceled.
+    let leave = CancellationToken::new();
+    leave.cancel();
+    assert_eq!(there.settle(&id, leave).await.unwrap().state, RunState::WaitingForHuman);
+    assert_eq!(here.run(&id).await.unwrap().run.state, RunState::WaitingForHuman);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    let waiting = || async {
+        let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+        there.settle(&launched.run.id.0, CancellationToken::new()).await.unwrap().id.0
+    };
+    let id = waiting().await;
+    service.mishap("run.approve", Mishap::BreaksAfter);
+    let approved = there.order(&id, decide(Verdict::Approve, "bo")).await.unwrap();
+    assert!(approved.note.starts_with("approved by bo"), "{}", approved.note);
+    assert_eq!(service.calls("run.approve"), 1, "the run showed it: nothing was sent again");
+    assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
+
+    let id = waiting().await;
+    service.mishap("run.deny", Mishap::BreaksBefore);
+    let denied = there.order(&id, decide(Verdict::Deny, "bo")).await.unwrap();
+    assert_eq!((denied.note.as_str(), denied.run.state), ("denied", RunState::Canceled));
+    assert_eq!(service.calls("run.deny"), 2);
+    assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
+
+    // What has no key and shows nowhere is not sent again, and said to be unknown.
+    service.mishap("run.fork", Mishap::BreaksAfter);
+    let error = there.order(&id, RunOrder::Fork { checkpoint: None }).await.unwrap_err();
+    assert!(error.message.contains("is not known: it is canceled now"), "{error}");
+    assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    service.mishap("skill.execute_async", Mishap::BreaksAfter);
+    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
+    assert_eq!((service.calls("skill.execute_async"), launched.idempotency), (2, IdempotencyOutcome::None));
+    let runs = here.runs(RunFilter::default()).await.unwrap().runs;
+    assert_eq!(runs.iter().map(|run| &run.id).collect::<Vec<_>>(), [&launched.run.id]);
+
+    let options =
+        ExecutionOptions { idempotency_key: Some("mine".to_owned()), ..ExecutionOptions::default() };
+    let keyed = LaunchRequest { options, ..request("ledger", json!({ "amounts": [1] })) };
+    let outcomes = [there.launch(keyed.clone()).await.unwrap(), there.launch(keyed).await.unwrap()];
+    assert_eq!(
+        outcomes.map(|launched| launched.idempotency),
+        [IdempotencyOutcome::Created, IdempotencyOutcome::Reused]
+    );
+    let files = std::collections::BTreeMap::from([("in.pdf".to_owned(), "/tmp/a.pdf".to_owned())]);
+    let options = ExecutionOptions { files, ..ExecutionOptions::default() };
+    let error = there.launch(LaunchRequest { options, ..request("ledger", json!({})) }).await.unwrap_err();
+    assert!(error.message.contains("in.pdf is a file of this machine"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_key_says_what_to_set() {
+    let place = Place::new();
+    let core = place.open().await;
+    let service = Service::with_key(&core, Some("s3cret"));
+    let refused = |key| async { connect_with(&service, key).await.err().unwrap() };
+    let none = refused(None).await;
+    assert_eq!(none.code, Code::Unauthorized);
+    assert!(none.message.contains("SKILLS_API_KEY") && none.message.contains("--api-key-file"), "{none}");
+    place.write("key", "other\n");
+    let other = refused(Some(Key::of_file(&place.path("key")).unwrap())).await;
+    assert!(other.message.contains("came from") && other.message.contains("/key"), "{other}");
+    assert!(!other.message.contains("other\n"), "{other}");
+    let key = Key::of_variable("SKILLS_API_KEY", "s3cret").unwrap();
+    let there = connect_with(&service, Some(key)).await.unwrap();
+    assert!(there.list(ListFilter::default()).await.is_ok());
+}
+
+/// An address where everything is answered with this page.
+async fn stranger(page: &'static str) -> Address {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    let answer = move || async move {
+        let json = page.starts_with('{');
+        let media = if json { "application/json" } else { "text/html" };
+        ([(axum::http::header::CONTENT_TYPE, media)], Html(page).0)
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_service_of_this_version_is_told_apart() {
+    let error = |address| async { Remote::connect(address, None, None).await.err().unwrap() };
+    let page = error(stranger("<html>It works!</html>").await).await;
+    assert_eq!(page.code, Code::InvalidConfiguration);
+    assert!(page.message.contains("It works!") && page.message.contains("skills serve"), "{page}");
+    let other = error(stranger("{\"hello\": 1}").await).await;
+    assert!(other.message.contains("does not read"), "{other}");
+    let newer = r#"{"status": "ok", "version": "9.9.0", "skills": 1, "ready": true}"#;
+    let newer = error(stranger(newer).await).await;
+    assert!(newer.message.contains("runs version 9.9.0, and this is"), "{newer}");
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nobody = error(Address::parse(&free.to_string()).unwrap()).await;
+    assert_eq!(nobody.code, Code::UpstreamFailure);
+    assert!(nobody.message.contains("cannot be reached"), "{nobody}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_keeps_one_waiting_is_given_up_on() {
+    let (_place, _here, service) = setting().await;
+    let address = Address::parse(&service.url()).unwrap();
+    let there = Remote::connect_within(Duration::from_millis(300), address, None, None).await.unwrap();
+    service.mishap("agent.list", Mishap::Hangs);
+    let error = there.agents().await.unwrap_err();
+    assert_eq!(error.code, Code::UpstreamTimeout);
+    assert_eq!(service.calls("agent.list"), 1, "a slow service is not asked twice");
+    assert!(there.agents().await.is_ok());
+    // A broken connection is no slow one: once more, and nobody notices.
+    service.mishap("agent.list", Mishap::BreaksBefore);
+    assert!(there.agents().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away() {
+    let place = Place::new();
+    let core = Arc::new(Local::open(place.config.clone()).unwrap());
+    let mut service = Service::start(&core);
+    let there = connect(&service).await;
+    let mut events = there.events();
+    let added = async |events: &mut tokio::sync::broadcast::Receiver<Event>, wanted: &str| {
+        tokio::time::timeout(PATIENCE, async {
+            let mut all = BTreeSet::new();
+            while !all.contains(wanted) {
+                if let Ok(Event::Catalogue(change)) = events.recv().await {
+                    all.extend(change.added.iter().map(ToString::to_string));
+                    assert_eq!(change.catalogue.generation, there.catalogue().await.unwrap().generation);
+                }
+            }
+        })
+        .await
+        .unwrap();
+    };
+    let skill =
+        |name: &str| format!("---\nname: {name}\ndescription: Says {name} to whoever asks.\n---\nbody\n");
+    while there.catalogue().await.unwrap().entries.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // The stream stands when it has told something.
+    service_tells(&service).await;
+    place.write("skills/hello/SKILL.md", &skill("hello"));
+    there.rescan().await.unwrap();
+    added(&mut events, "hello").await;
+
+    service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    place.write("skills/bye/SKILL.md", &skill("bye"));
+    core.rescan().await.unwrap();
+    while core.catalogue().await.unwrap().by_id("bye").is_none() {
+        tokio::task::yield_now().await;
+    }
+    service.begin();
+    added(&mut events, "bye").await;
+}
+
+/// Comes back when somebody follows the news of a service.
+async fn service_tells(service: &Service) {
+    let following = async {
+        while service.calls("event.list") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, following).await.unwrap();
+}

@@ -1,0 +1,224 @@
+//! A service on loopback made of the table of operations, which loses answers, keeps callers waiting, dies and comes
+//! back as a test wants it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use skill_workbench::gateway::operations::{Caller, Operation, Service as Core, from_query, operations};
+use skill_workbench::gateway::{Code, Error, ErrorBody, Event, Local};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+
+/// What is to go wrong with the next call of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    /// The connection breaks before anything is done.
+    BreaksBefore,
+    /// It is carried out, and the connection breaks before the answer.
+    BreaksAfter,
+    /// No answer ever comes.
+    Hangs,
+}
+
+#[derive(Default)]
+struct Script {
+    mishaps: HashMap<&'static str, Mishap>,
+    calls: Vec<&'static str>,
+    key: Option<String>,
+}
+
+pub struct Service {
+    core: Arc<Local>,
+    script: Arc<Mutex<Script>>,
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl Service {
+    pub fn start(core: &Arc<Local>) -> Self {
+        Self::with_key(core, None)
+    }
+
+    pub fn with_key(core: &Arc<Local>, key: Option<&str>) -> Self {
+        let script = Script { key: key.map(str::to_owned), ..Script::default() };
+        let mut service = Self {
+            core: Arc::clone(core),
+            script: Arc::new(Mutex::new(script)),
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            runtime: None,
+        };
+        service.begin();
+        service
+    }
+
+    /// Listens, at the same place as before.
+    pub fn begin(&mut self) {
+        let runtime = Runtime::new().unwrap();
+        // A port that connections were cut on is taken again at once: the standard library sets SO_REUSEADDR.
+        let listener = std::net::TcpListener::bind(self.address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        self.address = listener.local_addr().unwrap();
+        let (core, script) = (Arc::clone(&self.core), Arc::clone(&self.script));
+        runtime.spawn(async move {
+            let listener = TcpListener::from_std(listener).unwrap();
+            let answer = move |request: Request| answered(Arc::clone(&core), Arc::clone(&script), request);
+            axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap();
+        });
+        self.runtime = Some(runtime);
+    }
+
+    /// Ends at once, as by a signal that nothing can be done about: every connection breaks.
+    pub fn kill(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn mishap(&self, operation: &'static str, mishap: Mishap) {
+        self.script.lock().unwrap().mishaps.insert(operation, mishap);
+    }
+
+    /// How often an operation was asked for.
+    pub fn calls(&self, operation: &str) -> usize {
+        self.script.lock().unwrap().calls.iter().filter(|name| **name == operation).count()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+async fn answered(core: Arc<Local>, script: Arc<Mutex<Script>>, request: Request) -> Response {
+    let known = operations().iter().find_map(|operation| {
+        Some((operation, matched(operation, request.method().as_str(), request.uri().path())?))
+    });
+    let Some((operation, arguments)) = known else {
+        return refused(&Error::new(Code::NotFound, "there is no such route"));
+    };
+    let mishap = {
+        let mut script = script.lock().unwrap();
+        let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let open = operation.scope.is_none();
+        if let Some(key) = script.key.as_ref().filter(|_| !open)
+            && given != Some(&format!("Bearer {key}"))
+        {
+            return refused(&Error::new(Code::Unauthorized, "this service knows no such key"));
+        }
+        script.calls.push(operation.name);
+        script.mishaps.remove(operation.name)
+    };
+    match mishap {
+        Some(Mishap::Hangs) => std::future::pending().await,
+        // A panic ends the task of the connection, and the connection with it.
+        Some(Mishap::BreaksBefore) => panic!("the test breaks this connection"),
+        Some(Mishap::BreaksAfter) | None => {}
+    }
+    let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if operation.name == "event.list" && accepts == Some("text/event-stream") {
+        return stream(&core);
+    }
+    let carried = carry_out(core, operation, arguments, request).await;
+    assert!(mishap.is_none(), "the test breaks this connection");
+    match carried {
+        Ok(value) => json_of(operation.status, &value),
+        Err(error) => refused(&error),
+    }
+}
+
+async fn carry_out(
+    core: Arc<Local>,
+    operation: &'static Operation,
+    mut arguments: Map<String, Value>,
+    request: Request,
+) -> Result<Value, Error> {
+    if operation.route.asks_by_query() {
+        let pairs = request.uri().query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let pairs: Vec<(String, String)> = pairs
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                (decoded(name), decoded(value))
+            })
+            .collect();
+        arguments.extend(from_query(operation, pairs)?);
+    } else {
+        let body = to_bytes(request.into_body(), 4 << 20).await.unwrap();
+        let Value::Object(fields) = serde_json::from_slice(&body).unwrap() else { panic!("no object") };
+        arguments.extend(fields);
+    }
+    let service = Core { core: core.clone(), sessions: core };
+    operation.call(&service, &Caller::anyone(), Value::Object(arguments)).await
+}
+
+/// The arguments in a path, where it is an operation's.
+fn matched(operation: &Operation, method: &str, path: &str) -> Option<Map<String, Value>> {
+    let (wanted, given) = (operation.route.path.split('/'), path.split('/'));
+    if operation.route.method.to_string() != method || wanted.clone().count() != given.clone().count() {
+        return None;
+    }
+    let mut arguments = Map::new();
+    for (wanted, given) in wanted.zip(given) {
+        match wanted.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+            Some(name) => drop(arguments.insert(name.to_owned(), Value::String(decoded(given)))),
+            None if wanted == given => {}
+            None => return None,
+        }
+    }
+    Some(arguments)
+}
+
+fn decoded(text: &str) -> String {
+    let mut out = Vec::new();
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let digits: Vec<u8> = bytes.by_ref().take(2).collect();
+            out.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).unwrap()
+}
+
+/// News of the catalogue as server-sent events, until the core ends.
+fn stream(core: &Arc<Local>) -> Response {
+    use skill_workbench::gateway::Client as _;
+    let frames = futures::stream::unfold(core.events(), |mut events| async move {
+        let (kind, data) = match events.recv().await.ok()? {
+            Event::Catalogue(change) => ("catalogue", json!({ "generation": change.catalogue.generation })),
+            Event::Scan(progress) => ("scan", json!(progress)),
+            Event::Index(progress) => ("index", json!(progress)),
+            Event::Notice(message) => ("notice", json!({ "message": message })),
+            Event::Connection(_) => ("other", json!({})),
+        };
+        Some((Ok::<String, Infallible>(format!("event: {kind}\ndata: {data}\n\n")), events))
+    });
+    let first = futures::stream::once(async { Ok::<String, Infallible>(": hello\n\n".to_owned()) });
+    let body = Body::from_stream(futures::StreamExt::chain(first, frames));
+    Response::builder().header(header::CONTENT_TYPE, "text/event-stream").body(body).unwrap()
+}
+
+fn json_of(status: u16, value: &impl serde::Serialize) -> Response {
+    Response::builder()
+        .status(StatusCode::from_u16(status).unwrap())
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(serde_json::to_vec(value).unwrap()))
+        .unwrap()
+}
+
+fn refused(error: &Error) -> Response {
+    json_of(error.code.status(), &ErrorBody::from(error))
+}
