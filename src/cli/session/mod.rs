@@ -160,7 +160,7 @@ async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction
 /// Runs a script; asks first where nobody said yes.
 async fn script(
     cx: &mut Context,
-    core: &Local,
+    core: &dyn SessionClient,
     session: &str,
     arguments: Value,
     files: &[HandedFile],

@@ -1,5 +1,7 @@
 //! Sessions behind an address.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use super::Remote;
 use super::call::{Arguments, arguments, written};
 use crate::gateway::operations::{AgentList, Said, SessionList};
 use crate::gateway::{
-    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, ToolAnswer,
 };
 use crate::session::{Api, Payload, Speaker};
@@ -48,6 +50,23 @@ impl SessionClient for Remote {
             "session_id": session, "tool": tool, "arguments": given, "approved": approved,
         }));
         self.inner.tell("session.tool", fields).await
+    }
+
+    async fn run_script(
+        &self,
+        session: &str,
+        given: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        if let Some(name) = files.keys().next() {
+            let message = format!(
+                "{name} is a file of this machine, and scripts of {} run on its own: leave it away, or run the script there",
+                self.address()
+            );
+            return Err(Error::new(Code::NotImplemented, message));
+        }
+        self.call_tool(session, "skills.run_script", given, approved).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
