@@ -161,7 +161,7 @@ fn is_textual(name: &str) -> bool {
 fn here(core: &SharedClient) -> Result<(), Error> {
     match core.connection() {
         Connection::Local => Ok(()),
-        Connection::Remote { address } => {
+        Connection::Remote { address, .. } => {
             let message = format!("files of skills are served where the skills are: ask {address}");
             Err(Error::new(Code::NotImplemented, message))
         }

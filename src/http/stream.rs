@@ -21,7 +21,7 @@ use super::app::App;
 use super::feed::Told;
 use super::problem::Refusal;
 use crate::gateway::operations::{Caller, Operation};
-use crate::gateway::{Code, Event, SharedClient};
+use crate::gateway::{Code, ConnectionState, Event, SharedClient};
 use crate::store::{RunEvent, RunId};
 
 /// A line is sent at least this often, so that a connection that is gone is noticed.
@@ -205,6 +205,10 @@ fn frame(news: &Event) -> Frame {
         ),
         Event::Scan(progress) => named("scan", &json!(progress)),
         Event::Index(progress) => named("index", &json!(progress)),
+        // Of a core that is elsewhere again: whether what is told here is what is there.
+        Event::Connection(state) => {
+            named("connection", &json!({ "connected": *state == ConnectionState::Connected }))
+        }
         Event::Notice(message) => named("notice", &json!({ "message": message })),
         Event::Waiting(reminder) => named("waiting", &json!(reminder)),
     }
