@@ -93,6 +93,7 @@ impl Inner {
             }
             "scan" => Event::Scan(serde_json::from_str(data)?),
             "index" => Event::Index(serde_json::from_str(data)?),
+            "waiting" => Event::Waiting(serde_json::from_str(data)?),
             "notice" => Event::Notice(serde_json::from_str::<Notice>(data)?.message),
             // Events of runs are asked for by number, so that none is missed or told twice.
             _ => return Ok(None),
