@@ -106,6 +106,7 @@ fn run(cli: Cli) -> Result<Done, Failure> {
                 | Command::Completions(_)
                 | Command::Man(_)
                 | Command::Schema(_)
+                | Command::Openapi(_)
                 | Command::Keys(_)
                 | Command::PackageValidate(_)
                 | Command::Doctor
@@ -177,6 +178,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         // They have runtimes of their own.
         Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
         Command::Keys(args) => keys::run(cx, &args.action),
+        Command::Openapi(args) => schema::openapi(cx, &args),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
         Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),

@@ -1,21 +1,36 @@
-//! `skills schema`: the JSON schema of a skill's frontmatter, and whether a copy of it has drifted.
+//! `skills schema` and `skills openapi`: documents that are made of the code, and whether a copy of one has drifted.
 
 use std::fs;
+use std::path::Path;
 
 use super::Context;
-use super::args::SchemaArgs;
+use super::args::{OpenapiArgs, SchemaArgs};
 use super::failure::{Done, Failure};
-use crate::gateway;
+use crate::{gateway, http};
 
-/// Runs the command.
+/// Prints or checks the schema of a skill's frontmatter.
 pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Done, Failure> {
     let schema = gateway::schema()?;
-    let Some(path) = &args.check else {
-        cx.out.raw(schema.as_bytes())?;
+    print_or_check(cx, &schema, args.check.as_deref(), "skills schema")
+}
+
+/// Prints or checks the OpenAPI document of the service.
+pub fn openapi(cx: &mut Context, args: &OpenapiArgs) -> Result<Done, Failure> {
+    print_or_check(cx, http::document_text(), args.check.as_deref(), "skills openapi")
+}
+
+fn print_or_check(
+    cx: &mut Context,
+    document: &str,
+    check: Option<&Path>,
+    command: &str,
+) -> Result<Done, Failure> {
+    let Some(path) = check else {
+        cx.out.raw(document.as_bytes())?;
         return Ok(Done::Fine);
     };
     let copy = fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
-    let drifted = gateway::schema_drift(&copy, &schema);
+    let drifted = gateway::schema_drift(&copy, document);
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "same": drifted.is_none(), "difference": drifted }))?;
     } else {
@@ -23,7 +38,7 @@ pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Done, Failure> {
             None => cx.out.line(format!("{} is up to date", path.display()))?,
             Some(what) => {
                 cx.out.line(format!("{} has drifted: {what}", path.display()))?;
-                cx.out.line(format!("Write it anew: skills schema > {}", path.display()))?;
+                cx.out.line(format!("Write it anew: {command} > {}", path.display()))?;
             }
         }
     }

@@ -9,7 +9,7 @@ use super::args::ServeArgs;
 use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::gateway::operations::Service;
-use crate::gateway::{Code, Error, Local};
+use crate::gateway::{Code, Error, Local, RateLimit};
 use crate::http::{Authenticator, KeyRing, Server, Settings};
 use crate::skill::safe_text;
 
@@ -35,8 +35,10 @@ pub fn run(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
         )
         .into());
     }
+    let window_seconds = args.rate_limit_window_seconds;
+    let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
     let local = Arc::new(Local::open(config)?);
-    let served = runtime.block_on(serve(cx, &local, address, ring));
+    let served = runtime.block_on(serve(cx, &local, address, ring, limit));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
     for notice in local.take_notices() {
@@ -51,11 +53,16 @@ async fn serve(
     local: &Arc<Local>,
     address: SocketAddr,
     ring: KeyRing,
+    limit: Option<RateLimit>,
 ) -> Result<Done, Failure> {
     let keys = ring.len();
     let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
     let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
-    let settings = Settings { authenticator, metrics: local.meter(), ..Settings::default() };
+    let limiter = match limit {
+        Some(limit) => Some(local.limiter(limit).await?),
+        None => None,
+    };
+    let settings = Settings { authenticator, limiter, metrics: local.recorder(), ..Settings::default() };
     let server = Server::bind(address, service, settings).await?;
     // Runs that were left behind go on at once; what fails there is told as a notice.
     let working = Arc::clone(local);

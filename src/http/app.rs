@@ -16,15 +16,16 @@ use tokio_util::sync::CancellationToken;
 use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
-use super::{Authenticator, carry, front, lost};
+use super::{Authenticator, carry, front, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
-use crate::gateway::{Code, Error, METRICS_CONTENT_TYPE};
+use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use crate::telemetry::Metrics;
 
 /// What every request needs.
 pub(super) struct App {
     pub service: Service,
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    pub limiter: Option<Limiter>,
     pub metrics: Metrics,
     pub patience: Patience,
     pub feed: Feed,
@@ -66,9 +67,13 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     }
     let readiness = Arc::clone(app);
     let counts = Arc::clone(app);
-    let own: [(&str, MethodRouter); 3] = [
+    let page = |_: Request| async { page::answer() };
+    let own: [(&str, MethodRouter); 6] = [
         (LIVEZ, on(MethodFilter::GET, || async { text("text/plain; charset=utf-8", "ok\n") })),
         (READYZ, on(MethodFilter::GET, move || ready(readiness))),
+        (DOCUMENT, on(MethodFilter::GET, || async { text("application/json", openapi::document_text()) })),
+        (PAGE, on(MethodFilter::GET, page)),
+        (HOME, on(MethodFilter::GET, page)),
         (PROMETHEUS, on(MethodFilter::GET, move |request: Request| prometheus(counts, request))),
     ];
     for (path, route) in own {

@@ -1,5 +1,7 @@
 //! What happens to every request before and after its route: whose it is, which trace it belongs to, what is counted.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,8 +17,8 @@ use super::listen::{Busy, Peer};
 use super::problem::Refusal;
 use super::trace::{TRACE, trace_of};
 use super::{carry, guard};
-use crate::gateway::new_trace_id;
 use crate::gateway::operations::{Caller, Principal, operations};
+use crate::gateway::{Admission, Code, new_trace_id};
 
 /// Answers a request, or refuses it at the front.
 pub(super) async fn admit(
@@ -34,9 +36,24 @@ pub(super) async fn admit(
         Ok(id) => (id, Ok(())),
         Err(refusal) => (new_trace_id(), Err(refusal)),
     };
+    let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
     let admitted = match traced {
-        Ok(()) => known(&app, request.headers(), route.as_ref()).await,
+        Ok(()) => known(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
+    };
+    // Whoever watches whether the service lives is never told to come later.
+    let limited = match app.limiter.as_ref().filter(|_| !open) {
+        Some(limiter) => {
+            let who = admitted.as_ref().ok().and_then(Option::as_ref);
+            let who = who.map_or_else(|| neighbourhood(peer.address.ip()), |who| format!("key:{}", who.name));
+            let admission = limiter.admit(&who).await;
+            Some((admission, limiter.limit().policy_header()))
+        }
+        None => None,
+    };
+    let admitted = match &limited {
+        Some((admission, _)) if !admission.allowed => Err(too_many(admission)),
+        _ => admitted,
     };
     let mut response = match admitted {
         Err(refusal) => refusal.answer(&trace_id, &path),
@@ -55,26 +72,48 @@ pub(super) async fn admit(
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some((admission, policy)) = limited {
+        for (name, value) in [("ratelimit", admission.header()), ("ratelimit-policy", policy)] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
+    }
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
     app.metrics.http(method, route, status, began.elapsed());
     response
 }
 
 /// Who calls: none where nobody is asked.
-async fn known(
-    app: &App,
-    headers: &HeaderMap,
-    route: Option<&MatchedPath>,
-) -> Result<Option<Principal>, Refusal> {
+async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, Refusal> {
     let Some(authenticator) = &app.authenticator else {
         guard::admit(headers, app.loopback)?;
         return Ok(None);
     };
-    if route.is_some_and(|route| is_open(route.as_str())) {
-        // Nobody in particular: open routes look at no scope, and nothing else takes this caller.
-        return Ok(Some(Principal { name: "anyone".to_owned(), scopes: std::collections::BTreeSet::new() }));
+    if open {
+        // Nobody in particular: what is open looks at no scope.
+        return Ok(Some(Principal { name: "anyone".to_owned(), scopes: BTreeSet::new() }));
     }
     Ok(Some(authenticator.authenticate(headers).await?))
+}
+
+fn too_many(admission: &Admission) -> Refusal {
+    let message = format!(
+        "more than {} requests in a window; the next one begins in {} s",
+        admission.limit, admission.reset_seconds
+    );
+    Refusal::new(Code::RateLimited, message).header(header::RETRY_AFTER, &admission.reset_seconds.to_string())
+}
+
+/// Who shares a limit where nobody has a name: an address, or the network of it that one customer is given (RFC 6177).
+fn neighbourhood(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("peer:{address}"),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("peer:{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
+    }
 }
 
 fn is_open(route: &str) -> bool {

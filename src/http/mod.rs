@@ -3,12 +3,15 @@
 
 mod app;
 mod carry;
+mod codes;
 mod feed;
 mod front;
 mod guard;
 mod keys;
 mod listen;
 mod lost;
+mod openapi;
+mod page;
 mod problem;
 mod stream;
 mod trace;
@@ -26,11 +29,12 @@ use self::app::App;
 use self::feed::Feed;
 use self::listen::{Entrance, Peer};
 use crate::gateway::operations::Service;
-use crate::gateway::{Code, Error};
+use crate::gateway::{Code, Error, Limiter};
 use crate::telemetry::Metrics;
 
 pub use keys::{Authenticator, KeyRing, StoredKey, new_key, scopes};
 pub use listen::Patience;
+pub use openapi::{document, document_text};
 pub use problem::Problem;
 
 /// How a server behaves.
@@ -38,6 +42,8 @@ pub use problem::Problem;
 pub struct Settings {
     /// Who may call; nobody is asked where absent.
     pub authenticator: Option<Arc<dyn Authenticator>>,
+    /// How many requests a principal, or an address without one, may send.
+    pub limiter: Option<Limiter>,
     /// Where requests are counted.
     pub metrics: Metrics,
     /// How long peers are waited for.
@@ -72,11 +78,12 @@ impl Server {
         };
         let listener = TcpListener::bind(address).await.map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let Settings { authenticator, metrics, patience, more } = settings;
+        let Settings { authenticator, limiter, metrics, patience, more } = settings;
         let end = CancellationToken::new();
         let feed = Feed::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
-        let app = App { service, authenticator, metrics, patience, feed, loopback, end: end.clone() };
+        let app =
+            App { service, authenticator, limiter, metrics, patience, feed, loopback, end: end.clone() };
         let router = app::routes(&Arc::new(app), more);
         Ok(Self { listener, address, router, patience, end })
     }

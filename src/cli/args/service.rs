@@ -25,9 +25,24 @@ pub struct ServeArgs {
     /// A file of keys, each with a name and scopes; skills keys new makes them.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Requests that a key, or an address without one, may send in a window; no limit where absent.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate_limit_requests: Option<u64>,
+    /// Length of a window in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub rate_limit_window_seconds: u64,
     /// Answer beyond this machine without asking anybody for a key.
     #[arg(long)]
     pub allow_open: bool,
+}
+
+/// `skills openapi`
+#[derive(Debug, Args)]
+pub struct OpenapiArgs {
+    /// Compare this copy with it instead; exits with 1 where they differ.
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
 }
 
 /// `skills keys`

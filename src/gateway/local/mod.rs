@@ -136,12 +136,6 @@ impl Local {
         self.runs.skill(wanted)
     }
 
-    /// Where this process counts; adapters record beside the core.
-    #[must_use]
-    pub fn meter(&self) -> Metrics {
-        self.metrics.clone()
-    }
-
     /// What `doctor` says about the core.
     ///
     /// # Errors

@@ -1,0 +1,83 @@
+//! Error answers in the document: one a status, with the codes that go with it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator as _;
+
+use super::problem_content;
+use crate::gateway::Code;
+use crate::gateway::operations::Operation;
+
+/// Statuses that HTTP has for a request that cannot be understood, beside that of the code.
+const OF_HTTP: [u16; 3] = [405, 408, 415];
+/// What every operation may come to.
+const EVERY: [u16; 8] = [400, 401, 403, 404, 405, 409, 429, 500];
+/// What comes of a body.
+const OF_BODIES: [u16; 3] = [408, 413, 415];
+/// What comes of work.
+const OF_WORK: [u16; 6] = [412, 428, 501, 502, 503, 504];
+
+/// The codes of each status, in the order of the table of codes.
+pub(in crate::http) fn by_status() -> BTreeMap<u16, Vec<Code>> {
+    let mut all: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in Code::iter() {
+        all.entry(code.status()).or_default().push(code);
+    }
+    for status in OF_HTTP {
+        all.insert(status, vec![Code::InvalidRequest]);
+    }
+    all
+}
+
+/// The statuses of errors that an operation may answer.
+pub(super) fn of(operation: &Operation) -> Vec<u16> {
+    let mut all = EVERY.to_vec();
+    if !operation.route.asks_by_query() {
+        all.extend(OF_BODIES);
+    }
+    if !operation.hints.read_only {
+        all.extend(OF_WORK);
+    }
+    all.sort_unstable();
+    all
+}
+
+/// One answer for each status.
+pub(super) fn responses() -> Value {
+    let mut responses = Map::new();
+    for (status, codes) in by_status() {
+        let named: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
+        let schema = json!({
+            "allOf": [
+                { "$ref": "#/components/schemas/Problem" },
+                { "properties": {
+                    "status": { "const": status },
+                    "error": { "properties": { "code": { "enum": codes } } },
+                } },
+            ],
+        });
+        let mut headers = json!({ "x-trace-id": { "$ref": "#/components/headers/TraceId" } });
+        if let Some(headers) = headers.as_object_mut() {
+            let more: &[(&str, &str)] = match status {
+                429 => &[
+                    ("RateLimit", "RateLimit"),
+                    ("RateLimit-Policy", "RateLimitPolicy"),
+                    ("Retry-After", "RetryAfter"),
+                ],
+                _ => &[],
+            };
+            for (name, header) in more {
+                headers
+                    .insert((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{header}") }));
+            }
+        }
+        let response = json!({
+            "description": named.join(", "),
+            "headers": headers,
+            "content": problem_content(schema),
+        });
+        responses.insert(format!("Error{status}"), response);
+    }
+    Value::Object(responses)
+}

@@ -1,0 +1,398 @@
+//! The OpenAPI 3.1 document of the service (<https://spec.openapis.org/oas/v3.1.1>), made of the table of operations
+//! and of the types that are read and written.
+
+mod errors;
+mod schemas;
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+pub(super) use self::errors::by_status;
+use self::schemas::{Direction, Schemas};
+use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ};
+use super::problem::{PROBLEM, Problem};
+use crate::gateway::METRICS_CONTENT_TYPE;
+use crate::gateway::operations::{Operation, Route, Scope, operations};
+
+/// The document, made once.
+#[must_use]
+pub fn document() -> &'static Value {
+    static MADE: LazyLock<Value> = LazyLock::new(made);
+    &MADE
+}
+
+/// The document as it is checked in: indented, with a final line feed.
+#[must_use]
+pub fn document_text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let text = serde_json::to_string_pretty(document());
+        text.map(|text| text + "\n").unwrap_or_default()
+    });
+    &TEXT
+}
+
+fn made() -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    let mut parts: Vec<(Direction, Value)> = Vec::new();
+    // Schemas stand aside until all are known, because only then their names are settled; `$part` marks the places.
+    for operation in operations() {
+        let given = schemas.given(|generator| operation.arguments(generator));
+        let answered = schemas.answered(|generator| operation.answer(generator));
+        let (body, in_path, in_query) = split(operation, given);
+        parts.push((Direction::Answered, answered));
+        let answer = part(parts.len());
+        let body = body.map(|(body, required)| {
+            parts.push((Direction::Given, body));
+            (part(parts.len()), required)
+        });
+        let mut parameters: Vec<Value> = Vec::new();
+        for parameter in in_path.into_iter().chain(in_query) {
+            parts.push((Direction::Given, parameter));
+            parameters.push(part(parts.len()));
+        }
+        for (n, route) in std::iter::once(&operation.route).chain(&operation.aliases).enumerate() {
+            let entry = described(operation, route, n > 0, &parameters, body.as_ref(), &answer);
+            put(&mut paths, route.path, &route.method.to_string().to_lowercase(), entry);
+        }
+    }
+    let problem = schemas.answered(Problem::json_schema);
+    parts.push((Direction::Answered, problem));
+    let problem = part(parts.len());
+    own_routes(&mut paths);
+    let mut places: Vec<(Direction, &mut Value)> =
+        parts.iter_mut().map(|(direction, value)| (*direction, value)).collect();
+    let mut components = schemas.components(&mut places);
+    let mut paths = Value::Object(paths);
+    fill(&mut paths, &parts);
+    let mut problem = problem;
+    fill(&mut problem, &parts);
+    components.insert("Problem".to_owned(), problem);
+    components.sort_keys();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Skill Workbench",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "Find, run and supervise Agent Skills.",
+            "description": DESCRIPTION,
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "servers": [{ "url": "/" }],
+        "security": [{ "apiKey": [] }, { "bearer": [] }, {}],
+        "tags": tags(),
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": errors::responses(),
+            "parameters": parameters(),
+            "headers": headers(),
+            "securitySchemes": {
+                "apiKey": { "type": "apiKey", "in": "header", "name": "x-api-key" },
+                "bearer": { "type": "http", "scheme": "bearer" },
+            },
+        },
+    })
+}
+
+const DESCRIPTION: &str = "Every answer is a JSON object and carries `x-trace-id`, that of the request where it named \
+    one. Errors are problem documents (RFC 9457) with `error.code` from a closed table. A service on loopback may ask \
+    nobody for a key; others take `x-api-key` or `Authorization: Bearer`.";
+
+const PART: &str = "$part";
+
+fn part(count: usize) -> Value {
+    json!({ PART: count - 1 })
+}
+
+/// Puts the schemas into their places.
+fn fill(value: &mut Value, parts: &[(Direction, Value)]) {
+    let at = value.get(PART).and_then(Value::as_u64);
+    if let Some((_, schema)) = at.and_then(|at| parts.get(at as usize)) {
+        *value = schema.clone();
+        return;
+    }
+    match value {
+        Value::Object(members) => members.values_mut().for_each(|member| fill(member, parts)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, parts)),
+        _ => {}
+    }
+}
+
+type Body = Option<(Value, bool)>;
+
+/// The arguments of an operation by where they travel: the body with whether it is needed, path, query.
+fn split(operation: &Operation, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
+    let Value::Object(mut whole) = given else { return (None, Vec::new(), Vec::new()) };
+    let properties = whole.get_mut("properties").and_then(Value::as_object_mut);
+    let mut rest = properties.map(std::mem::take).unwrap_or_default();
+    let required: Vec<String> = whole
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default();
+    let mut in_path = Vec::new();
+    for name in operation.route.parameters() {
+        if let Some(schema) = rest.shift_remove(name) {
+            in_path.push(parameter("path", name, schema, true));
+        }
+    }
+    let required: Vec<String> = required.into_iter().filter(|name| rest.contains_key(name)).collect();
+    if operation.route.asks_by_query() {
+        let in_query = rest
+            .into_iter()
+            .map(|(name, schema)| parameter("query", &name, present(schema), required.contains(&name)))
+            .collect();
+        return (None, in_path, in_query);
+    }
+    if rest.is_empty() {
+        return (None, in_path, Vec::new());
+    }
+    whole.shift_remove("$schema");
+    whole.insert("properties".to_owned(), Value::Object(rest));
+    if required.is_empty() {
+        whole.shift_remove("required");
+    } else {
+        whole.insert("required".to_owned(), json!(required));
+    }
+    (Some((Value::Object(whole), !required.is_empty())), in_path, Vec::new())
+}
+
+fn parameter(place: &str, name: &str, mut schema: Value, required: bool) -> Value {
+    let members = schema.as_object_mut();
+    let description = members.and_then(|members| members.shift_remove("description"));
+    if place == "path" {
+        // An empty one is another path.
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("minLength".to_owned(), json!(1));
+        }
+    }
+    let mut parameter = json!({ "name": name, "in": place, "required": required, "schema": schema });
+    if let (Some(members), Some(description)) = (parameter.as_object_mut(), description) {
+        members.insert("description".to_owned(), description);
+    }
+    parameter
+}
+
+/// A query leaves out what is absent; it has no word for null.
+fn present(mut schema: Value) -> Value {
+    let Some(members) = schema.as_object_mut() else { return schema };
+    members.shift_remove("default");
+    if let Some(kinds) = members.get_mut("type").and_then(Value::as_array_mut) {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = kinds.as_slice() {
+            let kind = kind.clone();
+            members.insert("type".to_owned(), kind);
+        }
+    }
+    if let Some(any) = members.get_mut("anyOf").and_then(Value::as_array_mut) {
+        any.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+    }
+    schema
+}
+
+fn put(paths: &mut Map<String, Value>, path: &str, method: &str, entry: Value) {
+    let place = paths.entry(path.to_owned()).or_insert_with(|| json!({}));
+    if let Some(place) = place.as_object_mut() {
+        place.insert(method.to_owned(), entry);
+    }
+}
+
+fn described(
+    operation: &Operation,
+    route: &Route,
+    alias: bool,
+    parameters: &[Value],
+    body: Option<&(Value, bool)>,
+    answer: &Value,
+) -> Value {
+    let mut parameters = parameters.to_vec();
+    parameters.push(json!({ "$ref": "#/components/parameters/TraceId" }));
+    if operation.takes("idempotency_key") && !route.asks_by_query() {
+        parameters.push(json!({ "$ref": "#/components/parameters/IdempotencyKey" }));
+    }
+    let mut content = json!({ "application/json": { "schema": answer } });
+    if operation.follows
+        && let Some(kinds) = content.as_object_mut()
+    {
+        parameters.push(json!({ "$ref": "#/components/parameters/LastEventId" }));
+        kinds.insert("text/event-stream".to_owned(), json!({ "schema": { "type": "string" } }));
+    }
+    let name = operation.name.replace('.', "_");
+    let id = if alias { format!("{name}_{}", route.path.matches('/').count()) } else { name };
+    let mut responses = Map::from_iter([(
+        operation.status.to_string(),
+        json!({
+            "description": operation.summary,
+            "headers": { "x-trace-id": { "$ref": "#/components/headers/TraceId" } },
+            "content": content,
+        }),
+    )]);
+    for status in errors::of(operation) {
+        responses
+            .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
+    }
+    let scope = operation.scope.map(|scope| scope.to_string());
+    let needs = scope.as_ref().map_or_else(
+        || "Open to everybody.".to_owned(),
+        |scope| format!("Needs the scope `{scope}`, where keys are asked for."),
+    );
+    let mut entry = json!({
+        "operationId": id,
+        "summary": operation.summary,
+        "description": needs,
+        "tags": [subject(operation)],
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let Some(members) = entry.as_object_mut() {
+        if let Some((schema, required)) = body {
+            let content = json!({ "application/json": { "schema": schema } });
+            members.insert("requestBody".to_owned(), json!({ "required": required, "content": content }));
+        }
+        if let Some(scope) = scope {
+            members.insert("x-scope".to_owned(), json!(scope));
+        } else {
+            members.insert("security".to_owned(), json!([]));
+        }
+        if alias {
+            members.insert("deprecated".to_owned(), json!(true));
+        }
+    }
+    entry
+}
+
+/// What an operation is about: the first word of its name.
+pub(super) fn subject(operation: &Operation) -> &'static str {
+    operation.name.split('.').next().unwrap_or(operation.name)
+}
+
+/// The subjects in the order of the table.
+pub(super) fn subjects() -> Vec<&'static str> {
+    let mut subjects = Vec::new();
+    for operation in operations() {
+        let subject = subject(operation);
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    subjects
+}
+
+fn tags() -> Vec<Value> {
+    subjects().into_iter().map(|subject| json!({ "name": subject })).collect()
+}
+
+fn parameters() -> Value {
+    json!({
+        "TraceId": {
+            "name": "x-trace-id",
+            "in": "header",
+            "description": "The trace that this call belongs to; `traceparent` is understood too, and one is made where \
+                            both are absent.",
+            "schema": { "type": "string", "pattern": "^[A-Za-z0-9_.:/+=-]{1,128}$" },
+        },
+        "IdempotencyKey": {
+            "name": "x-idempotency-key",
+            "in": "header",
+            "description": "Makes the call safe to repeat; the same as `idempotency_key` in the body.",
+            "schema": { "type": "string", "pattern": "^[!-~]{1,200}$" },
+        },
+        "LastEventId": {
+            "name": "Last-Event-ID",
+            "in": "header",
+            "description": "With `Accept: text/event-stream`: the id of the last event that was seen; before `after`.",
+            "schema": { "type": "integer", "minimum": 0 },
+        },
+    })
+}
+
+fn headers() -> Value {
+    let text = |description: &str| json!({ "description": description, "schema": { "type": "string" } });
+    json!({
+        "TraceId": text("The trace that the call belongs to."),
+        "RateLimit": text("What is left of the limit and when it begins anew, in seconds: `\"default\";r=9;t=42`."),
+        "RateLimitPolicy": text("The limit: requests in a window of seconds, `\"default\";q=10;w=60`."),
+        "RetryAfter": text("Seconds until the next request is let through."),
+    })
+}
+
+/// The routes that are no operations.
+fn own_routes(paths: &mut Map<String, Value>) {
+    let told = |description: &str, kind: &str, schema: Value| json!({ "description": description, "content": { kind: { "schema": schema } } });
+    let text = json!({ "type": "string" });
+    let readiness = json!({
+        "type": "object",
+        "required": ["status", "scan", "index"],
+        "properties": {
+            "status": { "enum": ["ready", "starting", "failing", "ending"] },
+            "scan": { "type": "boolean", "description": "All roots are read." },
+            "index": { "type": "boolean", "description": "All skills can be ranked." },
+        },
+    });
+    let open = |id: &str, summary: &str, responses: Value| json!({ "operationId": id, "summary": summary, "tags": ["runtime"], "security": [], "responses": responses });
+    put(
+        paths,
+        LIVEZ,
+        "get",
+        open(
+            "livez",
+            "Whether the process answers.",
+            json!({
+                "200": told("It does.", "text/plain", text.clone()),
+            }),
+        ),
+    );
+    put(
+        paths,
+        READYZ,
+        "get",
+        open(
+            "readyz",
+            "Whether requests are better sent elsewhere.",
+            json!({
+                "200": told("Send them here.", "application/json", readiness.clone()),
+                "503": told("It is starting, failing or ending.", "application/json", readiness),
+            }),
+        ),
+    );
+    put(
+        paths,
+        DOCUMENT,
+        "get",
+        open(
+            "openapi",
+            "This document.",
+            json!({
+                "200": told("The document.", "application/json", json!({ "type": "object" })),
+            }),
+        ),
+    );
+    let refused = |status: u16| json!({ "$ref": format!("#/components/responses/Error{status}") });
+    put(
+        paths,
+        PROMETHEUS,
+        "get",
+        json!({
+            "operationId": "metrics_prometheus",
+            "summary": "Every metric as OpenMetrics text.",
+            "tags": ["runtime"],
+            "x-scope": Scope::Read.to_string(),
+            "responses": {
+                "200": told("The metrics.", METRICS_CONTENT_TYPE, text),
+                "401": refused(401), "403": refused(403), "429": refused(429), "500": refused(500),
+            },
+        }),
+    );
+}
+
+/// The media type of errors, with their schema.
+fn problem_content(schema: Value) -> Value {
+    json!({ PROBLEM: { "schema": schema } })
+}
+
+#[cfg(test)]
+mod tests;

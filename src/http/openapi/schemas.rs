@@ -1,0 +1,133 @@
+//! The schemas of arguments and answers as one set of components. A type that is read more generously than it is
+//! written has two: what may be left out of a request is always there in an answer.
+
+use std::collections::BTreeSet;
+
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// Where components lie in the document.
+const PLACE: &str = "#/components/schemas/";
+/// What the name of the generous one of two ends with.
+const GIVEN: &str = "Given";
+
+/// Collects schemas of both directions.
+pub struct Schemas {
+    given: SchemaGenerator,
+    answered: SchemaGenerator,
+}
+
+impl Schemas {
+    pub fn new() -> Self {
+        let generator = |contract: Contract| {
+            let settings = SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.contract = contract;
+            });
+            settings.into_generator()
+        };
+        Self { given: generator(Contract::Deserialize), answered: generator(Contract::Serialize) }
+    }
+
+    /// What a caller gives: the whole object, not a reference to it.
+    pub fn given(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
+        let schema = schema(&mut self.given).to_value();
+        let name = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix(PLACE));
+        name.and_then(|name| self.given.definitions().get(name).cloned()).unwrap_or(schema)
+    }
+
+    /// What a caller gets.
+    pub fn answered(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
+        schema(&mut self.answered).to_value()
+    }
+
+    /// The schemas that `paths` refers to, with the references in `paths` set right.
+    pub fn components(mut self, paths: &mut [(Direction, &mut Value)]) -> Map<String, Value> {
+        let mut given = self.given.take_definitions(true);
+        let mut all = self.answered.take_definitions(true);
+        let differing = differing(&given, &all);
+        let rename = |name: &str| differing.contains(name).then(|| format!("{name}{GIVEN}"));
+        for (direction, value) in paths.iter_mut() {
+            if *direction == Direction::Given {
+                refer(value, &rename);
+            }
+        }
+        for (name, schema) in &mut given {
+            refer(schema, &rename);
+            let name = rename(name).unwrap_or_else(|| name.clone());
+            all.entry(name).or_insert_with(|| schema.clone());
+        }
+        let mut used = BTreeSet::new();
+        let mut open: Vec<String> = paths.iter().flat_map(|(_, value)| references(value)).collect();
+        while let Some(name) = open.pop() {
+            if used.insert(name.clone())
+                && let Some(schema) = all.get(&name)
+            {
+                open.extend(references(schema));
+            }
+        }
+        let mut kept: Vec<(String, Value)> =
+            all.into_iter().filter(|(name, _)| used.contains(name)).collect();
+        kept.sort_by(|(a, _), (b, _)| a.cmp(b));
+        kept.into_iter().collect()
+    }
+}
+
+/// Which way a schema's values go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the caller.
+    Given,
+    /// To the caller.
+    Answered,
+}
+
+/// The names that stand for different schemas in both, themselves or through what they refer to.
+fn differing(given: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
+    let both = || given.iter().filter_map(|(name, schema)| Some((name, schema, answered.get(name)?)));
+    let mut differing: BTreeSet<String> =
+        both().filter(|(_, given, answered)| given != answered).map(|(name, ..)| name.clone()).collect();
+    loop {
+        let through = |schema: &Value| references(schema).iter().any(|name| differing.contains(name));
+        let more: Vec<String> = both()
+            .filter(|(name, given, _)| !differing.contains(*name) && through(given))
+            .map(|(name, ..)| name.clone())
+            .collect();
+        if more.is_empty() {
+            return differing;
+        }
+        differing.extend(more);
+    }
+}
+
+/// The names of components that a schema refers to.
+pub fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(key, value)| match value.as_str().and_then(|place| place.strip_prefix(PLACE)) {
+                Some(name) if key == "$ref" => vec![name.to_owned()],
+                _ => references(value),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn refer(schema: &mut Value, rename: &impl Fn(&str) -> Option<String>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                let name = value.as_str().and_then(|place| place.strip_prefix(PLACE));
+                match name.filter(|_| key == "$ref").and_then(rename) {
+                    Some(name) => *value = Value::String(format!("{PLACE}{name}")),
+                    None => refer(value, rename),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| refer(item, rename)),
+        _ => {}
+    }
+}
