@@ -5,52 +5,63 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::McpArgs;
-use super::context::Context;
+use super::context::{Context, connect};
 use super::failure::{Done, Failure};
 use crate::gateway::operations::{Principal, Service};
-use crate::gateway::{Code, Error, Local, SessionClient as _};
+use crate::gateway::{Code, Error, Local};
 use crate::mcp::{self, Door, Settings};
 use crate::skill::safe_text;
 
-/// Serves standard input and output until the client goes.
+/// Serves standard input and output until the client goes: the core of this machine, or the service that is named.
 pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
-    let local = Arc::new(Local::open(cx.config()?)?);
-    let served = runtime.block_on(async {
-        if let Some(session) = &args.session {
-            local.session(session).await?;
-        }
+    let served = if config.connect.is_some() {
+        runtime.block_on(async {
+            let remote = Arc::new(connect(&config, &cx.env).await?);
+            over(cx, args, Service { core: remote.clone(), sessions: remote }).await
+        })
+    } else {
+        let local = Arc::new(Local::open(config)?);
         let worker = Arc::clone(&local);
         // Runs go on when a call that launched them is given up; what fails there is told as a notice.
-        tokio::spawn(async move { drop(worker.start_workers().await) });
-        let stop = CancellationToken::new();
-        tokio::spawn(stop_on_signals(stop.clone()));
+        runtime.spawn(async move { drop(worker.start_workers().await) });
         let core = Arc::clone(&local);
-        let service = Service { core: core.clone(), sessions: core };
-        mcp::serve(service, settings(cx, args), stop).await
-    });
-    // Runs at hand are given back, so that others go on with them at once.
-    runtime.block_on(local.stop_workers());
-    for notice in local.take_notices() {
-        eprintln!("skills: {}", safe_text::line(&notice));
-    }
+        let served = runtime.block_on(over(cx, args, Service { core: core.clone(), sessions: core }));
+        // Runs at hand are given back, so that others go on with them at once.
+        runtime.block_on(local.stop_workers());
+        for notice in local.take_notices() {
+            eprintln!("skills: {}", safe_text::line(&notice));
+        }
+        served
+    };
     // A read of standard input that nobody answers any more must not hold the exit.
     runtime.shutdown_background();
-    served.map_err(Failure::from).map(|()| Done::Fine)
+    served
 }
 
-fn settings(cx: &Context, args: &McpArgs) -> Settings {
+async fn over(cx: &Context, args: &McpArgs, service: Service) -> Result<Done, Failure> {
+    if let Some(session) = &args.session {
+        service.sessions.session(session).await?;
+    }
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signals(stop.clone()));
+    mcp::serve(service, settings(cx, args, stop)).await?;
+    Ok(Done::Fine)
+}
+
+fn settings(cx: &Context, args: &McpArgs, leave: CancellationToken) -> Settings {
     let named = ["USER", "LOGNAME"].iter().filter_map(|name| cx.env.get(name)).map(str::trim);
     let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
     let principal = Principal {
         name: name.unwrap_or_else(|| "mcp".to_owned()),
         scopes: args.scopes.iter().copied().collect(),
     };
-    Settings { door: Door::Process(principal), session: args.session.clone() }
+    Settings { door: Door::Process(principal), session: args.session.clone(), leave }
 }
 
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ServeArgs;
@@ -11,6 +12,7 @@ use super::failure::{Done, Failure};
 use crate::gateway::operations::Service;
 use crate::gateway::{Code, Error, Local, RateLimit};
 use crate::http::{Authenticator, KeyRing, Server, Settings};
+use crate::mcp::{self, HttpSettings};
 use crate::skill::safe_text;
 
 /// The environment variable that holds a key.
@@ -58,11 +60,19 @@ async fn serve(
     let keys = ring.len();
     let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
     let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
+    let end = CancellationToken::new();
+    let mcp = HttpSettings {
+        any_host: keys > 0 || !address.ip().is_loopback(),
+        stop: end.child_token(),
+        ..HttpSettings::default()
+    };
+    let more = Router::new().route_service("/mcp", mcp::service(service.clone(), mcp));
     let limiter = match limit {
         Some(limit) => Some(local.limiter(limit).await?),
         None => None,
     };
-    let settings = Settings { authenticator, limiter, metrics: local.recorder(), ..Settings::default() };
+    let settings =
+        Settings { authenticator, limiter, metrics: local.recorder(), more, ..Settings::default() };
     let server = Server::bind(address, service, settings).await?;
     // Runs that were left behind go on at once; what fails there is told as a notice.
     let working = Arc::clone(local);
@@ -80,7 +90,6 @@ async fn serve(
     }
     cx.out.flush()?;
     tracing::info!(%address, keys, "serving");
-    let end = CancellationToken::new();
     let asked = end.clone();
     tokio::spawn(async move {
         told_to_end().await;

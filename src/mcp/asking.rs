@@ -112,10 +112,12 @@ pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult
 /// None: a client that cannot ask after all leaves the question open, and the log says why.
 pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams) -> Option<ElicitResult> {
     tokio::select! {
+        biased;
+        // Who gave the call up is not asked about it any more.
+        () = cx.ct.cancelled() => None,
         answer = cx.peer.create_elicitation(question) => {
             answer.inspect_err(|error| tracing::warn!("the client could not ask: {error}")).ok()
         }
-        () = cx.ct.cancelled() => None,
     }
 }
 

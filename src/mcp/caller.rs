@@ -4,6 +4,7 @@ use axum::http::request::Parts;
 use rmcp::RoleServer;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
+use tokio_util::sync::CancellationToken;
 
 use crate::gateway::operations::{Caller, Principal};
 use crate::gateway::{Code, Error, new_trace_id};
@@ -13,31 +14,34 @@ use crate::gateway::{Code, Error, new_trace_id};
 pub enum Door {
     /// From the process that started this one; every call is its person's.
     Process(Principal),
-    /// Over HTTP: the service puts the [`Principal`] into the request's extensions.
-    Http {
-        /// The service asks for keys: a request without a principal is refused.
-        keys: bool,
-    },
+    /// Over HTTP: the service puts the [`Caller`] into the request's extensions.
+    Http,
 }
 
 impl Door {
-    /// The caller of one request.
+    /// The caller of one request, who waits until `leave` fires. Giving a call up does not fire it: the run that was
+    /// launched goes on, and its answer is nobody's.
     ///
     /// # Errors
-    /// `unauthorized` where keys are asked for and nobody was made sure of.
-    pub fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Caller, Error> {
-        let principal = match self {
-            Self::Process(principal) => Some(principal.clone()),
-            Self::Http { keys } => {
+    /// `unauthorized` for a request over HTTP of which nobody made sure whose it is.
+    pub fn caller(
+        &self,
+        cx: &RequestContext<RoleServer>,
+        leave: &CancellationToken,
+    ) -> Result<Caller, Error> {
+        let given = trace_id(cx);
+        let (principal, trace_id) = match self {
+            Self::Process(principal) => (Some(principal.clone()), given.unwrap_or_else(new_trace_id)),
+            Self::Http => {
                 let parts = cx.extensions.get::<Parts>();
-                let found = parts.and_then(|parts| parts.extensions.get::<Principal>()).cloned();
-                if *keys && found.is_none() {
-                    return Err(Error::new(Code::Unauthorized, "send a key in the header `x-api-key`"));
-                }
-                found
+                let found = parts.and_then(|parts| parts.extensions.get::<Caller>()).ok_or_else(|| {
+                    Error::new(Code::Unauthorized, "nobody made sure who calls; send a key in `x-api-key`")
+                })?;
+                // The header's trace is that of the HTTP request; the one in the message is nearer to the call.
+                (found.principal.clone(), given.unwrap_or_else(|| found.trace_id.clone()))
             }
         };
-        Ok(Caller { principal, trace_id: trace_id(cx), leave: cx.ct.clone() })
+        Ok(Caller { principal, trace_id, leave: leave.clone() })
     }
 
     /// Whether what is kept for this connection is there for its next call. Since revision 2026-07-28 requests over
@@ -45,7 +49,7 @@ impl Door {
     pub fn lasts(&self, cx: &RequestContext<RoleServer>) -> bool {
         match self {
             Self::Process(_) => true,
-            Self::Http { .. } => !is_stateless(cx),
+            Self::Http => !is_stateless(cx),
         }
     }
 }
@@ -55,9 +59,9 @@ pub fn is_stateless(cx: &RequestContext<RoleServer>) -> bool {
     cx.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The trace the client is in (`traceparent` of W3C Trace Context in `_meta`), else a new one.
-fn trace_id(cx: &RequestContext<RoleServer>) -> String {
-    cx.meta.get_traceparent().and_then(trace_of).unwrap_or_else(new_trace_id)
+/// The trace the client is in (`traceparent` of W3C Trace Context in `_meta`).
+fn trace_id(cx: &RequestContext<RoleServer>) -> Option<String> {
+    cx.meta.get_traceparent().and_then(trace_of)
 }
 
 fn trace_of(parent: &str) -> Option<String> {

@@ -1,6 +1,7 @@
 //! The server over streamable HTTP: a service that is mounted into the HTTP adapter.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -13,14 +14,16 @@ use crate::gateway::operations::Service;
 /// Bytes of a request, at most.
 const MOST_BYTES: usize = 2 << 20;
 
+/// How long a client of a revision with a handshake may be silent before its connection is forgotten: a person thinks,
+/// and a run takes its time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+
 /// How the service is to behave.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
-    /// Keys are asked for: a request whose extensions hold no principal is refused.
-    pub keys: bool,
-    /// Names (`host` or `host:port`) under which the service may be called, against web pages that turn their own name
-    /// to this address. Without any: those of loopback, or, where keys are asked for, which no page has, all.
-    pub hosts: Vec<String>,
+    /// It answers to any name: where it can be reached from beyond this machine, or asks for keys, which no web page
+    /// has. Otherwise it answers to those of loopback alone, against pages that turn their own name to this address.
+    pub any_host: bool,
     /// Web pages that may call it (`https://app.example.com:443`); without any, none may.
     pub origins: Vec<String>,
     /// Ends all connections.
@@ -31,21 +34,20 @@ pub struct HttpSettings {
 pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
 
 /// The MCP server over streamable HTTP. The layer before it puts the
-/// [`Principal`](crate::gateway::operations::Principal) of a request into its extensions.
+/// [`Caller`](crate::gateway::operations::Caller) of a request into its extensions.
 #[must_use]
 pub fn service(service: Service, settings: HttpSettings) -> HttpService {
-    let HttpSettings { keys, hosts, origins, stop } = settings;
+    let HttpSettings { any_host, origins, stop } = settings;
+    let leave = stop.clone();
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(stop);
-    let config = match (hosts.is_empty(), keys) {
-        (false, _) => config.with_allowed_hosts(hosts),
-        (true, true) => config.disable_allowed_hosts(),
-        (true, false) => config,
-    };
-    let connection = Settings { door: Door::Http { keys }, session: None };
+    let config = if any_host { config.disable_allowed_hosts() } else { config };
+    let connection = Settings { door: Door::Http, session: None, leave };
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
-    StreamableHttpService::new(server, Arc::new(LocalSessionManager::default()), config)
+    let mut connections = LocalSessionManager::default();
+    connections.session_config.keep_alive = Some(LONGEST_PAUSE);
+    StreamableHttpService::new(server, Arc::new(connections), config)
 }

@@ -13,15 +13,19 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
-use tokio::sync::{Mutex, OnceCell, broadcast};
+use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
 use super::{answer, call, news, prompts, resources, runtime, tools};
-use crate::gateway::operations::{Scope, Service, operations};
+use crate::gateway::operations::{Caller, Scope, Service, operations};
 use crate::gateway::{Code, Error, SharedClient, new_trace_id};
 
 /// How long a call waits for the first scan of the skills.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Calls of one connection that are under way at once; more of them wait.
+const MOST_CALLS: u32 = 256;
 
 /// What a model is told about this server.
 const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Look at the available ones before a complex \
@@ -37,6 +41,14 @@ pub struct Settings {
     pub door: Door,
     /// The session that connections go on with; one of their own where absent.
     pub session: Option<String>,
+    /// Fires when the service ends: calls that wait for a run leave it then, and it is given back.
+    pub leave: CancellationToken,
+}
+
+impl Settings {
+    fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Caller, Error> {
+        self.door.caller(cx, &self.leave)
+    }
 }
 
 /// The server of one connection.
@@ -51,6 +63,8 @@ pub(super) struct Inner {
     /// The connection's session, once there is one.
     pub session: Mutex<Option<String>>,
     ready: OnceCell<()>,
+    /// A place for each call under way.
+    places: Semaphore,
 }
 
 impl Server {
@@ -58,7 +72,8 @@ impl Server {
     #[must_use]
     pub fn new(service: Service, settings: Settings) -> Self {
         let session = Mutex::new(None);
-        Self { inner: Arc::new(Inner { service, settings, session, ready: OnceCell::new() }) }
+        let places = Semaphore::new(MOST_CALLS as usize);
+        Self { inner: Arc::new(Inner { service, settings, session, ready: OnceCell::new(), places }) }
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -67,6 +82,12 @@ impl Server {
 
     pub(super) fn core(&self) -> &SharedClient {
         &self.inner.service.core
+    }
+
+    /// Comes back when no call is under way any more.
+    pub(super) async fn quiet(&self) {
+        // The semaphore is never closed.
+        drop(self.inner.places.acquire_many(MOST_CALLS).await);
     }
 
     /// Comes back when the skills are read and indexed, so that the first call of a fresh process does not find
@@ -82,7 +103,7 @@ impl Server {
 
     /// The core for a caller who may look at skills, once they are read.
     async fn for_reader(&self, cx: &RequestContext<RoleServer>) -> Result<&SharedClient, ErrorData> {
-        let caller = self.inner.settings.door.caller(cx).map_err(|error| resources::failed(&error))?;
+        let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         if !caller.may(Scope::Read) {
             let message = format!("looking at skills needs the scope `{}`", Scope::Read);
             return Err(resources::failed(&Error::new(Code::Forbidden, message)));
@@ -146,10 +167,11 @@ impl ServerHandler for Server {
             let hint = near.first().map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool {:?}{hint}", request.name), None));
         };
-        let caller = match self.inner.settings.door.caller(&cx) {
+        let caller = match self.inner.settings.caller(&cx) {
             Ok(caller) => caller,
             Err(error) => return Ok(answer::failed(&error, &new_trace_id()).into()),
         };
+        let _place = self.inner.places.acquire().await;
         Ok(match kind {
             tools::Kind::Operation(operation) => {
                 call::operation(self, operation, request, &caller, &cx).await

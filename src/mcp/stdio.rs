@@ -1,6 +1,7 @@
 //! The server over standard input and output, for the client that started this process.
 
 use std::future::Future;
+use std::time::Duration;
 
 use rmcp::model::JsonRpcMessage;
 use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
@@ -16,12 +17,26 @@ use crate::gateway::{Code, Error};
 /// Bytes of one message, at most.
 const MOST_BYTES: usize = 2 << 20;
 
-/// Serves the client at standard input and output until it goes, or `stop` fires. Nothing else may write to standard
-/// output meanwhile.
+/// How long calls under way may take to wind up when the client has gone.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Serves the client at standard input and output until it goes, or the settings' `leave` fires. Nothing else may write
+/// to standard output meanwhile.
 ///
 /// # Errors
 /// `internal_error` when standard output is gone or the connection breaks off.
-pub async fn serve(service: Service, settings: Settings, stop: CancellationToken) -> Result<(), Error> {
+pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
+    let leave = settings.leave.clone();
+    let server = Server::new(service, settings);
+    let served = until_end(server.clone(), &leave).await;
+    leave.cancel();
+    if tokio::time::timeout(FAREWELL, server.quiet()).await.is_err() {
+        tracing::warn!("calls were cut that did not end within {} s", FAREWELL.as_secs());
+    }
+    served
+}
+
+async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Error> {
     let (input, output) = io::stdio();
     let transport = Patient {
         inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_BYTES),
@@ -30,8 +45,8 @@ pub async fn serve(service: Service, settings: Settings, stop: CancellationToken
     let broken =
         |what: &str| Error::new(Code::InternalError, format!("the MCP connection broke off: {what}"));
     let running = tokio::select! {
-        running = serve_server(Server::new(service, settings), transport) => running,
-        () = stop.cancelled() => return Ok(()),
+        running = serve_server(server, transport) => running,
+        () = leave.cancelled() => return Ok(()),
     };
     let running = match running {
         Ok(running) => running,
@@ -44,7 +59,7 @@ pub async fn serve(service: Service, settings: Settings, stop: CancellationToken
     tokio::pin!(ended);
     let reason = tokio::select! {
         reason = &mut ended => reason,
-        () = stop.cancelled() => {
+        () = leave.cancelled() => {
             end.cancel();
             ended.await
         }

@@ -1,0 +1,180 @@
+//! An MCP client with a person behind it, and the real server as its child.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it; a test fails by a panic"
+)]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ErrorData, Implementation, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
+};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::binary::Home;
+
+/// How long anything is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a client heard of its server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    Asked(String),
+    Progress(f64, Option<f64>, String),
+    Resources,
+    Prompts,
+}
+
+/// The person behind a client; without an answer the client cannot ask them.
+#[derive(Clone)]
+pub struct Person {
+    answer: Option<ElicitationAction>,
+    content: Value,
+    version: ProtocolVersion,
+    heard: UnboundedSender<Heard>,
+}
+
+impl ClientHandler for Person {
+    fn get_info(&self) -> ClientConfig {
+        let can = match self.answer {
+            Some(_) => ClientCapabilities::builder().enable_elicitation().build(),
+            None => ClientCapabilities::default(),
+        };
+        ClientConfig::new(can, Implementation::new("desk", "1.0")).with_protocol_version(self.version.clone())
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let ElicitRequestParams::FormElicitationParams { message, .. } = request else {
+            return Err(ErrorData::invalid_params("only forms", None));
+        };
+        let _ = self.heard.send(Heard::Asked(message));
+        let answer = ElicitResult::new(self.answer.clone().unwrap());
+        Ok(if self.answer == Some(ElicitationAction::Accept) {
+            answer.with_content(self.content.clone())
+        } else {
+            answer
+        })
+    }
+
+    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let _ = self.heard.send(Heard::Progress(told.progress, told.total, told.message.unwrap_or_default()));
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.heard.send(Heard::Resources);
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.heard.send(Heard::Prompts);
+    }
+}
+
+/// A client whose server is the real binary.
+pub struct Client {
+    pub peer: RunningService<RoleClient, Person>,
+    pub heard: UnboundedReceiver<Heard>,
+    _child: tokio::process::Child,
+}
+
+impl Client {
+    /// A client of this revision over the skills of a home.
+    pub async fn of(
+        home: &Home,
+        args: &[&str],
+        version: ProtocolVersion,
+        answer: Option<ElicitationAction>,
+    ) -> Self {
+        let mut command = tokio::process::Command::from(home.command());
+        command.arg("--root").arg(home.skills()).arg("mcp").args(args);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let pipes = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        let (tell, heard) = unbounded_channel();
+        let lifecycle = if version.has_initialize() {
+            ClientLifecycleMode::Initialize
+        } else {
+            ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] }
+        };
+        let person = Person { answer, content: json!({ "notes": "looks right" }), version, heard: tell };
+        let peer = tokio::time::timeout(PATIENCE, person.serve_with_lifecycle(pipes, lifecycle)).await;
+        Self { peer: peer.unwrap().unwrap(), heard, _child: child }
+    }
+
+    pub async fn new(home: &Home, answer: Option<ElicitationAction>) -> Self {
+        Self::of(home, &[], ProtocolVersion::V_2025_11_25, answer).await
+    }
+
+    pub async fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
+        let request = CallToolRequestParams::new(tool.to_owned())
+            .with_arguments(arguments.as_object().unwrap().clone());
+        tokio::time::timeout(PATIENCE, self.peer.call_tool(request)).await.unwrap().unwrap()
+    }
+
+    /// The structured content of a call that works.
+    pub async fn works(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments).await;
+        let text = text(&result);
+        assert_eq!(result.is_error, Some(false), "{tool}: {text}");
+        let value = result.structured_content.unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value, "{tool}: the text says the same");
+        value
+    }
+
+    /// The error body of a call that does not.
+    pub async fn fails(&self, tool: &str, arguments: Value) -> Value {
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
+        serde_json::from_str(&text(&result)).unwrap()
+    }
+
+    /// The next thing heard that is wanted.
+    pub async fn hears<T>(&mut self, what: &str, wanted: impl Fn(Heard) -> Option<T>) -> T {
+        let waiting = async {
+            loop {
+                if let Some(found) = wanted(self.heard.recv().await.unwrap()) {
+                    return found;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+    }
+
+    /// What was asked since.
+    pub fn asked(&mut self) -> Vec<String> {
+        let mut asked = Vec::new();
+        while let Ok(heard) = self.heard.try_recv() {
+            if let Heard::Asked(message) = heard {
+                asked.push(message);
+            }
+        }
+        asked
+    }
+}
+
+/// The first text of a result.
+pub fn text(result: &CallToolResult) -> String {
+    result.content[0].as_text().unwrap().text.clone()
+}
+
+/// A body of an error without what differs from call to call.
+pub fn without_trace(mut body: Value) -> Value {
+    body.as_object_mut().unwrap().remove("trace_id");
+    body
+}

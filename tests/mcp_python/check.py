@@ -1,0 +1,109 @@
+"""Drives the MCP server with the official Python client (PyPI `mcp`), over stdio and streamable HTTP.
+
+Usage: check.py PATH/TO/skills. The client itself checks every structured answer against the tool's schema.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from mcp import Client, MCPError, StdioServerParameters, types
+
+MODES = ["legacy", "2026-07-28"]
+
+
+def expect(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+def body(result):
+    """The error body of a tool's failure."""
+    expect(result.is_error, f"no error: {result}")
+    return json.loads(result.content[0].text)["error"]
+
+
+async def drive(name, server, mode):
+    asked = []
+    answer = types.ElicitResult(action="accept", content={"notes": "python"})
+
+    async def person(_context, params):
+        asked.append(params.message)
+        return answer
+
+    async with Client(server, mode=mode, elicitation_callback=person, read_timeout_seconds=60) as client:
+        tools = (await client.list_tools()).tools
+        expect(len(tools) == 16, [tool.name for tool in tools])
+        found = await client.call_tool("skill.discover", {"intent": "profile a csv file"})
+        expect(found.structured_content["results"][0]["skill_id"] == "csv-profile", found)
+        for tool, arguments in [
+            ("runtime.health", {}),
+            ("skill.list", {}),
+            ("skill.describe", {"skill_id": "csv-profile"}),
+            ("skill.diagnostics", {}),
+            ("skill.governance.list", {}),
+        ]:
+            result = await client.call_tool(tool, arguments)
+            expect(not result.is_error and result.structured_content, f"{tool}: {result}")
+        near = body(await client.call_tool("skill.describe", {"skill_id": "csv-profil"}))
+        expect((near["code"], near["suggestions"][0]) == ("not_found", "csv-profile"), near)
+
+        loaded = await client.call_tool("skills.load", {"names": ["csv-profile"]})
+        expect(loaded.structured_content["active"][0]["body"], "the body comes in the result")
+        session = loaded.meta["session_id"]
+        read = await client.call_tool("skills.read", {"path": "SKILL.md", "session_id": session})
+        expect("csv-profile" in read.structured_content["content"], read)
+
+        ran = await client.call_tool("skill.execute", {"skill_id": "invoice-intake"})
+        expect(not ran.is_error, ran.content)
+        expect(ran.structured_content["run"]["state"] == "completed", ran.structured_content["run"])
+        expect(len(asked) == 1 and "invoice-intake" in asked[0], asked)
+        answer = types.ElicitResult(action="decline")
+        denied = body(await client.call_tool("skill.execute", {"skill_id": "invoice-intake"}))
+        expect(denied["reason"]["state"] == "canceled", denied)
+
+        resources = (await client.list_resources()).resources
+        main = next(one for one in resources if str(one.uri) == "skill://csv-profile/SKILL.md")
+        text = (await client.read_resource(str(main.uri))).contents[0].text
+        expect(text.startswith("---\nname: csv-profile"), text[:40])
+        expect(len((await client.list_resource_templates()).resource_templates) == 2, "two templates")
+        await client.list_prompts()
+        for uri in ["skill://csv-profile/../x", "skill://nope/SKILL.md"]:
+            try:
+                await client.read_resource(uri)
+            except MCPError:
+                continue
+            raise AssertionError(f"{uri} was read")
+        print(f"ok: {name}, {mode}: revision {client.protocol_version}")
+
+
+async def over_stdio(binary, environment):
+    for mode in MODES:
+        server = StdioServerParameters(command=binary, args=["--demo", "mcp"], env=environment)
+        await drive("stdio", server, mode)
+
+
+async def over_http(binary, environment):
+    command = [binary, "--demo", "serve", "--port", "0", "--json"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        url = json.loads(process.stdout.readline())["address"] + "/mcp"
+        for mode in MODES:
+            await drive("http", url, mode)
+    finally:
+        process.terminate()
+        expect(process.wait(timeout=30) == 0, "the service did not end in order")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as home:
+        environment = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
+        asyncio.run(over_stdio(sys.argv[1], environment))
+        asyncio.run(over_http(sys.argv[1], environment))
+
+
+if __name__ == "__main__":
+    main()
