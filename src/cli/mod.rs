@@ -31,6 +31,7 @@ mod schema;
 mod serve;
 mod session;
 mod trust;
+mod verify;
 mod workbench;
 
 use std::ffi::OsString;
@@ -178,6 +179,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         // They have runtimes of their own.
         Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
         Command::Keys(args) => keys::run(cx, &args.action),
+        Command::Verify(args) => runtime.block_on(verify::run(cx, &args)),
         Command::Openapi(args) => schema::openapi(cx, &args),
         Command::Schema(args) => schema::run(cx, &args),
         Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),

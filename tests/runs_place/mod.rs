@@ -54,7 +54,7 @@ impl Place {
 }
 
 /// This test's program is no helper of the sandbox: the command is.
-fn sandbox() -> Sandbox {
+pub fn sandbox() -> Sandbox {
     static FOUND: OnceLock<Sandbox> = OnceLock::new();
     let make = || {
         let helper = env!("CARGO_BIN_EXE_skills").into();

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Keep runs", &["db", "audit", "audit-purge"]),
     ("Write and share skills", &["scaffold", "package-prepare", "package-validate", "schema"]),
     ("See what a model is given", &["session", "agents", "budget", "demo"]),
-    ("Serve others", &["serve", "mcp", "openapi", "keys"]),
+    ("Serve others", &["serve", "mcp", "openapi", "keys", "verify"]),
     ("This program", &[]),
 ];
 

@@ -28,7 +28,7 @@ pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
     RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
 };
-pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, OpenapiArgs, ServeArgs};
+pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, OpenapiArgs, ServeArgs, Verifier, VerifyArgs};
 pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
@@ -191,6 +191,8 @@ pub enum Command {
     Budget(BudgetArgs),
     /// Answer over HTTP: skills, runs, sessions, events.
     Serve(ServeArgs),
+    /// Make sure that a service keeps its promises: answers alike at each door, keys, limits.
+    Verify(VerifyArgs),
     /// Print the OpenAPI document of the service.
     Openapi(OpenapiArgs),
     /// Make keys for the service.

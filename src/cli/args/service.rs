@@ -45,6 +45,31 @@ pub struct OpenapiArgs {
     pub check: Option<PathBuf>,
 }
 
+/// `skills verify`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exits with 1 when something does not hold. `controls` meets the limit of requests on purpose."
+)]
+pub struct VerifyArgs {
+    /// What to make sure of.
+    pub verifier: Verifier,
+    /// Where the service is.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+}
+
+/// What can be made sure of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verifier {
+    /// HTTP and MCP of the service answer alike.
+    Adapters,
+    /// Keys, limits and the shape of errors.
+    Controls,
+    /// The service answers as this program does over the skills here.
+    Parity,
+}
+
 /// `skills keys`
 #[derive(Debug, Args)]
 pub struct KeysArgs {

@@ -14,6 +14,7 @@ mod runs;
 mod service;
 mod sessions;
 mod skills;
+mod steady;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -35,6 +36,7 @@ pub use answers::{
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
+pub use steady::{difference, steady};
 
 /// What a caller may do.
 #[derive(

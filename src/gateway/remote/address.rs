@@ -162,7 +162,9 @@ impl Key {
         Ok(Self { header, source })
     }
 
-    pub(super) fn header(&self) -> &HeaderValue {
+    /// The value of the header `Authorization`, marked as one that is not to be logged.
+    #[must_use]
+    pub fn header(&self) -> &HeaderValue {
         &self.header
     }
 

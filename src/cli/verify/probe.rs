@@ -1,0 +1,213 @@
+//! Requests to a service as somebody else's program would send them, and its answers as they came.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+
+use crate::cli::failure::Failure;
+use crate::gateway::operations::{Operation, to_query};
+use crate::gateway::remote::{Address, Key};
+use crate::gateway::{Code, Error};
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The newest revision of the protocol that this verifier speaks.
+const REVISION: &str = "2025-06-18";
+
+/// What a door answered: the answer, or the inside of the error's shape.
+pub type Told = Result<Value, Value>;
+
+/// An answer as it came.
+pub struct Answered {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Answered {
+    /// The body as JSON; null where it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+
+    /// The code of the error that it is.
+    pub fn code(&self) -> Option<String> {
+        self.json()["error"]["code"].as_str().map(str::to_owned)
+    }
+
+    /// A header's text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// The way to a service.
+pub struct Probe {
+    client: Client,
+    address: Address,
+    key: Option<Key>,
+    session: OnceCell<Option<String>>,
+    asked: AtomicU64,
+}
+
+impl Probe {
+    pub fn new(address: Address, key: Option<Key>) -> Result<Self, Failure> {
+        // Another part of the process may have chosen a provider already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+        let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|error| {
+            Error::new(Code::InvalidConfiguration, format!("HTTP cannot be used here: {error}"))
+        })?;
+        Ok(Self { client, address, key, session: OnceCell::new(), asked: AtomicU64::new(0) })
+    }
+
+    /// Whether a key was given.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// A request without a key.
+    pub fn bare(&self, method: &str, path: &str) -> RequestBuilder {
+        let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
+        self.client.request(method, self.address.at(path))
+    }
+
+    /// A request with the key, if there is one.
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let request = self.bare(method, path);
+        match &self.key {
+            Some(key) => request.header(AUTHORIZATION, key.header().clone()),
+            None => request,
+        }
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// `upstream_failure` where nobody answers.
+    pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+        let failed = |error: reqwest::Error| {
+            let message = format!("{} does not answer: {}", self.address, error.without_url());
+            Failure::from(Error::new(Code::UpstreamFailure, message))
+        };
+        let answer = request.send().await.map_err(failed)?;
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        Ok(Answered { status, headers, body: answer.text().await.map_err(failed)? })
+    }
+
+    /// An operation by its route.
+    pub async fn http(&self, operation: &Operation, arguments: &Map<String, Value>) -> Result<Told, Failure> {
+        let route = operation.route;
+        let Some((mut path, rest)) = route.fill(arguments.clone()) else {
+            return Err(Failure::usage(format!("{} lacks an argument of its path", operation.name)));
+        };
+        let request = if route.asks_by_query() {
+            let query = to_query(&rest);
+            if !query.is_empty() {
+                path = format!("{path}?{query}");
+            }
+            self.request(&route.method.to_string(), &path)
+        } else {
+            let body = Value::Object(rest).to_string();
+            self.request(&route.method.to_string(), &path).header(CONTENT_TYPE, "application/json").body(body)
+        };
+        let answer = self.send(request).await?;
+        let body = answer.json();
+        Ok(if (200..300).contains(&answer.status) { Ok(body) } else { Err(body["error"].clone()) })
+    }
+
+    /// An operation by its tool.
+    pub async fn tool(&self, operation: &Operation, arguments: &Map<String, Value>) -> Result<Told, Failure> {
+        let params = json!({ "name": operation.name, "arguments": arguments });
+        let answer = self.rpc("tools/call", params).await?;
+        if answer.get("error").is_some() {
+            return Ok(Err(answer["error"].clone()));
+        }
+        let result = &answer["result"];
+        let told = result["structuredContent"].clone();
+        Ok(if result["isError"] == json!(true) { Err(told["error"].clone()) } else { Ok(told) })
+    }
+
+    /// A request of the Model Context Protocol over streamable HTTP.
+    pub async fn rpc(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        let session = self.session.get_or_try_init(|| self.initialize()).await?.clone();
+        let (answer, _) = self.post(session.as_deref(), Some(self.next()), method, params).await?;
+        Ok(answer)
+    }
+
+    async fn initialize(&self) -> Result<Option<String>, Failure> {
+        let client = json!({ "name": "skills-verify", "version": env!("CARGO_PKG_VERSION") });
+        let params = json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": client });
+        let (_, headers) = self.post(None, Some(self.next()), "initialize", params).await?;
+        let session = headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        self.post(session.as_deref(), None, "notifications/initialized", json!({})).await?;
+        Ok(session)
+    }
+
+    fn next(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    async fn post(
+        &self,
+        session: Option<&str>,
+        id: Option<u64>,
+        method: &str,
+        params: Value,
+    ) -> Result<(Value, HeaderMap), Failure> {
+        let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        if let Some(id) = id {
+            message["id"] = json!(id);
+        }
+        let mut request = self
+            .request("POST", "/mcp")
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header("mcp-protocol-version", REVISION)
+            .body(message.to_string());
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let answer = self.send(request).await?;
+        if !(200..300).contains(&answer.status) {
+            let message = format!("/mcp answers {method} with status {}: {}", answer.status, answer.body);
+            return Err(Error::new(Code::UpstreamFailure, message).into());
+        }
+        let Some(id) = id else { return Ok((Value::Null, answer.headers)) };
+        let body = answered(&answer.body, id).ok_or_else(|| {
+            Error::new(
+                Code::UpstreamFailure,
+                format!("/mcp answers {method} with no answer to it: {}", answer.body),
+            )
+        })?;
+        Ok((body, answer.headers))
+    }
+}
+
+/// The answer to a request, out of a body that is JSON or server-sent events.
+fn answered(body: &str, id: u64) -> Option<Value> {
+    let lines = body.lines().filter_map(|line| line.strip_prefix("data:"));
+    std::iter::once(body)
+        .chain(lines)
+        .filter_map(|text| serde_json::from_str::<Value>(text.trim()).ok())
+        .find(|message| message["id"] == json!(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_found_in_either_form() {
+        let plain = r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#;
+        assert_eq!(answered(plain, 3).unwrap()["result"]["a"], 1);
+        let events = format!("id: 0\nretry: 3000\ndata:\n\nevent: message\ndata: {plain}\n\n");
+        assert_eq!(answered(&events, 3).unwrap()["result"]["a"], 1);
+        assert!(answered(&events, 4).is_none());
+    }
+}
