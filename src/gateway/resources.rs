@@ -142,7 +142,7 @@ fn within(files: &[String], folder: &str) -> Vec<Child> {
     let mut seen = BTreeSet::new();
     below
         .filter_map(|rest| match rest.split_once('/') {
-            Some((name, _)) => seen.insert(name).then(|| (name, true)),
+            Some((name, _)) => seen.insert(name).then_some((name, true)),
             None => Some((rest, false)),
         })
         .map(|(name, folder)| Child {
@@ -155,7 +155,8 @@ fn within(files: &[String], folder: &str) -> Vec<Child> {
 
 /// Whether a name promises text; unread, so by its type alone.
 fn is_textual(name: &str) -> bool {
-    detail::media_type_of(name, true) != "text/plain" || name.ends_with(".txt")
+    let is_txt = Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    is_txt || detail::media_type_of(name, true) != "text/plain"
 }
 
 fn here(core: &SharedClient) -> Result<(), Error> {

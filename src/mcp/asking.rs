@@ -245,7 +245,7 @@ fn message(sheet: &DecisionSheet, places: bool) -> String {
     line("warning", sheet.irreversible.as_deref().unwrap_or_default());
     line("skill", &sheet.skill_id);
     line("step", &format!("{} ({place} of {of})", sheet.step));
-    line("capability", &[sheet.capability.as_str(), &sheet.capability_note].join(" ").trim().to_owned());
+    line("capability", [sheet.capability.as_str(), &sheet.capability_note].join(" ").trim());
     if places {
         line("carried out by", &sheet.binding);
     }

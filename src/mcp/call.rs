@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::tools;
 use crate::gateway::operations::{Caller, Operation, Scope};
-use crate::gateway::{Code, Error};
+use crate::gateway::{Code, Error, Needs};
 use crate::store::IdempotencyOutcome;
 
 /// The argument that makes a call safe to repeat.
@@ -28,7 +28,7 @@ pub async fn operation(
     cx: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
     if wants_skills(operation.name) {
-        server.ready().await;
+        server.ready(Needs::Index).await;
     }
     let way = if caller.may(Scope::Decide) { asking::way(cx) } else { Way::None };
     let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {

@@ -7,7 +7,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::server::Server;
-use crate::gateway::Event;
+use crate::gateway::{Event, Needs};
 
 /// The kinds of news there are.
 pub fn offered() -> SubscriptionFilter {
@@ -18,7 +18,7 @@ pub fn offered() -> SubscriptionFilter {
 pub async fn tell(server: Server, peer: Peer<RoleServer>) {
     let mut news = server.core().events();
     // The first reading of the skills is no news: whoever asks waits for it.
-    server.ready().await;
+    server.ready(Needs::Catalogue).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
         let told = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
         if let (Err(error), _) | (_, Err(error)) = told {
@@ -31,7 +31,7 @@ pub async fn tell(server: Server, peer: Peer<RoleServer>) {
 /// Tells a client that listens for news, until it stops.
 pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
     let mut news = server.core().events();
-    server.ready().await;
+    server.ready(Needs::Catalogue).await;
     let accepted = subscription.accepted();
     loop {
         tokio::select! {

@@ -12,7 +12,7 @@ use super::answer::{SESSION, answered, failed, of_session};
 use super::asking::{self, Ticket, Way};
 use super::server::Server;
 use crate::gateway::operations::{Caller, Scope, operation};
-use crate::gateway::{Code, Error, SessionView, SettingsChange, ToolAnswer};
+use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange, ToolAnswer};
 use crate::session::{Instructions, Tool, ToolError, ToolFailure};
 use crate::skill::{Digest, safe_text};
 
@@ -24,7 +24,7 @@ pub async fn call(
     caller: &Caller,
     cx: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
-    server.ready().await;
+    server.ready(if tool == Tool::List { Needs::Index } else { Needs::Catalogue }).await;
     let mut arguments = request.arguments.unwrap_or_default();
     let wanted = match arguments.remove(SESSION) {
         None | Some(Value::Null) => None,

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::caller::Door;
 use super::{answer, call, news, prompts, resources, runtime, tools};
 use crate::gateway::operations::{Caller, Scope, Service, operations};
-use crate::gateway::{Code, Error, SharedClient, new_trace_id};
+use crate::gateway::{Code, Error, Needs, SharedClient, new_trace_id};
 
 /// How long a call waits for the first scan of the skills.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -62,7 +62,8 @@ pub(super) struct Inner {
     pub settings: Settings,
     /// The connection's session, once there is one.
     pub session: Mutex<Option<String>>,
-    ready: OnceCell<()>,
+    scanned: OnceCell<()>,
+    indexed: OnceCell<()>,
     /// A place for each call under way.
     places: Semaphore,
 }
@@ -73,7 +74,8 @@ impl Server {
     pub fn new(service: Service, settings: Settings) -> Self {
         let session = Mutex::new(None);
         let places = Semaphore::new(MOST_CALLS as usize);
-        Self { inner: Arc::new(Inner { service, settings, session, ready: OnceCell::new(), places }) }
+        let (scanned, indexed) = (OnceCell::new(), OnceCell::new());
+        Self { inner: Arc::new(Inner { service, settings, session, scanned, indexed, places }) }
     }
 
     pub(super) fn inner(&self) -> &Inner {
@@ -90,15 +92,19 @@ impl Server {
         drop(self.inner.places.acquire_many(MOST_CALLS).await);
     }
 
-    /// Comes back when the skills are read and indexed, so that the first call of a fresh process does not find
-    /// nothing; after a while with what there is.
-    pub(super) async fn ready(&self) {
+    /// Comes back when the skills are read, and for a ranking indexed too, so that the first call of a fresh process
+    /// does not find nothing; after a while with what there is.
+    pub(super) async fn ready(&self, needs: Needs) {
         let wait = async {
-            if tokio::time::timeout(PATIENCE, through(self.core())).await.is_err() {
+            if tokio::time::timeout(PATIENCE, through(self.core(), needs)).await.is_err() {
                 tracing::warn!("the scan is not through; answering with what there is");
             }
         };
-        self.inner.ready.get_or_init(|| wait).await;
+        let cell = match needs {
+            Needs::Catalogue => &self.inner.scanned,
+            Needs::Index => &self.inner.indexed,
+        };
+        cell.get_or_init(|| wait).await;
     }
 
     /// The core for a caller who may look at skills, once they are read.
@@ -108,17 +114,17 @@ impl Server {
             let message = format!("looking at skills needs the scope `{}`", Scope::Read);
             return Err(resources::failed(&Error::new(Code::Forbidden, message)));
         }
-        self.ready().await;
+        self.ready(Needs::Catalogue).await;
         Ok(self.core())
     }
 }
 
-async fn through(core: &SharedClient) {
+async fn through(core: &SharedClient, needs: Needs) {
     // Subscribed first: news between the question and the waiting are not lost.
     let mut news = core.events();
     loop {
         match core.diagnostics().await {
-            Ok(found) if found.scan.done && found.index.done => return,
+            Ok(found) if found.scan.done && (needs == Needs::Catalogue || found.index.done) => return,
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!("asking how far the scan is: {error}");
