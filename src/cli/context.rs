@@ -118,6 +118,12 @@ impl Context {
             );
             return Err(Failure::usage(message));
         }
+        self.open_here(needs).await
+    }
+
+    /// The core of this machine, whatever the settings name: for what looks at this machine.
+    pub async fn open_here(&mut self, needs: Needs) -> Result<Local, Failure> {
+        let config = self.config()?;
         self.take_signs(&config);
         Ok(Local::open_once(config, needs).await?)
     }
@@ -167,7 +173,7 @@ impl Context {
 ///
 /// # Errors
 /// As [`Remote::connect`]; a key that cannot be read or used.
-pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Failure> {
+pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Error> {
     let address = Address::parse(config.connect.as_deref().unwrap_or_default())?;
     let key = match (&config.api_key_file, env.get(KEY_VARIABLE)) {
         (Some(file), _) => Some(Key::of_file(file)?),
@@ -182,5 +188,5 @@ pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Failure> {
         super::failure::print(&note, false);
     }
     let user = env.get("USER").or_else(|| env.get("LOGNAME")).map(str::to_owned);
-    Ok(Remote::connect(address, key, user).await?)
+    Remote::connect(address, key, user).await
 }

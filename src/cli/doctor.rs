@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Context;
+use super::context::connect;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, fit, wrap};
 use crate::gateway::{Check, Health, Needs};
@@ -17,8 +18,15 @@ struct Report<'a> {
 
 /// Runs the command.
 pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Index).await?;
+    let config = cx.config()?;
+    let client = cx.open_here(Needs::Index).await?;
     let mut checks = client.checkup().await?;
+    if let Some(address) = &config.connect {
+        checks.push(match connect(&config, &cx.env).await {
+            Ok(remote) => Check::good("service", format!("{} answers and lets you in", remote.address())),
+            Err(error) => Check::problem("service", error.message, format!("asked at {address}")),
+        });
+    }
     checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
     if cx.out.json {
         cx.out.value(&Report { checks: &checks })?;

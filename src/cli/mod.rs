@@ -134,6 +134,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "skills are written and packed here"
         }
+        Command::Serve(_) | Command::Keys(_) => "a service works on its own machine",
         Command::Config(_) => "settings are those of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => "that is the same everywhere",
         _ => return None,

@@ -202,7 +202,7 @@ fn stream(core: &Arc<Local>) -> Response {
             Event::Scan(progress) => ("scan", json!(progress)),
             Event::Index(progress) => ("index", json!(progress)),
             Event::Notice(message) => ("notice", json!({ "message": message })),
-            Event::Connection(_) => ("other", json!({})),
+            Event::Waiting(_) | Event::Connection(_) => ("other", json!({})),
         };
         Some((Ok::<String, Infallible>(format!("event: {kind}\ndata: {data}\n\n")), events))
     });

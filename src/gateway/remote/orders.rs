@@ -59,7 +59,12 @@ impl Remote {
     }
 
     pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
-        self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await
+        let mut detail: RunDetail = self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await?;
+        // The service offers the account it runs under; who decides is here, unless their key has a name.
+        if let (Some(sheet), Some(user), false) = (&mut detail.sheet, &self.user, self.inner.wire.has_key()) {
+            sheet.approver = Some((user.clone(), "the account".to_owned()));
+        }
+        Ok(detail)
     }
 
     /// Sends a decision. The service takes the same one again for what it is, and still nothing is sent again that

@@ -83,6 +83,11 @@ impl Wire {
         self.reading
     }
 
+    /// Whether the service can know who calls.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Where it leads.
     pub fn address(&self) -> &Address {
         &self.address

@@ -16,11 +16,16 @@ impl App {
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
         let what = format!("the connection to {address} is lost");
+        // The address stands above already.
+        let reason = |why: &str| {
+            let why = why.strip_prefix(address.as_str()).map_or(why, str::trim_start);
+            safe_text::line(why).into_owned()
+        };
         match (before, state) {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
-                self.notices.retell(&what, safe_text::line(why));
+                self.notices.retell(&what, reason(why));
             }
-            (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, safe_text::line(why)),
+            (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, reason(why)),
             (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {
                 self.notices.over(&what);
                 let away = now.saturating_duration_since(since).as_millis();
@@ -165,7 +170,7 @@ mod tests {
         assert_eq!(next, start + Duration::from_secs(1));
         app.tick(next);
         assert!(app.dirty() && header(&mut app, 120, next).contains("in 1 s"));
-        let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, next);
         let screen = crate::tui::picture::text(&buffer);
         assert!(screen.contains("Connection refused") && screen.contains("is lost"), "{screen}");
