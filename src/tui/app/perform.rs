@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::{App, Want};
-use crate::skill::safe_text;
 use crate::tui::action::Action;
 use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question};
 use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind};
@@ -118,7 +117,7 @@ impl App {
                     None => self.wants.push(Want::Edit(path, line)),
                     Some(address) => {
                         let what =
-                            format!("{} is a file of {address}", safe_text::line(&path.to_string_lossy()));
+                            format!("this file is on {address}, and no editor of this machine reaches it");
                         self.notices.error(what, "edit it there: what changes shows here by itself");
                     }
                 },
