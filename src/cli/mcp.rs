@@ -57,11 +57,20 @@ async fn over(cx: &Context, args: &McpArgs, service: Service) -> Result<Done, Fa
 fn settings(cx: &Context, args: &McpArgs, leave: CancellationToken) -> Settings {
     let named = ["USER", "LOGNAME"].iter().filter_map(|name| cx.env.get(name)).map(str::trim);
     let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
-    let principal = Principal {
-        name: name.unwrap_or_else(|| "mcp".to_owned()),
-        scopes: args.scopes.iter().copied().collect(),
-    };
+    let principal =
+        Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
     Settings { door: Door::Process(principal), session: args.session.clone(), leave }
+}
+
+/// An account without a name, as runs are recorded under it everywhere.
+#[cfg(unix)]
+fn unnamed() -> String {
+    format!("uid {}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn unnamed() -> String {
+    "unnamed".to_owned()
 }
 
 #[cfg(unix)]

@@ -54,7 +54,7 @@ impl Doors {
             .command()
             .arg("--root")
             .arg(&root)
-            .arg("mcp")
+            .args(["mcp", "--scope", "read,run,decide,admin"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
