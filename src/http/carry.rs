@@ -70,16 +70,16 @@ async fn answered(
     // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
     let answer = if operation.hints.read_only {
-        let looking = operation.call(&app.service, caller, Value::Object(arguments));
+        let looking = operation.call_as_text(&app.service, caller, Value::Object(arguments));
         tokio::time::timeout(LONGEST_LOOK, looking)
             .await
             .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
     } else {
         let (service, caller) = (app.service.clone(), caller.clone());
-        let doing = async move { operation.call(&service, &caller, Value::Object(arguments)).await };
+        let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
         tokio::spawn(doing).await.map_err(|_| broken())?
     }?;
-    json(operation.status, &answer)
+    Ok(json(operation.status, answer))
 }
 
 /// What a mistake of this program is told as.
@@ -87,14 +87,11 @@ pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
 }
 
-/// An answer as JSON.
-pub(super) fn json(status: u16, answer: &impl serde::Serialize) -> Result<Response, Refusal> {
-    let text = serde_json::to_vec(answer)
-        .map_err(|error| Error::new(Code::InternalError, format!("the answer cannot be written: {error}")))?;
+fn json(status: u16, text: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    response
 }
 
 fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, Refusal> {

@@ -215,7 +215,7 @@ fn sample(name: &str, schema: &Value) -> Value {
         "target_type" => json!("run"),
         "target_ref" => json!("RUN"),
         "speaker" => json!("user"),
-        "api" => json!("messages"),
+        "api" => json!("anthropic"),
         _ => match schema["type"].as_str() {
             Some("array") => json!([]),
             Some("object") => json!({}),

@@ -127,6 +127,11 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
 type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
 
+/// The same, written as JSON.
+type Writing = Pin<Box<dyn Future<Output = Result<Vec<u8>, Error>> + Send>>;
+
+type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
+
 /// How an operation behaves, for those who decide whether to call it without asking
 /// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,6 +170,7 @@ pub struct Operation {
     answer: fn(&mut SchemaGenerator) -> Schema,
     plan: OnceLock<query::Plan>,
     run: Run,
+    write: Write,
 }
 
 impl Operation {
@@ -196,7 +202,14 @@ impl Operation {
             arguments: |generator| generator.subschema_for::<A>(),
             answer: |generator| generator.subschema_for::<R>(),
             run: Box::new(move |asked, arguments| {
-                Box::pin(async move { written(&run(asked, read(arguments)?).await?) })
+                Box::pin(async move {
+                    serde_json::to_value(run(asked, read(arguments)?).await?).map_err(unwritten)
+                })
+            }),
+            write: Box::new(move |asked, arguments| {
+                Box::pin(async move {
+                    serde_json::to_vec(&run(asked, read(arguments)?).await?).map_err(unwritten)
+                })
             }),
         }
     }
@@ -259,12 +272,31 @@ impl Operation {
     /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
     /// those of the operation.
     pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
+        self.may(caller)?;
+        (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+    }
+
+    /// The same as JSON text: an answer of many parts is written at once instead of by way of a value of each.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn call_as_text(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        arguments: Value,
+    ) -> Result<Vec<u8>, Error> {
+        self.may(caller)?;
+        (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+    }
+
+    fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
             let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
             let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
             return Err(Error::new(Code::Forbidden, message));
         }
-        (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+        Ok(())
     }
 }
 
@@ -279,9 +311,8 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     })
 }
 
-fn written(answer: &impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(answer)
-        .map_err(|error| Error::new(Code::InternalError, format!("the answer cannot be written: {error}")))
+fn unwritten(error: serde_json::Error) -> Error {
+    Error::new(Code::InternalError, format!("the answer cannot be written: {error}"))
 }
 
 /// Every operation, by subject.

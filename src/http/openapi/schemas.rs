@@ -131,3 +131,38 @@ fn refer(schema: &mut Value, rename: &impl Fn(&str) -> Option<String>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Inner {
+        #[serde(default)]
+        depth: u8,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Outer {
+        inner: Inner,
+    }
+
+    #[test]
+    fn a_type_that_goes_both_ways_has_two_schemas_where_they_differ() {
+        let mut schemas = Schemas::new();
+        let mut given = schemas.given(|generator| generator.subschema_for::<Outer>());
+        let mut answered = schemas.answered(|generator| generator.subschema_for::<Outer>());
+        let mut places = [(Direction::Given, &mut given), (Direction::Answered, &mut answered)];
+        let components = schemas.components(&mut places);
+        assert_eq!(given["properties"]["inner"]["$ref"], "#/components/schemas/InnerGiven");
+        assert_eq!(answered["$ref"], "#/components/schemas/Outer");
+        assert_eq!(components["Outer"]["properties"]["inner"]["$ref"], "#/components/schemas/Inner");
+        assert_eq!(components["Inner"]["required"], serde_json::json!(["depth"]));
+        assert!(components["InnerGiven"].get("required").is_none());
+        // The outer one is given whole, so that nothing refers to its other form.
+        assert!(!components.contains_key("OuterGiven"), "{components:?}");
+    }
+}

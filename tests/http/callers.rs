@@ -1,0 +1,141 @@
+//! Who may call, how often, and under which trace and key.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skill_workbench::gateway::RateLimit;
+use skill_workbench::gateway::operations::Scope;
+use skill_workbench::http::{KeyRing, Settings, new_key};
+
+use crate::house::House;
+use crate::runs_place::Place;
+
+/// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
+async fn keyed() -> (House, [String; 3]) {
+    let place = Place::new();
+    let scopes = [
+        ("reader", BTreeSet::from([Scope::Read])),
+        ("runner", BTreeSet::from([Scope::Read, Scope::Run])),
+        ("decider", BTreeSet::from([Scope::Read, Scope::Decide])),
+    ];
+    let made = scopes.map(|(name, scopes)| new_key(name, scopes).unwrap());
+    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+    let mut ring = KeyRing::default();
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open().await;
+    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+    (House::over(place, core, settings).await, made.map(|(key, _)| key))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
+    let (house, [reader, runner, decider]) = keyed().await;
+    for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {
+        assert_eq!(house.get(open).await.status, 200, "{open}");
+    }
+    for closed in ["/v1/skills/list", "/v1/metrics/prometheus", "/v1/nowhere", "/v1/events"] {
+        let answer = house.get(closed).await;
+        assert_eq!((answer.status, answer.code().as_str()), (401, "unauthorized"), "{closed}");
+        assert_eq!(answer.header("www-authenticate"), Some("bearer"));
+    }
+    let wrong = house.ask("GET", "/v1/skills/list", &[("x-api-key", "skw_wrong")], "").await;
+    assert_eq!(wrong.status, 401);
+    assert!(!wrong.body.contains("skw_wrong"), "a key is not repeated");
+    let bearer = format!("Bearer {reader}");
+    assert_eq!(house.ask("GET", "/v1/skills/list", &[("authorization", &bearer)], "").await.status, 200);
+
+    let body = json!({ "inputs": { "amounts": [1] }, "started_by": "somebody else" }).to_string();
+    let path = "/v1/skills/ledger/execute/async";
+    let refused = house.ask("POST", path, &[("x-api-key", &reader)], &body).await;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"));
+    assert!(
+        refused.message().contains("`run`") && refused.message().contains("reader"),
+        "{}",
+        refused.message()
+    );
+    let launched = house.ask("POST", path, &[("x-api-key", &runner)], &body).await.json();
+    assert_eq!(launched["run"]["started_by"], "runner", "a name that is given counts for nothing");
+    let run = launched["run"]["id"].as_str().unwrap();
+    house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &runner)], "").await;
+    let approve = format!("/v1/runs/{run}/approve");
+    assert_eq!(house.ask("POST", &approve, &[("x-api-key", &runner)], "").await.status, 403);
+    let decided = house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
+    assert_eq!(decided.status, 200, "{}", decided.body);
+    let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
+    assert!(shown.to_string().contains("\"approver\":\"decider\"") && !shown.to_string().contains("eve"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
+    let house = House::open().await;
+    let foreign = [("origin", "https://evil.example")];
+    assert_eq!(house.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
+    let rebound = [("host", "evil.example")];
+    assert_eq!(house.ask("GET", "/v1/skills/list", &rebound, "").await.code(), "forbidden");
+    let own = format!("http://{}", house.address);
+    assert_eq!(house.ask("GET", "/v1/skills/list", &[("origin", own.as_str())], "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
+    let house = House::open().await;
+    let path = "/v1/skills/ledger/execute/async";
+    let body = json!({ "inputs": { "amounts": [1] } });
+    let by_header = house.ask("POST", path, &[("x-trace-id", "night-1")], &body.to_string()).await;
+    assert_eq!(by_header.header("x-trace-id"), Some("night-1"));
+    assert_eq!(by_header.json()["run"]["trace_id"], "night-1");
+    let parent = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")];
+    let by_parent = house.ask("POST", path, &parent, &body.to_string()).await;
+    assert_eq!(by_parent.json()["run"]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    let by_body = house.post(path, &json!({ "inputs": { "amounts": [1] }, "trace_id": "night-2" })).await;
+    assert_eq!(by_body.header("x-trace-id"), Some("night-2"));
+    assert_eq!(by_body.json()["run"]["trace_id"], "night-2");
+    let made = house.post(path, &body).await;
+    assert_eq!(made.header("x-trace-id"), made.json()["run"]["trace_id"].as_str());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
+    let house = House::open().await;
+    let launch = |name: &'static str, key: &'static str, body: Value| {
+        let (house, body) = (&house, body.to_string());
+        async move { house.ask("POST", "/v1/skills/ledger/execute/async", &[(name, key)], &body).await }
+    };
+    let body = json!({ "inputs": { "amounts": [1] } });
+    let first = launch("x-idempotency-key", "order-7", body.clone()).await.json();
+    let again = launch("idempotency-key", "order-7", body.clone()).await.json();
+    assert_eq!((&first["idempotency"], &again["idempotency"]), (&json!("created"), &json!("reused")));
+    assert_eq!(first["run"]["id"], again["run"]["id"]);
+    let other = launch("x-idempotency-key", "order-7", json!({ "inputs": { "amounts": [2] } })).await;
+    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_conflict"));
+    let mut twice = body;
+    twice["idempotency_key"] = json!("order-8");
+    assert_eq!(launch("x-idempotency-key", "order-7", twice).await.code(), "invalid_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_often_is_told_when_to_come_back() {
+    let place = Place::new();
+    let core = place.open().await;
+    let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
+    let house = House::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
+    let first = house.get("/v1/capabilities").await;
+    assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=20;w=3600"));
+    assert!(first.header("ratelimit").unwrap().starts_with("\"default\";r=19;t="), "{}", first.head);
+    let mut through = 1;
+    let mut refused = Vec::new();
+    for _ in 0..60 {
+        let answer = house.get("/v1/capabilities").await;
+        if answer.status == 200 { through += 1 } else { refused.push(answer) }
+    }
+    assert_eq!((through, refused.len()), (20, 41));
+    for answer in &refused {
+        assert_eq!((answer.status, answer.code().as_str()), (429, "rate_limited"));
+        assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    }
+    assert_eq!(house.get("/v1/health").await.status, 200, "whoever watches is never told to wait");
+    let counted = house.core.recorder().text().unwrap();
+    assert!(counted.contains("limits_requests_total{outcome=\"denied\"} 41"), "{counted}");
+}

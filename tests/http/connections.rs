@@ -1,0 +1,85 @@
+//! Connections that go wrong, and the end of the service.
+
+use std::time::Duration;
+
+use serde_json::json;
+use skill_workbench::http::{Patience, Settings};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::events::Stream;
+use crate::house::{House, PATIENCE};
+
+fn hasty() -> Settings {
+    let soon = Duration::from_millis(300);
+    let patience = Patience { head: soon, body: soon, write: soon, connections: 64 };
+    Settings { patience, ..Settings::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_request_is_not_waited_for() {
+    let house = House::with(hasty()).await;
+    for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+        let mut stream = house.connect().await;
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "{begun:?} holds its connection");
+    }
+    let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 50\r\n\r\n{";
+    let late = house.send(head.as_bytes()).await;
+    assert_eq!((late.status, late.code().as_str()), (408, "invalid_request"));
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_there_are_places_wait_their_turn() {
+    let house = House::with(hasty()).await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(house.connect().await);
+    }
+    // The idle ones are cut, and make room.
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_reading_loses_the_connection() {
+    let house = House::with(hasty()).await;
+    let run = house.waiting().await;
+    let path = format!("/v1/runs/{run}");
+    let mut stream = house.connect().await;
+    // Answers pile up until no buffer takes more; the requests are small.
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let cut = async {
+        loop {
+            if stream.write_all(request.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, cut).await.expect("the connection is cut");
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_is_told_to_everybody_who_waits() {
+    let house = House::open().await;
+    let mut events = Stream::open(&house, "/v1/events", None).await;
+    events.next().await.unwrap();
+    // A run that waits for a signal, and somebody who would rather have its outputs.
+    let launched = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
+    let run = launched["run"]["id"].as_str().unwrap().to_owned();
+    house.call("run.settle", json!({ "run_id": run })).await;
+    let mut idle = house.connect().await;
+    idle.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut first = [0; 12];
+    idle.read_exact(&mut first).await.unwrap();
+    house.end.cancel();
+    while events.next().await.is_some() {}
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "an idle connection is closed");
+    tokio::time::timeout(PATIENCE, house.serving).await.expect("the service ends").unwrap();
+    assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "nobody is accepted any more");
+}

@@ -1,0 +1,139 @@
+//! What callers do wrong, and the error that each of it comes to.
+
+use serde_json::{Value, json};
+
+use crate::house::{Answer, House};
+use crate::runs_place::Place;
+
+/// Fails unless the answer is this error, told in the shape of every wire and as a problem document.
+#[track_caller]
+fn is(answer: &Answer, status: u16, code: &str) {
+    assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    let told = answer.json();
+    assert_eq!((&told["status"], &told["detail"]), (&json!(status), &told["error"]["message"]));
+    assert_eq!(told["type"], format!("/docs#{code}"));
+    assert_eq!(told["trace_id"].as_str(), answer.header("x-trace-id"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_cannot_be_understood_are_told_what_and_where() {
+    let house = House::open().await;
+    let post = |body: &'static str| house.ask("POST", "/v1/skills/discover", &[], body);
+    let cut = post("{\"intent\":").await;
+    is(&cut, 400, "invalid_request");
+    assert!(cut.message().contains("line 1 column 10"), "{}", cut.message());
+    for (body, said) in [
+        ("[1]", "the body is a list"),
+        ("{\"intnt\": 1}", "intnt"),
+        ("{\"intent\": 1}", "`intent`"),
+        ("{\"intent\": \"\"}", "intent"),
+        ("{\"intent\": \"a\", \"limit\": 100000}", "1000"),
+    ] {
+        let answer = post(body).await;
+        is(&answer, 400, "invalid_request");
+        assert!(answer.message().contains(said), "{body}: {}", answer.message());
+    }
+    let deep = format!("{{\"intent\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    is(&house.ask("POST", "/v1/skills/discover", &[], &deep).await, 400, "invalid_request");
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    is(&house.ask("POST", "/v1/skills/discover", &form, "{\"intent\": \"a\"}").await, 415, "invalid_request");
+    let unknown = house.get("/v1/runs?stats=failed").await;
+    is(&unknown, 400, "invalid_request");
+    assert_eq!(unknown.json()["error"]["suggestions"], json!(["states"]));
+    is(&house.get("/v1/runs?states=asleep").await, 400, "invalid_request");
+    is(&house.get("/v1/runs?limit=%zz").await, 400, "invalid_request");
+    is(&house.get("/v1/skills/%ff/describe").await, 400, "invalid_request");
+    is(&house.ask("POST", "/v1/skills/discover?intent=a", &[], "").await, 400, "invalid_request");
+    is(&house.ask("GET", "/v1/runs", &[("x-trace-id", "a b")], "").await, 400, "invalid_request");
+    let both = house.ask("POST", "/v1/runs/a1/cancel", &[], "{\"run_id\": \"b2\"}").await;
+    assert!(both.message().contains("twice"), "{}", both.message());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_requests_are_told_what_is_near() {
+    let house = House::open().await;
+    let slip = house.ask("POST", "/v1/runs/0198/aprove", &[], "").await;
+    is(&slip, 404, "not_found");
+    assert_eq!(slip.json()["error"]["suggestions"][0], "POST /v1/runs/{run_id}/approve");
+    let method = house.ask("DELETE", "/v1/runs", &[], "").await;
+    is(&method, 405, "invalid_request");
+    assert_eq!(method.header("allow"), Some("get, head"));
+    let skill = house.get("/v1/skills/ledgr/describe").await;
+    is(&skill, 404, "not_found");
+    assert_eq!(skill.json()["error"]["suggestions"], json!(["ledger"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
+    let house = House::open().await;
+    let large = format!("{{\"intent\": \"{}\"}}", "x".repeat(2 * 1024 * 1024));
+    is(&house.ask("POST", "/v1/skills/discover", &[], &large).await, 413, "payload_too_large");
+    let stated = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                  content-length: 99999999999\r\n\r\n";
+    is(&house.send(stated.as_bytes()).await, 413, "payload_too_large");
+    // In pieces whose sum nobody states.
+    let mut chunked = b"POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                        content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+        .to_vec();
+    for _ in 0..40 {
+        chunked.extend_from_slice(b"10000\r\n");
+        chunked.extend(std::iter::repeat_n(b' ', 0x10000));
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    is(&house.send(&chunked).await, 413, "payload_too_large");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_is_told_by_its_code() {
+    let house = House::open().await;
+    let call = |name: &'static str, arguments: Value| house.call(name, arguments);
+    is(
+        &call("skill.file", json!({ "skill_id": "ledger", "path": "../notes/SKILL.md" })).await,
+        400,
+        "path_escape",
+    );
+    is(&call("skill.execute", json!({ "skill_id": "notes" })).await, 409, "invalid_configuration");
+    let attach =
+        |kind: &str, place: &str| json!({ "skill_id": "watch", "target_type": kind, "target_ref": place });
+    is(&call("skill.attach", attach("task", "task:1")).await, 400, "attach_invalid");
+    is(&call("skill.attach", attach("run", "01a00000")).await, 404, "target_not_found");
+
+    let asks = call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })).await;
+    is(&asks, 428, "confirmation_required");
+    let run = asks.json()["error"]["reason"]["run_id"].clone();
+    is(&call("run.replay", json!({ "run_id": run, "checkpoint_id": 99 })).await, 404, "checkpoint_not_found");
+    assert_eq!(call("run.deny", json!({ "run_id": run })).await.status, 200);
+    let late = call("run.approve", json!({ "run_id": run })).await;
+    is(&late, 409, "invalid_transition");
+
+    let keyed = |amount: u8| json!({ "skill_id": "ledger", "inputs": { "amounts": [amount] }, "idempotency_key": "order-7" });
+    assert_eq!(call("run.launch", keyed(1)).await.json()["idempotency"], "created");
+    assert_eq!(call("run.launch", keyed(1)).await.json()["idempotency"], "reused");
+    is(&call("run.launch", keyed(2)).await, 409, "idempotency_conflict");
+
+    let session = call("session.new", json!({ "cap": 1 })).await.json()["session_id"].clone();
+    let tool = |name: &str, skill: &str| json!({ "session_id": session, "tool": name, "arguments": { "skill_id": skill } });
+    is(&call("session.tool", tool("skills.nothing", "ledger")).await, 404, "not_found");
+
+    let failed =
+        call("skill.execute", json!({ "skill_id": "upload", "inputs": { "name": "wrong.csv" } })).await;
+    assert!(
+        failed.status >= 500 && failed.json()["error"]["reason"]["run_id"].is_string(),
+        "{}",
+        failed.body
+    );
+    let files = json!({ "skill_id": "watch", "options": { "files": { "a": "/etc/passwd" } } });
+    is(&call("skill.execute", files).await, 400, "invalid_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
+    let mut place = Place::new();
+    place.config.trust.clear();
+    let core = place.open().await;
+    let house = House::over(place, core, skill_workbench::http::Settings::default()).await;
+    let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
+    is(&house.call("skill.execute", ledger).await, 403, "untrusted");
+}
