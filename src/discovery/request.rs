@@ -36,12 +36,14 @@ pub enum Policy {
 #[serde(default, deny_unknown_fields)]
 pub struct Request {
     /// What the person or the agent wants, in their words.
+    #[schemars(length(min = 1, max = 20_000))]
     pub intent: String,
     /// Keep only skills of these domains; empty keeps all.
     pub domain: Vec<String>,
     /// Keep only this role (asking for `sidecar` ranks sidecars too).
     pub role_filter: Option<Role>,
     /// How many results at most; 10 by default.
+    #[schemars(range(min = 1, max = 1000))]
     pub limit: usize,
     /// How rules meet text.
     pub policy: Policy,

@@ -27,7 +27,7 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
         ("[1]", "the body is a list"),
         ("{\"intnt\": 1}", "intnt"),
         ("{\"intent\": 1}", "`intent`"),
-        ("{\"intent\": \"\"}", "intent"),
+        ("{\"intent\": \"\"}", "empty"),
         ("{\"intent\": \"a\", \"limit\": 100000}", "1000"),
     ] {
         let answer = post(body).await;
