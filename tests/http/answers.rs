@@ -78,8 +78,8 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let explained = all.call("capability.activate", json!({ "capability_id": "test.amounts.add" })).await;
     assert_eq!(explained["explanation"]["capability"], "test.amounts.add", "{explained}");
 
-    let watch = json!({ "skill_id": "watch", "include_trace": true });
-    assert!(all.call("skill.execute", watch.clone()).await["trace"].as_array().unwrap().len() > 2);
+    let upload = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" }, "include_trace": true });
+    assert!(all.call("skill.execute", upload).await["trace"].as_array().unwrap().len() > 2);
     let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } });
     all.call("skill.execute_async", ledger.clone()).await;
     let run = all.call("run.launch", ledger.clone()).await["run"]["id"].as_str().unwrap().to_owned();

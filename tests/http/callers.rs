@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::RateLimit;
 use skill_workbench::gateway::operations::Scope;
+use skill_workbench::gateway::{Needs, RateLimit};
 use skill_workbench::http::{KeyRing, Settings, new_key};
 
 use crate::house::House;
@@ -24,7 +24,7 @@ async fn keyed() -> (House, [String; 3]) {
     place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
     let mut ring = KeyRing::default();
     ring.read(&place.path("keys.yaml")).unwrap();
-    let core = place.open().await;
+    let core = place.open_with(Needs::Index).await;
     let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
     (House::over(place, core, settings).await, made.map(|(key, _)| key))
 }
@@ -64,7 +64,7 @@ async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
     let decided = house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
     assert_eq!(decided.status, 200, "{}", decided.body);
     let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
-    assert!(shown.to_string().contains("\"approver\":\"decider\"") && !shown.to_string().contains("eve"));
+    assert!(shown.to_string().contains("\"approver\":\"decider\"") && !shown.to_string().contains("\"eve\""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +118,7 @@ async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_too_often_is_told_when_to_come_back() {
     let place = Place::new();
-    let core = place.open().await;
+    let core = place.open_with(Needs::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
     let house = House::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
     let first = house.get("/v1/capabilities").await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use skill_workbench::gateway::Local;
 use skill_workbench::gateway::operations::{Operation, Service, operation, to_query};
+use skill_workbench::gateway::{Local, Needs};
 use skill_workbench::http::{Server, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -19,7 +19,8 @@ use crate::runs_place::Place;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct House {
-    pub place: Place,
+    /// Its folder lives as long as the house.
+    _place: Place,
     pub core: Arc<Local>,
     pub address: SocketAddr,
     pub end: CancellationToken,
@@ -33,7 +34,7 @@ impl House {
 
     pub async fn with(settings: Settings) -> Self {
         let place = Place::new();
-        let core = place.open().await;
+        let core = place.open_with(Needs::Index).await;
         Self::over(place, core, settings).await
     }
 
@@ -43,7 +44,7 @@ impl House {
         let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), service, settings).await.unwrap();
         let (address, end) = (server.address(), CancellationToken::new());
         let serving = tokio::spawn(server.run(end.clone()));
-        Self { place, core, address, end, serving }
+        Self { _place: place, core, address, end, serving }
     }
 
     /// Sends a request and reads its answer.

@@ -97,7 +97,8 @@ async fn what_cannot_be_done_is_told_by_its_code() {
     is(&call("skill.execute", json!({ "skill_id": "notes" })).await, 409, "invalid_configuration");
     let attach =
         |kind: &str, place: &str| json!({ "skill_id": "watch", "target_type": kind, "target_ref": place });
-    is(&call("skill.attach", attach("task", "task:1")).await, 400, "attach_invalid");
+    let notes = json!({ "skill_id": "notes", "target_type": "run", "target_ref": "01a0" });
+    is(&call("skill.attach", notes).await, 400, "attach_invalid");
     is(&call("skill.attach", attach("run", "01a00000")).await, 404, "target_not_found");
 
     let asks = call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })).await;

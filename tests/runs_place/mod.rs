@@ -48,7 +48,12 @@ impl Place {
 
     /// The core, as a command opens it.
     pub async fn open(&self) -> Arc<Local> {
-        let local = Local::open_once(self.config.clone(), Needs::Catalogue).await.unwrap();
+        self.open_with(Needs::Catalogue).await
+    }
+
+    /// The core with what this needs of it ready.
+    pub async fn open_with(&self, needs: Needs) -> Arc<Local> {
+        let local = Local::open_once(self.config.clone(), needs).await.unwrap();
         Arc::new(local.with_sandbox(sandbox()))
     }
 }
