@@ -1,6 +1,8 @@
 //! The core behind an address: the same answers as in the process, and what becomes of them when the way there breaks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
+#[path = "remote/outages.rs"]
+mod outages;
 mod runs_place;
 #[path = "support/service.rs"]
 mod service;
@@ -203,144 +205,6 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
 async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
     let mut states = there.states();
     tokio::time::timeout(PATIENCE, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
-    let (_place, here, mut service) = setting().await;
-    let there = Arc::new(connect(&service).await);
-    let mut news = there.events();
-    let (heard, mut numbers) = tokio::sync::mpsc::unbounded_channel();
-    let monitor = Arc::clone(&there);
-    let following = tokio::spawn(async move {
-        let mut after = 0;
-        loop {
-            for event in monitor.run_events(None, after, 100, 20_000).await.unwrap() {
-                after = event.global;
-                heard.send(event.global).unwrap();
-            }
-        }
-    });
-    let first = here.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-    here.settle(&first.run.id.0, CancellationToken::new()).await.unwrap();
-    let mut seen = Vec::new();
-    let before = here.newest_event().await.unwrap();
-    while seen.last() != Some(&before) {
-        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
-    }
-
-    service.kill();
-    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
-    let ConnectionState::Lost { why, .. } = there.states().borrow().clone() else { panic!("it stands") };
-    assert!(why.contains("broke the connection off") || why.contains("cannot be reached"), "{why}");
-    let error = there.runs(RunFilter::default()).await.unwrap_err();
-    assert_eq!(error.code, Code::UpstreamFailure);
-    assert!(error.message.contains("cannot be reached"), "{error}");
-    // What happens while nobody can tell.
-    let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
-    here.settle(&second.run.id.0, CancellationToken::new()).await.unwrap();
-    service.begin();
-    stands(&there, |state| *state == ConnectionState::Connected).await;
-    let third = here.launch(request("ledger", json!({ "amounts": [3] }))).await.unwrap();
-    here.settle(&third.run.id.0, CancellationToken::new()).await.unwrap();
-
-    let newest = here.newest_event().await.unwrap();
-    while seen.last() != Some(&newest) {
-        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
-    }
-    let all = here.run_events(None, 0, 10_000, 0).await.unwrap();
-    assert_eq!(seen, all.iter().map(|event| event.global).collect::<Vec<_>>(), "none missed, none twice");
-    following.abort();
-    // The same in words for whoever shows it: lost, then back.
-    let mut told = Vec::new();
-    while let Ok(event) = news.try_recv() {
-        if let Event::Connection(state) = event {
-            told.push(matches!(state, ConnectionState::Connected));
-        }
-    }
-    assert!(told.len() >= 2 && !told[0] && told[told.len() - 1], "{told:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_waited_for_through_an_outage() {
-    let (_place, here, mut service) = setting().await;
-    let there = Arc::new(connect(&service).await);
-    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-    let id = launched.run.id.0.clone();
-    service.mishap("run.settle", Mishap::Hangs);
-    let waiter = Arc::clone(&there);
-    let waited = id.clone();
-    let waiting = tokio::spawn(async move { waiter.settle(&waited, CancellationToken::new()).await });
-    let asked = || async { service.calls("run.settle") };
-    tokio::time::timeout(PATIENCE, async {
-        while asked().await == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .unwrap();
-    service.kill();
-    service.begin();
-    let settled = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
-    assert_eq!((settled.id.0, settled.state), (id.clone(), RunState::WaitingForHuman));
-    // Who leaves is told how it stands, and nothing is canceled.
-    let leave = CancellationToken::new();
-    leave.cancel();
-    assert_eq!(there.settle(&id, leave).await.unwrap().state, RunState::WaitingForHuman);
-    assert_eq!(here.run(&id).await.unwrap().run.state, RunState::WaitingForHuman);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
-    let (_place, here, service) = setting().await;
-    let there = connect(&service).await;
-    let waiting = || async {
-        let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-        there.settle(&launched.run.id.0, CancellationToken::new()).await.unwrap().id.0
-    };
-    let id = waiting().await;
-    service.mishap("run.approve", Mishap::BreaksAfter);
-    let approved = there.order(&id, decide(Verdict::Approve, "bo")).await.unwrap();
-    assert!(approved.note.starts_with("approved by bo"), "{}", approved.note);
-    assert_eq!(service.calls("run.approve"), 1, "the run showed it: nothing was sent again");
-    assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
-
-    let id = waiting().await;
-    service.mishap("run.deny", Mishap::BreaksBefore);
-    let denied = there.order(&id, decide(Verdict::Deny, "bo")).await.unwrap();
-    assert_eq!((denied.note.as_str(), denied.run.state), ("denied", RunState::Canceled));
-    assert_eq!(service.calls("run.deny"), 2);
-    assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
-
-    // What has no key and shows nowhere is not sent again, and said to be unknown.
-    service.mishap("run.fork", Mishap::BreaksAfter);
-    let error = there.order(&id, RunOrder::Fork { checkpoint: None }).await.unwrap_err();
-    assert!(error.message.contains("is not known: it is canceled now"), "{error}");
-    assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
-    let (_place, here, service) = setting().await;
-    let there = connect(&service).await;
-    service.mishap("skill.execute_async", Mishap::BreaksAfter);
-    let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-    assert_eq!((service.calls("skill.execute_async"), launched.idempotency), (2, IdempotencyOutcome::None));
-    let runs = here.runs(RunFilter::default()).await.unwrap().runs;
-    assert_eq!(runs.iter().map(|run| &run.id).collect::<Vec<_>>(), [&launched.run.id]);
-
-    let options =
-        ExecutionOptions { idempotency_key: Some("mine".to_owned()), ..ExecutionOptions::default() };
-    let keyed = LaunchRequest { options, ..request("ledger", json!({ "amounts": [1] })) };
-    let outcomes = [there.launch(keyed.clone()).await.unwrap(), there.launch(keyed).await.unwrap()];
-    assert_eq!(
-        outcomes.map(|launched| launched.idempotency),
-        [IdempotencyOutcome::Created, IdempotencyOutcome::Reused]
-    );
-    let files = std::collections::BTreeMap::from([("in.pdf".to_owned(), "/tmp/a.pdf".to_owned())]);
-    let options = ExecutionOptions { files, ..ExecutionOptions::default() };
-    let error = there.launch(LaunchRequest { options, ..request("ledger", json!({})) }).await.unwrap_err();
-    assert!(error.message.contains("in.pdf is a file of this machine"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

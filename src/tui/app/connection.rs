@@ -178,6 +178,7 @@ mod tests {
         assert!(dim(&buffer), "what may be old is dimmed");
         let later = start + Duration::from_secs(12);
         tell(&mut app, ConnectionState::Connected, later);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, later);
         let screen = crate::tui::picture::text(&buffer);
         assert!(!screen.contains("refused") && screen.contains("connected again after 12 s"), "{screen}");
