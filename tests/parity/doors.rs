@@ -162,10 +162,12 @@ impl Doors {
         let answer = self.rpc("tools/call", json!({"name": name, "arguments": arguments}));
         let result = &answer["result"];
         assert!(result.is_object(), "{answer}");
-        let told = &result["structuredContent"];
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        assert_eq!(&text, told, "what a model reads is what a program gets");
-        if result["isError"] == json!(true) { Err(told["error"].clone()) } else { Ok(told.clone()) }
+        if result["isError"] == json!(true) {
+            return Err(text["error"].clone());
+        }
+        assert_eq!(text, result["structuredContent"], "what a model reads is what a program gets");
+        Ok(text)
     }
 }
 

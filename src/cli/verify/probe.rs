@@ -129,8 +129,13 @@ impl Probe {
             return Ok(Err(answer["error"].clone()));
         }
         let result = &answer["result"];
-        let told = result["structuredContent"].clone();
-        Ok(if result["isError"] == json!(true) { Err(told["error"].clone()) } else { Ok(told) })
+        if result["isError"] == json!(true) {
+            // An error is text: the output schema of a tool speaks of its answers alone.
+            let text = result["content"][0]["text"].as_str().unwrap_or_default();
+            let body: Value = serde_json::from_str(text).unwrap_or(Value::Null);
+            return Ok(Err(body["error"].clone()));
+        }
+        Ok(Ok(result["structuredContent"].clone()))
     }
 
     /// A request of the Model Context Protocol over streamable HTTP.
