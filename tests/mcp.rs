@@ -235,8 +235,14 @@ async fn a_skill_for_people_is_a_prompt_and_a_new_one_is_told_of() {
         "Say hello to $0.\n",
     );
     client.hears("the news", |heard| (heard == Heard::Resources).then_some(())).await;
-    client.hears("the news", |heard| (heard == Heard::Prompts).then_some(())).await;
-    let prompts = client.peer.list_all_prompts().await.unwrap();
+    // The end of the first scan is news as well, so that the first of them may come too early.
+    let prompts = loop {
+        client.hears("the news", |heard| (heard == Heard::Prompts).then_some(())).await;
+        let prompts = client.peer.list_all_prompts().await.unwrap();
+        if !prompts.is_empty() {
+            break prompts;
+        }
+    };
     assert_eq!(prompts[0].name, "greet");
     let Value::Object(arguments) = json!({ "arguments": "Ana" }) else { unreachable!() };
     let mut request = GetPromptRequestParams::new("greet");

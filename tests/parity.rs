@@ -12,7 +12,7 @@ mod runs_place;
 use cli_runs_fixture::Desk;
 use doors::{Doors, Told};
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::{difference, operation, steady};
+use skill_workbench::gateway::operations::{operation, steady};
 
 /// One call, as each door is asked it.
 struct Case {
@@ -69,7 +69,7 @@ fn looks() -> Vec<Case> {
         case("skill.list", json!({"role": "utility"}), "list --role utility"),
         case("skill.list", json!({"domain": ["documents"]}), "list --domain documents"),
         case("skill.list", json!({"status": "deprecated"}), "list --status deprecated"),
-        case("skill.list", json!({"query": "pdf"}), "list pdf"),
+        case("skill.list", json!({"query": "pdf"}), "list --query pdf"),
         case("skill.describe", json!({"skill_id": "pdf-tables"}), "describe pdf-tables"),
         case("skill.describe", json!({"skill_id": "words"}), "describe words"),
         wrong("skill.describe", json!({"skill_id": "pdf-tabels"}), "describe pdf-tabels", "not_found"),

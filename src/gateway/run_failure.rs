@@ -35,6 +35,7 @@ impl From<StoreError> for Error {
             }
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
+            StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
         }
     }

@@ -53,12 +53,14 @@ fn near_routes(method: &str, path: &str) -> Vec<String> {
         });
         parts.collect::<Vec<String>>().join("/")
     };
-    let candidates: Vec<String> =
-        routes.iter().map(|(method, pattern)| format!("{method} {}", filled(pattern))).collect();
-    let found = near(&format!("{method} {path}"), candidates.iter().map(String::as_str));
+    // Methods are left out, and the first slash: what all have in common makes everything alike.
+    let bare = |path: &str| path.trim_start_matches('/').to_owned();
+    let candidates: Vec<String> = routes.iter().map(|(_, pattern)| bare(&filled(pattern))).collect();
+    let found = near(&bare(path), candidates.iter().map(String::as_str));
     let back = |name: &String| {
-        let at = candidates.iter().position(|candidate| candidate == name)?;
-        routes.get(at).map(|(method, pattern)| format!("{method} {pattern}"))
+        let fits = || routes.iter().zip(&candidates).filter(|(_, candidate)| *candidate == name);
+        let same = fits().find(|((own, _), _)| own == method).or_else(|| fits().next());
+        same.map(|((method, pattern), _)| format!("{method} {pattern}"))
     };
     let mut near: Vec<String> = found.iter().filter_map(back).collect();
     near.dedup();

@@ -47,7 +47,7 @@ pub async fn operation(
     let progress = Progress::follow(server, cx, &trace_of(&arguments, caller)).await;
     let made = Made { server, operation, arguments, caller, cx, lent };
     let response = made.through(way, ticket, request.input_responses).await;
-    progress.end();
+    progress.end().await;
     response
 }
 

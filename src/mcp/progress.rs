@@ -1,11 +1,13 @@
 //! Progress notifications of a call, from the events of the run it launched.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::server::Server;
 use crate::gateway::SharedClient;
@@ -17,8 +19,16 @@ const PAGE: usize = 200;
 /// How long one look for events waits.
 const WAIT_MS: u64 = 30_000;
 
+/// How long the last steps may take to be told, once the call could be answered.
+const LAST: Duration = Duration::from_secs(2);
+
 /// A follower of the run of one call; stops with it.
-pub struct Progress(Option<JoinHandle<()>>);
+pub struct Progress(Option<Follower>);
+
+struct Follower {
+    task: JoinHandle<()>,
+    over: CancellationToken,
+}
 
 impl Progress {
     /// Follows the run that is launched under this trace from now on, where the client gave a token.
@@ -34,37 +44,54 @@ impl Progress {
         };
         let told = Told { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
         let trace_id = trace_id.to_owned();
-        Self(Some(tokio::spawn(follow(core, after, trace_id, told))))
+        let over = CancellationToken::new();
+        let task = tokio::spawn(follow(core, after, trace_id, told, over.clone()));
+        Self(Some(Follower { task, over }))
     }
 
-    /// The call is answered: what comes now is no progress of it any more.
-    pub fn end(mut self) {
-        self.stop();
-    }
-
-    fn stop(&mut self) {
-        if let Some(task) = self.0.take() {
-            task.abort();
+    /// The call is about to be answered: what happened until now is told first, and nothing of it afterwards.
+    pub async fn end(mut self) {
+        if let Some(follower) = &mut self.0 {
+            follower.over.cancel();
+            // A client that takes nothing must not keep its own answer back.
+            let _ = tokio::time::timeout(LAST, &mut follower.task).await;
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.stop();
+        if let Some(follower) = &self.0 {
+            follower.task.abort();
+        }
     }
 }
 
-async fn follow(core: SharedClient, mut after: u64, trace_id: String, mut told: Told) {
+async fn follow(
+    core: SharedClient,
+    mut after: u64,
+    trace_id: String,
+    mut told: Told,
+    over: CancellationToken,
+) {
     let (mut own, mut others) = (None::<RunId>, HashSet::new());
     loop {
-        let events = match core.run_events(None, after, PAGE, WAIT_MS).await {
+        let last = over.is_cancelled();
+        let asked = tokio::select! {
+            events = core.run_events(None, after, PAGE, if last { 0 } else { WAIT_MS }) => events,
+            // Once more, without waiting.
+            () = over.cancelled(), if !last => continue,
+        };
+        let events = match asked {
             Ok(events) => events,
             Err(error) => {
                 tracing::warn!("no further progress is told: {error}");
                 return;
             }
         };
+        if last && events.is_empty() {
+            return;
+        }
         for event in events {
             after = event.global;
             if own.is_none() && !others.contains(&event.run) {

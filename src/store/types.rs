@@ -413,6 +413,9 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// What was asked for cannot be asked.
+    #[error("{0}")]
+    Unasked(String),
     /// The disk or the server; in the words of the library, with what was tried.
     #[error("{doing}: {reason}")]
     Failed {

@@ -103,7 +103,8 @@ impl Doors {
 
     /// By the table itself, in this process.
     pub fn library(&self, name: &str, arguments: &Value) -> Told {
-        let call = operation(name).unwrap().call(&self.service, &Caller::anyone(), arguments.clone());
+        let caller = Caller::anyone();
+        let call = operation(name).unwrap().call(&self.service, &caller, arguments.clone());
         self.runtime
             .block_on(call)
             .map_err(|error| serde_json::to_value(ErrorBody::from(&error)).unwrap()["error"].clone())

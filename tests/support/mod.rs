@@ -1,6 +1,11 @@
 //! Values and screens that several tests share.
 #![allow(dead_code, reason = "each test binary uses its own part")]
-#![allow(clippy::unwrap_used, clippy::struct_field_names, reason = "values and screens of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::struct_field_names,
+    reason = "values and screens of tests"
+)]
 
 pub mod answers;
 pub mod catalogues;
@@ -10,6 +15,7 @@ pub mod hand_runs_on;
 pub mod note_pane;
 pub mod pty;
 pub mod run_orders;
+pub mod run_pane;
 pub mod run_samples;
 pub mod screen;
 pub mod steady_client;

@@ -191,7 +191,7 @@ pub enum Command {
     Budget(BudgetArgs),
     /// Answer over HTTP: skills, runs, sessions, events.
     Serve(ServeArgs),
-    /// Make sure that a service keeps its promises: answers alike at each door, keys, limits.
+    /// Make sure that a service keeps its promises.
     Verify(VerifyArgs),
     /// Print the OpenAPI document of the service.
     Openapi(OpenapiArgs),

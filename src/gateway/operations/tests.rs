@@ -1,3 +1,5 @@
+//! The table as a whole: names, routes, answers, queries, scopes.
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, json};

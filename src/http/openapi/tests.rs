@@ -1,3 +1,5 @@
+//! The document as a whole.
+
 use std::collections::BTreeSet;
 
 use super::*;

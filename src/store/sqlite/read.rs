@@ -165,7 +165,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
     let cursor = match filter.cursor.as_deref() {
         None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
         Some(text) => Cursor::parse(text).ok_or_else(|| {
-            failed(doing(), &format!("{text:?} is no cursor of this list; leave it out to start anew"))
+            StoreError::Unasked(format!("{text:?} is no cursor of this list; leave it out to start anew"))
         })?,
     };
     let mut rows = Vec::new();

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_list_of_small_objects_reads_like_a_table() {
         let value = json!([{"text": "paper", "price": 18.4}, {"text": "toner", "note": "a\u{1b}[2Jb"}]);
-        let said: Vec<String> = laid_out(&value, 36).iter().map(RichLine::plain).collect();
+        let said: Vec<String> = laid_out(&value, 37).iter().map(RichLine::plain).collect();
         assert_eq!(
             said,
             [
