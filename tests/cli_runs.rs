@@ -261,6 +261,38 @@ fn a_sidecar_is_attached_to_an_output_after_four_checks() {
 }
 
 #[test]
+fn a_run_is_worked_by_those_who_read_its_skills_alone() {
+    let desk = Desk::new();
+    let launched = desk.run(&["run", "words", "--input", "text=a b", "--detach", "--json"]).json();
+    let run = launched["run"]["id"].as_str().unwrap();
+    let other = desk.home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere =
+        |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
+    let all = elsewhere(&["runs", "work"]);
+    assert_eq!(all.code, 0, "{}", all.stderr);
+    assert!(all.stderr.contains("which are not read here: say --root"), "{}", all.stderr);
+    assert_eq!(elsewhere(&["runs", "work", run]).code, 4);
+    assert_eq!(desk.json(&["runs", "show", run])["run"]["state"], "pending", "nobody failed it");
+    assert_eq!(desk.run(&["runs", "work"]).code, 0);
+    assert_eq!(desk.json(&["runs", "show", run])["run"]["outputs"], json!({ "count": 2 }));
+}
+
+#[test]
+fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
+    let desk = Desk::new();
+    let waiting = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
+    let id = waiting["run"]["id"].as_str().unwrap().to_owned();
+    let over = waiting["run"]["expires_ms"].as_i64().unwrap();
+    while jiff::Timestamp::now().as_millisecond() <= over {
+        std::thread::yield_now();
+    }
+    let late = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
+    assert_eq!(desk.mails(), Vec::<String>::new());
+}
+
+#[test]
 fn the_store_is_checked_copied_and_cleared() {
     let desk = Desk::new();
     let run = desk.json(&["run", "words", "--input", "text=a", "--audit-mode", "full"])["run"]["id"]

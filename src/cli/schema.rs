@@ -14,7 +14,7 @@ pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Done, Failure> {
     print_or_check(cx, &schema, args.check.as_deref(), "skills schema")
 }
 
-/// Prints or checks the OpenAPI document of the service.
+/// Prints or checks the `OpenAPI` document of the service.
 pub fn openapi(cx: &mut Context, args: &OpenapiArgs) -> Result<Done, Failure> {
     print_or_check(cx, http::document_text(), args.check.as_deref(), "skills openapi")
 }

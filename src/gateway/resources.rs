@@ -229,6 +229,7 @@ fn leads_to_file(link: &Path, root: &Path) -> bool {
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, clippy::assigning_clones, reason = "a test fails by a panic")]
 mod tests {
     use std::os::unix::fs::symlink;
 

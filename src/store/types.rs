@@ -116,6 +116,10 @@ pub struct RunOptions {
     pub unsandboxed: bool,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
+    /// The root of skills that it was launched from. Only a process that reads this root works the run, as another one
+    /// has other scripts, or none; anybody does where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// What became of the key.

@@ -193,7 +193,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make sure that a service keeps its promises.
     Verify(VerifyArgs),
-    /// Print the OpenAPI document of the service.
+    /// Print the `OpenAPI` document of the service.
     Openapi(OpenapiArgs),
     /// Make keys for the service.
     Keys(KeysArgs),

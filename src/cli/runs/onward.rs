@@ -12,6 +12,9 @@ impl Caller {
     /// The caller by its global options.
     pub fn of(global: &Global) -> Self {
         let mut words = vec!["skills".to_owned()];
+        if global.demo {
+            words.push("--demo".to_owned());
+        }
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
         for root in &global.roots {
             option("--root", root.display().to_string());

@@ -5,7 +5,7 @@ use crate::cli::Context;
 use crate::cli::args::WorkArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::Needs;
+use crate::gateway::{Code, Needs};
 use crate::runs::RunState;
 use crate::skill::safe_text;
 use crate::store::{RunFilter, RunPage, RunRecord};
@@ -24,8 +24,15 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
         voice.say(&format!("{} {}", Ink::Strong.paint(&skill, voice.look.colour), run.id));
-        let settled =
-            settle::work(&*client, run, last_event(&detail), &step_names(&detail), &mut voice).await?;
+        let steps = step_names(&detail);
+        let settled = match settle::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
+            // Nobody named it: another project's run is another project's work.
+            Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
+                voice.say(&format!("  {}", safe_text::line(&error.message)));
+                continue;
+            }
+            settled => settled?,
+        };
         let done = settle::conclude(cx, &settled, &mut voice)?;
         worst = worse(worst, done);
         worked.push(settled.run);

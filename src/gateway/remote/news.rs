@@ -71,7 +71,7 @@ impl Inner {
                 match self.heard(&told) {
                     Ok(generation) => newest = generation.or(newest),
                     Err(error) => {
-                        tracing::warn!("news that this version does not read ({}): {error}", told.kind)
+                        tracing::warn!("news that this version does not read ({}): {error}", told.kind);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document of the service (<https://spec.openapis.org/oas/v3.1.1>), made of the table of operations
+//! The `OpenAPI` 3.1 document of the service (<https://spec.openapis.org/oas/v3.1.1>), made of the table of operations
 //! and of the types that are read and written.
 
 mod errors;

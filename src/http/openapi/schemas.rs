@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn a_type_that_goes_both_ways_has_two_schemas_where_they_differ() {
         let mut schemas = Schemas::new();
-        let mut given = schemas.given(|generator| generator.subschema_for::<Outer>());
-        let mut answered = schemas.answered(|generator| generator.subschema_for::<Outer>());
+        let mut given = schemas.given(schemars::SchemaGenerator::subschema_for::<Outer>);
+        let mut answered = schemas.answered(schemars::SchemaGenerator::subschema_for::<Outer>);
         let mut places = [(Direction::Given, &mut given), (Direction::Answered, &mut answered)];
         let components = schemas.components(&mut places);
         assert_eq!(given["properties"]["inner"]["$ref"], "#/components/schemas/InnerGiven");

@@ -39,9 +39,11 @@ impl Store for Sqlite {
         lease_ms: u64,
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError> {
-        let (worker, only) = (worker.clone(), only.cloned());
+        let (worker, only, places) = (worker.clone(), only.cloned(), self.claimable_places());
         let claimed = self
-            .write(move |connection, now| work::claim(connection, &worker, lease_ms, only.as_ref(), now))
+            .write(move |connection, now| {
+                work::claim(connection, &worker, lease_ms, (only.as_ref(), places.as_deref()), now)
+            })
             .await;
         if let Ok(Some(_)) = claimed {
             fail_point!("claim-after-commit");
@@ -261,7 +263,8 @@ impl Store for Sqlite {
 
     async fn due(&self) -> Result<Due, StoreError> {
         let now = (self.now)();
-        self.read(move |connection| read::due(connection, now)).await
+        let places = self.claimable_places();
+        self.read(move |connection| read::due(connection, now, places.as_deref())).await
     }
 
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {

@@ -43,6 +43,9 @@ pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 /// Told of each commit: how many jobs shared it, and how long it took until it was durable.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
+/// Asked for the roots of skills that a process reads.
+pub type Places = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// The embedded store.
 pub struct Sqlite {
     place: String,
@@ -52,6 +55,7 @@ pub struct Sqlite {
     poll: Duration,
     now: Clock,
     observer: Arc<OnceLock<CommitObserver>>,
+    places: OnceLock<Places>,
     /// The file, for connections of their own; none in memory.
     path: Option<PathBuf>,
     _foreign: Option<Foreign>,
@@ -159,6 +163,7 @@ impl Sqlite {
             poll: if foreign.is_some() || path.is_none() { POLL } else { POLL_BLIND },
             now: steady(now, from),
             observer,
+            places: OnceLock::new(),
             path: path.map(Path::to_owned),
             _foreign: foreign,
         })
@@ -167,6 +172,17 @@ impl Sqlite {
     /// Tells this observer of every commit from now on; only the first one given is told.
     pub fn observe_commits(&self, observer: CommitObserver) {
         drop(self.observer.set(observer));
+    }
+
+    /// Confines the claims of this handle to runs that were launched from these roots, and to those that name none;
+    /// only the first answer given is asked.
+    pub fn work_only(&self, places: Places) {
+        drop(self.places.set(places));
+    }
+
+    /// The roots as a JSON array, for SQL; none where every run may be claimed.
+    fn claimable_places(&self) -> Option<String> {
+        self.places.get().map(|places| serde_json::Value::from(places()).to_string())
     }
 
     async fn write<T: Send + 'static>(

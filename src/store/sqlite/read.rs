@@ -100,15 +100,18 @@ pub(super) fn expired(connection: &Connection, now_ms: i64) -> Result<Vec<RunRec
 }
 
 /// Whether there is something to do.
-pub(super) fn due(connection: &Connection, now_ms: i64) -> Result<Due, StoreError> {
+pub(super) fn due(connection: &Connection, now_ms: i64, places: Option<&str>) -> Result<Due, StoreError> {
+    let here = super::work::HERE;
     connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0)
-                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < ?1),
+        .prepare_cached(&format!(
+            "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {here})
+                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < ?1 AND ?2 = ?2 AND {here}),
                 EXISTS (SELECT 1 FROM runs WHERE expires_ms <= ?1)",
-        )
+        ))
         .and_then(|mut s| {
-            s.query_row([now_ms], |row| Ok(Due { claimable: row.get(0)?, expired: row.get(1)? }))
+            s.query_row(rusqlite::params![now_ms, "", places], |row| {
+                Ok(Due { claimable: row.get(0)?, expired: row.get(1)? })
+            })
         })
         .map_err(|e| failed("looking for something to do".into(), &e))
 }

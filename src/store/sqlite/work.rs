@@ -17,11 +17,12 @@ pub(super) fn claim(
     connection: &Connection,
     worker: &WorkerId,
     lease_ms: u64,
-    only: Option<&RunId>,
+    among: (Option<&RunId>, Option<&str>),
     now_ms: i64,
 ) -> Result<Option<Claimed>, StoreError> {
     loop {
-        let Some(Candidate { id, lease_expired, lost, before }) = candidate(connection, only, now_ms)? else {
+        let Some(Candidate { id, lease_expired, lost, before }) = candidate(connection, among, now_ms)?
+        else {
             return Ok(None);
         };
         let (run, replays) = get(connection, &id)?;
@@ -70,6 +71,10 @@ pub(super) fn claim(
     }
 }
 
+/// Holds for runs of the places in the JSON array `?3`, for those of no place, and for all where it is null.
+pub(super) const HERE: &str =
+    "(?3 IS NULL OR coalesce(options ->> '$.place' IN (SELECT value FROM json_each(?3)), 1))";
+
 /// A run that may be claimed.
 struct Candidate {
     id: RunId,
@@ -79,10 +84,10 @@ struct Candidate {
     before: Option<WorkerId>,
 }
 
-/// The oldest run that may be claimed: a free one, or one whose lease is over.
+/// The oldest run that may be claimed: a free one, or one whose lease is over; this one only, and of these places only.
 fn candidate(
     connection: &Connection,
-    only: Option<&RunId>,
+    (only, places): (Option<&RunId>, Option<&str>),
     now_ms: i64,
 ) -> Result<Option<Candidate>, StoreError> {
     let doing = || "looking for a run to claim".to_owned();
@@ -97,21 +102,26 @@ fn candidate(
         Ok((row.get::<_, i64>(4)?, run))
     };
     if let Some(run) = only {
-        let sql =
-            format!("{columns} WHERE id = ?2 AND ((state = 'pending' AND held = 0) OR lease_until_ms < ?1)");
+        let sql = format!(
+            "{columns} WHERE id = ?2 AND ((state = 'pending' AND held = 0) OR lease_until_ms < ?1) AND {HERE}"
+        );
         return connection
             .prepare_cached(&sql)
-            .and_then(|mut s| s.query_row(params![now_ms, run.0], read).optional())
+            .and_then(|mut s| s.query_row(params![now_ms, run.0, places], read).optional())
             .map(|found| found.map(|(_, run)| run))
             .map_err(|e| failed(doing(), &e));
     }
     let free = connection
-        .prepare_cached(&format!("{columns} WHERE state = 'pending' AND held = 0 ORDER BY seq LIMIT 1"))
-        .and_then(|mut s| s.query_row([], read).optional())
+        .prepare_cached(&format!(
+            "{columns} WHERE state = 'pending' AND held = 0 AND (?1 = ?1 AND ?2 = ?2) AND {HERE} ORDER BY seq LIMIT 1"
+        ))
+        .and_then(|mut s| s.query_row(params![now_ms, "", places], read).optional())
         .map_err(|e| failed(doing(), &e))?;
     let lapsed = connection
-        .prepare_cached(&format!("{columns} WHERE lease_until_ms < ?1 ORDER BY seq LIMIT 1"))
-        .and_then(|mut s| s.query_row([now_ms], read).optional())
+        .prepare_cached(&format!(
+            "{columns} WHERE lease_until_ms < ?1 AND ?2 = ?2 AND {HERE} ORDER BY seq LIMIT 1"
+        ))
+        .and_then(|mut s| s.query_row(params![now_ms, "", places], read).optional())
         .map_err(|e| failed(doing(), &e))?;
     Ok(free.into_iter().chain(lapsed).min_by_key(|(seq, _)| *seq).map(|(_, run)| run))
 }

@@ -181,7 +181,7 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, later);
         let screen = crate::tui::picture::text(&buffer);
-        assert!(!screen.contains("refused") && screen.contains("connected again after 12 s"), "{screen}");
+        assert!(!screen.contains("refused") && screen.contains("connected again after 12.0 s"), "{screen}");
         assert!(screen.contains("● remote gate.example:8080"), "{screen}");
     }
 }

@@ -243,10 +243,10 @@ mod tests {
             [
                 "[",
                 r#"  { "text": "paper", "price": 18.4 },"#,
-                r#"  {"#,
+                "  {",
                 r#"    "text": "toner","#,
                 r#"    "note": "a\u001b[2Jb""#,
-                r#"  }"#,
+                "  }",
                 "]"
             ]
         );

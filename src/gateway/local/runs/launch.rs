@@ -66,7 +66,8 @@ impl Runs {
         let inputs = check_inputs(&read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
         let plan = self.pin(&read, approval)?;
-        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options: self.run_options(options)? })
+        let options = RunOptions { place: self.place_of(skill), ..self.run_options(options)? };
+        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options })
     }
 
     /// The plan of a contract as everything stands now.
@@ -141,6 +142,15 @@ impl Runs {
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
+    /// The root that a skill was read from.
+    fn place_of(&self, skill: &Skill) -> Option<String> {
+        let catalogue = self.registry.snapshot();
+        let winner = catalogue.entries.iter().find(|entry| entry.skill.location == skill.location);
+        let loser = || catalogue.shadowed.iter().find(|loser| loser.skill.location == skill.location);
+        let root = winner.map(|entry| entry.root).or_else(|| loser().map(|loser| loser.root))?;
+        catalogue.roots.get(root).map(|root| root.path.to_string_lossy().into_owned())
+    }
+
     pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
         if options.expires_in == Some(0) {
             return Err(Error::new(Code::InvalidRequest, "expires_in is 0; allowed: seconds, 1 at least"));
@@ -152,6 +162,7 @@ impl Runs {
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
             files: files(&options.files, &self.config.cwd)?,
+            place: None,
         })
     }
 }

@@ -14,7 +14,7 @@ impl Runs {
     /// Carries out an order.
     pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
         let room = self.room().await?;
-        let run = find::run(&*room.store, wanted).await?;
+        let run = Self::expire(&room, find::run(&*room.store, wanted).await?).await?;
         let (run, note) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice } => {
                 let (step, inputs_digest) = bound(&run, step, inputs_digest);
@@ -47,6 +47,17 @@ impl Runs {
         let standing =
             standing.ok_or_else(|| Error::from(crate::store::StoreError::NoRun(run.id.clone())))?;
         transition(&standing, command).map_err(Error::from)
+    }
+
+    /// Ends a wait whose time is over, where no worker has done it yet: what comes too late comes too late whoever is
+    /// awake.
+    async fn expire(room: &Room, run: RunRecord) -> Result<RunRecord, Error> {
+        let now = jiff::Timestamp::now().as_millisecond();
+        if run.expires_ms.is_none_or(|at| at > now) {
+            return Ok(run);
+        }
+        let expiry = Command::Expire(run.options.on_expiry);
+        Ok(room.store.command(&run.id, expiry, None, None, None).await?)
     }
 
     async fn decide(

@@ -203,6 +203,10 @@ impl Runs {
         };
         let metrics = self.metrics.clone();
         store.observe_commits(Arc::new(move |jobs, took| metrics.commit(jobs, took)));
+        let registry = Arc::downgrade(&self.registry);
+        store.work_only(Box::new(move || {
+            registry.upgrade().map(|registry| places(&registry)).unwrap_or_default()
+        }));
         let store = Arc::new(store);
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
@@ -236,6 +240,11 @@ impl Runs {
         })
         .await
     }
+}
+
+/// The roots that a process reads, as runs name the one they were launched from.
+pub(super) fn places(registry: &crate::registry::Registry) -> Vec<String> {
+    registry.snapshot().roots.iter().map(|root| root.path.to_string_lossy().into_owned()).collect()
 }
 
 /// The engine as workers take it: what it calls goes by the skills as they are when a run is begun.

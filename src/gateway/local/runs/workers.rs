@@ -8,7 +8,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::control::Wish;
 use super::{Room, Runs, find};
 use crate::engine::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
-use crate::gateway::Error;
+use crate::gateway::{Code, Error};
 use crate::runs::RunState;
 use crate::skill::EffectMode;
 use crate::store::{Control, ControlOutcome, RunFilter, RunId, RunRecord};
@@ -89,10 +89,31 @@ impl Runs {
         let room = self.room().await?;
         self.refresh().await?;
         let run = find::run(&*room.store, wanted).await?;
+        self.of_here(&run)?;
         let settled = work_one(&room.store, &room.execute, &run.id, Leases::default(), leave).await?;
         let settled = settled.ok_or_else(|| Error::from(crate::store::StoreError::NoRun(run.id.clone())))?;
         self.steer(&room, &settled).await?;
         Ok(settled)
+    }
+
+    /// Makes sure that a run that nobody has can be worked here.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for one of skills that are not read here.
+    fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
+        let Some(place) = run.options.place.as_ref().filter(|_| run.state == RunState::Pending && !run.held)
+        else {
+            return Ok(());
+        };
+        if super::room::places(&self.registry).contains(place) {
+            return Ok(());
+        }
+        let message = format!(
+            "run {} was launched from the skills of {place}, which are not read here: say --root {place}, or leave it to \
+             a workbench that reads them",
+            run.id
+        );
+        Err(Error::new(Code::InvalidConfiguration, message))
     }
 
     /// Carries out what a completed sidecar asks for on the run it watches; answers what became of it, in words.

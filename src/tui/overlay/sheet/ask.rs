@@ -106,13 +106,11 @@ impl Asking {
 
 /// `NAME=PATH`, or a path whose last part is the name.
 fn handed(word: String) -> Result<(String, String), String> {
-    let (name, path) = match word.split_once('=') {
-        Some((name, path)) => (name.to_owned(), path.to_owned()),
-        None => {
-            let name =
-                std::path::Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
-            (name.unwrap_or_default(), word.clone())
-        }
+    let (name, path) = if let Some((name, path)) = word.split_once('=') {
+        (name.to_owned(), path.to_owned())
+    } else {
+        let name = std::path::Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
+        (name.unwrap_or_default(), word.clone())
     };
     if name.is_empty() || path.is_empty() {
         return Err(format!("files: {word} names no file"));

@@ -36,8 +36,8 @@ impl Decision {
             ]
         } else if self.notes.is_empty() {
             [
-                "Type to add notes. One decision, sent once; if late, you are told.",
-                "Type to add notes. Sent once.",
+                "Small letters begin notes, capitals decide. Sent once; if late, you are told.",
+                "Small letters begin notes. Sent once.",
             ]
         } else {
             [
