@@ -15,7 +15,6 @@ use skill_workbench::tui::app::Want;
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::pane::Pane;
 use skill_workbench::tui::panes::runs::Runs;
-use support::fake_client::FakeClient;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};

@@ -4,21 +4,12 @@
 
 mod support;
 
-use std::sync::Arc;
-
 use serde_json::json;
-use skill_workbench::gateway::{Code, Error, RunDetail, RunOrder};
-use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::RunId;
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::Want;
+use skill_workbench::gateway::RunOrder;
+use skill_workbench::runs::RunState;
 use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::Pane;
-use skill_workbench::tui::panes::runs::Runs;
-use support::fake_client::FakeClient;
-use support::note_pane::NotePane;
-use support::run_pane::{core, has, id, opened, opened_as, orders};
-use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+use support::run_pane::{core, has, id, opened, orders};
+use support::run_samples::{detail, every_state};
 
 #[test]
 fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {

@@ -36,7 +36,7 @@ impl Decision {
             ]
         } else if self.notes.is_empty() {
             [
-                "Small letters begin notes, capitals decide. Sent once; if late, you are told.",
+                "Small letters begin notes, capitals decide. Sent once.",
                 "Small letters begin notes. Sent once.",
             ]
         } else {
