@@ -1,11 +1,12 @@
 //! The MCP server as clients use it: the real binary over standard input and output.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 mod binary;
 mod cli_runs_fixture;
 mod mcp_client;
 
+use base64::Engine as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::time::Instant;
@@ -186,7 +187,6 @@ async fn skills_are_resources_whose_bytes_hold_their_digests() {
             ResourceContents::TextResourceContents { text, .. } => text.clone().into_bytes(),
             ResourceContents::BlobResourceContents { blob, mime_type, .. } => {
                 assert_eq!(mime_type.as_deref(), Some("image/png"));
-                use base64::Engine as _;
                 base64::engine::general_purpose::STANDARD.decode(blob).unwrap()
             }
             other => panic!("{other:?}"),
