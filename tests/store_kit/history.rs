@@ -181,6 +181,28 @@ pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, tim
     assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
 }
 
+pub async fn a_list_is_whole_while_its_runs_move(store: &dyn Store, _: &Time) {
+    const RUNS: u32 = 60;
+    for n in 1..=RUNS {
+        waiting(store, n).await;
+    }
+    let moving = std::cell::Cell::new(true);
+    let approve = async {
+        for n in 1..=RUNS {
+            let run = RunId(format!("run-{n:04}"));
+            store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
+        }
+        moving.set(false);
+    };
+    let list = async {
+        while moving.get() {
+            let page = store.runs(RunFilter { limit: 100, ..Default::default() }).await.unwrap();
+            assert_eq!(page.counts.values().sum::<u64>(), u64::from(RUNS), "no run is between two states");
+        }
+    };
+    futures::join!(approve, list);
+}
+
 pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let long = "x".repeat(5000);
     let target = json!({"type": "output", "ref": "r", "content": long});

@@ -165,6 +165,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed,
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
+        a_list_is_whole_while_its_runs_move,
         unknown_runs_are_named,
         long_values_stay_out_of_lists,
         one_run_is_claimed_by_its_id,

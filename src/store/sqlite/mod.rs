@@ -50,7 +50,9 @@ pub type Places = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 pub struct Sqlite {
     place: String,
     writer: Writer,
-    reader: Arc<Mutex<Connection>>,
+    /// A connection beside the writer's; none in memory, where the writer's reads too: two that share a cache see
+    /// each other's unfinished work.
+    reader: Option<Arc<Mutex<Connection>>>,
     committed: watch::Receiver<u64>,
     poll: Duration,
     now: Clock,
@@ -113,7 +115,13 @@ impl Sqlite {
             Err(e) => return Err(failed(format!("opening {place}"), &e)),
         };
         Ok(Opened {
-            store: Self::start(connection, || reading(path, &place), place.clone(), Some(path), now)?,
+            store: Self::start(
+                connection,
+                || reading(path, &place).map(Some),
+                place.clone(),
+                Some(path),
+                now,
+            )?,
             set_aside,
         })
     }
@@ -123,20 +131,14 @@ impl Sqlite {
     /// # Errors
     /// [`StoreError::Failed`] when the database cannot be made.
     pub fn in_memory(now: Clock) -> Result<Self, StoreError> {
-        let name = format!("file:skills-{}?mode=memory&cache=shared", uuid::Uuid::now_v7());
-        let open = || Connection::open(&name);
-        let connection = open().map_err(|e| failed("making a store in memory".into(), &e))?;
-        let reader = || {
-            open()
-                .and_then(|r| r.pragma_update(None, "read_uncommitted", "ON").map(|()| r))
-                .map_err(|e| failed("reading a store in memory".into(), &e))
-        };
-        Self::start(connection, reader, "memory:".to_owned(), None, now)
+        let connection =
+            Connection::open_in_memory().map_err(|e| failed("making a store in memory".into(), &e))?;
+        Self::start(connection, || Ok(None), "memory:".to_owned(), None, now)
     }
 
     fn start(
         mut connection: Connection,
-        reader: impl FnOnce() -> Result<Connection, StoreError>,
+        reader: impl FnOnce() -> Result<Option<Connection>, StoreError>,
         place: String,
         path: Option<&Path>,
         now: Clock,
@@ -158,7 +160,7 @@ impl Sqlite {
         Ok(Self {
             place,
             writer,
-            reader: Arc::new(Mutex::new(reader)),
+            reader: reader.map(|reader| Arc::new(Mutex::new(reader))),
             committed,
             poll: if foreign.is_some() || path.is_none() { POLL } else { POLL_BLIND },
             now: steady(now, from),
@@ -197,7 +199,7 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let reader = self.reader.clone();
+        let Some(reader) = self.reader.clone() else { return self.writer.alone(work).await };
         tokio::task::spawn_blocking(move || {
             let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             work(&connection)
