@@ -154,16 +154,26 @@ pub(super) fn append(
     if events.is_empty() {
         return Ok(());
     }
-    let doing = "recording events";
     let count = i64::try_from(events.len()).unwrap_or(i64::MAX);
     let first: i64 = connection
         .prepare_cached("UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1")
         .and_then(|mut s| s.query_row(params![run.0, count], |row| row.get(0)))
-        .map_err(|e| failed(doing.into(), &e))?;
+        .map_err(|e| failed("numbering events".into(), &e))?;
+    write_events(connection, run, first, events, now_ms)
+}
+
+/// Writes events whose numbers are taken already, from the first one on.
+pub(super) fn write_events(
+    connection: &Connection,
+    run: &RunId,
+    first: i64,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
     for (number, event) in (first..).zip(events) {
         execute(
             connection,
-            doing,
+            "recording events",
             "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![run.0, number, now_ms, event.kind, event.step, json(&event.data)?],
         )?;

@@ -117,6 +117,9 @@ const MIGRATIONS: &[&str] = &["
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
 const APPLICATION_ID: i64 = 0x536b_5762;
 
+/// Pages of 4 KiB in the write-ahead log before it is written back into the database: 16 MiB.
+const WAL_PAGES: i64 = 4096;
+
 /// How long a connection waits for another that writes.
 pub(super) fn patient(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(std::time::Duration::from_secs(10))
@@ -128,6 +131,9 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    // A step writes a dozen pages: after the usual thousand, the log would be written back every eighty of them.
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", WAL_PAGES, |_| Ok(()))?;
+    connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
 }

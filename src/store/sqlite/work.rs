@@ -3,9 +3,11 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::rows::{append, apply, column, execute, get, json as encode, moved, own_steps, standing};
+use super::rows::{
+    append, apply, column, execute, get, json as encode, moved, own_steps, standing, write_events,
+};
 use super::{checkpoints, failed, read};
-use crate::runs::{Command, Gate, Next, Refusal, RunState, transition};
+use crate::runs::{Command, Gate, Lease, Next, Refusal, RunState, transition};
 use crate::store::{
     Checkpoint, Claimed, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
 };
@@ -209,30 +211,31 @@ pub(super) fn intend(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     fenced(connection, run, fence)?;
-    keep_intent(connection, run, intent, now_ms)
+    let begun = keep_intent(connection, run, intent)?;
+    show_step(connection, run, &intent.step)?;
+    append(connection, run, &[begun], now_ms)
 }
 
-fn keep_intent(
-    connection: &Connection,
-    run: &RunId,
-    intent: &StepIntent,
-    now_ms: i64,
-) -> Result<(), StoreError> {
+/// Keeps an intent; answers the event that tells of it.
+fn keep_intent(connection: &Connection, run: &RunId, intent: &StepIntent) -> Result<NewEvent, StoreError> {
     execute(
         connection,
         "recording an intent",
         "INSERT OR REPLACE INTO intents (run, step, json) VALUES (?1, ?2, ?3)",
         params![run.0, intent.step, encode(intent)?],
     )?;
+    let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
+    Ok(NewEvent { kind: "step.started".into(), step: Some(intent.step.clone()), data })
+}
+
+fn show_step(connection: &Connection, run: &RunId, step: &str) -> Result<(), StoreError> {
     execute(
         connection,
         "showing the step at hand",
         "UPDATE runs SET step = ?2 WHERE id = ?1",
-        params![run.0, intent.step],
-    )?;
-    let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
-    let event = NewEvent { kind: "step.started".into(), step: Some(intent.step.clone()), data };
-    append(connection, run, &[event], now_ms)
+        params![run.0, step],
+    )
+    .map(drop)
 }
 
 /// A worker's report and everything that belongs to it.
@@ -253,38 +256,16 @@ pub(super) fn report(
 ) -> Result<RunRecord, StoreError> {
     let (before, replays) = get(connection, run)?;
     let next = transition(&standing(&before, replays), &report.command)?;
-    for step in &report.finished {
-        execute(
-            connection,
-            "recording a step",
-            "INSERT INTO steps (run, n, step, json)
-             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
-            params![run.0, step.step, encode(step)?],
-        )?;
-        execute(
-            connection,
-            "closing an intent",
-            "DELETE FROM intents WHERE run = ?1 AND step = ?2",
-            params![run.0, step.step],
-        )?;
-        let event = NewEvent {
-            kind: format!("step.{}", step.status),
-            step: Some(step.step.clone()),
-            data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
-        };
-        append(connection, run, &[event], now_ms)?;
-    }
+    let mut events = finish(connection, run, &report.finished)?;
+    let mut shown = Shown::default();
     if let Some(checkpoint) = &report.checkpoint {
         let number = checkpoints::keep(connection, run, checkpoint, now_ms)?;
-        execute(
-            connection,
-            "moving the head",
-            "UPDATE runs SET head = ?2, steps_done = ?3, lost_leases = 0 WHERE id = ?1",
-            params![run.0, number, own_steps(&checkpoint.done)],
-        )?;
+        shown.head = Some((number, own_steps(&checkpoint.done)));
     }
-    apply(connection, run, &next, None, now_ms)?;
-    let mut events = report.events.clone();
+    if !stays(&before, &next) {
+        apply(connection, run, &next, None, now_ms)?;
+    }
+    events.extend(report.events.iter().cloned());
     if let Next::Move { state, gate, .. } = &next {
         if !state.is_active() {
             checkpoints::forget(connection, run)?;
@@ -295,12 +276,8 @@ pub(super) fn report(
                     Some(checkpoint) => checkpoint.clone(),
                     None => checkpoints::one(connection, run, before.head)?,
                 };
-                execute(
-                    connection,
-                    "keeping outputs",
-                    "UPDATE runs SET outputs = ?2, step = NULL WHERE id = ?1",
-                    params![run.0, encode(&last.state["outputs"])?],
-                )?;
+                shown.outputs = Some(encode(&last.state["outputs"])?);
+                shown.step = Some(None);
                 events.push(moved("run.completed", json!({})));
             }
             RunState::Failed => {
@@ -311,25 +288,14 @@ pub(super) fn report(
                     .map(|s| s.result.clone())
                     .or_else(|| events.iter().find(|e| e.kind == "run.failed").map(|e| e.data.clone()))
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
-                execute(
-                    connection,
-                    "keeping an error",
-                    "UPDATE runs SET error = ?2 WHERE id = ?1",
-                    params![run.0, encode(&error)?],
-                )?;
+                shown.error = Some(encode(&error)?);
                 events.retain(|event| event.kind != "run.failed");
                 events.push(moved("run.failed", error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
-                let step = gate.as_ref().map(|gate| match gate {
-                    Gate::Human { step, .. } | Gate::Signal { step, .. } => step,
-                });
-                execute(
-                    connection,
-                    "showing the step that waits",
-                    "UPDATE runs SET step = ?2 WHERE id = ?1",
-                    params![run.0, step],
-                )?;
+                shown.step = Some(gate.as_ref().map(|gate| match gate {
+                    Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
+                }));
                 events.push(moved("gate.waiting", json!({"gate": gate})));
             }
             _ => {}
@@ -344,10 +310,11 @@ pub(super) fn report(
             params![run.0, name],
         )?;
     }
-    append(connection, run, &events, now_ms)?;
     for intent in &report.intents {
-        keep_intent(connection, run, intent, now_ms)?;
+        events.push(keep_intent(connection, run, intent)?);
+        shown.step = Some(Some(intent.step.clone()));
     }
+    show(connection, run, &shown, &events, now_ms)?;
     let after = get(connection, run)?.0;
     let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
     if kept_signal(connection, run, name)?.is_none() {
@@ -357,6 +324,90 @@ pub(super) fn report(
     let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
     apply(connection, run, &next, None, now_ms)?;
     Ok(get(connection, run)?.0)
+}
+
+/// Keeps the steps that ended; answers the events that tell of them.
+fn finish(
+    connection: &Connection,
+    run: &RunId,
+    finished: &[StepRecord],
+) -> Result<Vec<NewEvent>, StoreError> {
+    let mut events = Vec::new();
+    for step in finished {
+        execute(
+            connection,
+            "recording a step",
+            "INSERT INTO steps (run, n, step, json)
+             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
+            params![run.0, step.step, encode(step)?],
+        )?;
+        execute(
+            connection,
+            "closing an intent",
+            "DELETE FROM intents WHERE run = ?1 AND step = ?2",
+            params![run.0, step.step],
+        )?;
+        events.push(NewEvent {
+            kind: format!("step.{}", step.status),
+            step: Some(step.step.clone()),
+            data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
+        });
+    }
+    Ok(events)
+}
+
+/// Whether the state machine's answer leaves a run as it is: most reports end one step and begin the next.
+fn stays(before: &RunRecord, next: &Next) -> bool {
+    let Next::Move { state, fence, lease, held, gate } = next else { return true };
+    (*state, *fence, *held) == (before.state, before.fence, before.held)
+        && *lease != Lease::Release
+        && gate.is_none()
+        && before.gate.is_none()
+        && before.expires_ms.is_none()
+}
+
+/// What a report changes of a run beside its state.
+#[derive(Default)]
+struct Shown {
+    /// Its newest checkpoint, and how many of its own steps are done.
+    head: Option<(i64, i64)>,
+    step: Option<Option<String>>,
+    outputs: Option<String>,
+    error: Option<String>,
+}
+
+/// Writes it together with the events: every update of a run writes its row and its places in indexes anew.
+fn show(
+    connection: &Connection,
+    run: &RunId,
+    shown: &Shown,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let first = connection
+        .prepare_cached(
+            "UPDATE runs SET events = events + ?2,
+                head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),
+                lost_leases = CASE WHEN ?3 IS NULL THEN lost_leases ELSE 0 END,
+                step = CASE WHEN ?5 THEN ?6 ELSE step END,
+                outputs = coalesce(?7, outputs), error = coalesce(?8, error)
+             WHERE id = ?1 RETURNING events - ?2 + 1",
+        )
+        .and_then(|mut s| {
+            let values = params![
+                run.0,
+                i64::try_from(events.len()).unwrap_or(i64::MAX),
+                shown.head.map(|(number, _)| number),
+                shown.head.map(|(_, done)| done),
+                shown.step.is_some(),
+                shown.step.as_ref().and_then(Option::as_deref),
+                shown.outputs,
+                shown.error
+            ];
+            s.query_row(values, |row| row.get(0))
+        })
+        .map_err(|e| failed("showing where a run stands".into(), &e))?;
+    write_events(connection, run, first, events, now_ms)
 }
 
 /// The oldest kept signal of a name.
