@@ -5,6 +5,8 @@
 mod answers;
 #[path = "http/callers.rs"]
 mod callers;
+#[path = "http/codes.rs"]
+mod codes;
 #[path = "http/connections.rs"]
 mod connections;
 #[path = "http/events.rs"]
@@ -14,3 +16,7 @@ mod house;
 #[path = "http/mistakes.rs"]
 mod mistakes;
 mod runs_place;
+#[path = "http/tools.rs"]
+mod tools;
+#[path = "http/troubles.rs"]
+mod troubles;

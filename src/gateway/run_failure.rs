@@ -1,10 +1,12 @@
-//! From the words of the state machine, the stores and the callers of capabilities to the one error of adapters.
+//! From the words of the state machine, the stores, the runtime tools and the callers of capabilities to the one error
+//! of adapters.
 
 use serde_json::json;
 
 use super::{Code, Error};
 use crate::engine::{CallError, CallFailure};
 use crate::runs::Refusal;
+use crate::session::ToolFailure;
 use crate::store::StoreError;
 
 impl From<Refusal> for Error {
@@ -37,6 +39,22 @@ impl From<StoreError> for Error {
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
             StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
+        }
+    }
+}
+
+impl From<ToolFailure> for Code {
+    fn from(failure: ToolFailure) -> Self {
+        match failure {
+            ToolFailure::InvalidRequest => Self::InvalidRequest,
+            ToolFailure::NotFound => Self::NotFound,
+            ToolFailure::NotLoaded => Self::NotLoaded,
+            ToolFailure::TooManySkills => Self::TooManySkills,
+            ToolFailure::PathEscape => Self::PathEscape,
+            ToolFailure::PayloadTooLarge => Self::PayloadTooLarge,
+            ToolFailure::ConfirmationRequired => Self::ConfirmationRequired,
+            ToolFailure::SafetyDenied => Self::SafetyDenied,
+            ToolFailure::RuntimeError => Self::RuntimeError,
         }
     }
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_request};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::json;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
-use super::{Authenticator, carry, front, lost, openapi, page};
+use super::{Authenticator, carry, front, guard, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
 use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use crate::telemetry::Metrics;
@@ -79,6 +79,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     for (path, route) in own {
         router = router.route(path, closed(route, &[Method::Get]));
     }
+    let more = more.layer(map_request(|request: Request| async { guard::own_page(request) }));
     router.merge(more).fallback(lost::unknown).layer(from_fn_with_state(Arc::clone(app), front::admit))
 }
 

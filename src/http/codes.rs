@@ -43,7 +43,9 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::InternalError => {
             "A mistake of the program or of its machine; the log has it under the trace id."
         }
-        Code::NotImplemented => "The binding cannot do this.",
+        Code::NotImplemented => {
+            "Nothing here can do that: a method that is unknown, or files of a machine that is not the service's."
+        }
         Code::UpstreamFailure => "What a binding called failed.",
         Code::GateExecutionFailure => "A gate could not be asked.",
         Code::StepTimeout => "A step took longer than its contract allows.",

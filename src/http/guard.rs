@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::problem::Refusal;
 use crate::gateway::Code;
@@ -22,17 +23,29 @@ pub(super) fn admit(headers: &HeaderMap, loopback: bool) -> Result<(), Refusal> 
         return Err(Refusal::new(Code::Forbidden, message));
     }
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    let foreign = |origin: &&str| {
-        let from = origin.split_once("://").map(|(_, from)| from);
-        from.is_none() || from != host
-    };
-    if let Some(origin) = origin.filter(foreign) {
+    if let Some(origin) = origin.filter(|origin| !is_at(origin, host)) {
         let message = format!(
             "a page of {origin:?} may not call this service, which asks nobody for a key; give it one"
         );
         return Err(Refusal::new(Code::Forbidden, message));
     }
     Ok(())
+}
+
+/// A request without its `Origin` where that is the service itself under an address, which no other page can take on:
+/// whoever looks at origins behind this knows of foreign ones only.
+pub(super) fn own_page(mut request: Request) -> Request {
+    let read = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let (origin, host) = (read(header::ORIGIN), read(header::HOST));
+    if host.is_some_and(is_local) && origin.is_some_and(|origin| is_at(origin, host)) {
+        request.headers_mut().remove(header::ORIGIN);
+    }
+    request
+}
+
+/// Whether an origin is this host, port included.
+fn is_at(origin: &str, host: Option<&str>) -> bool {
+    origin.split_once("://").is_some_and(|(_, from)| Some(from) == host)
 }
 
 /// An address, or a name that never leaves the machine (RFC 6761).

@@ -1,7 +1,7 @@
 //! Requests that no route has: what is near, and which methods there are.
 
 use axum::extract::Request;
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 
 use super::app::{DOCUMENT, PAGE, PROMETHEUS};
@@ -14,6 +14,9 @@ const LONGEST: usize = 200;
 
 /// Answers a path that is not there.
 pub(super) async fn unknown(request: Request) -> Response {
+    if let Some(refusal) = foreign(request.method()) {
+        return refusal.answer(&trace_of(&request), request.uri().path());
+    }
     let path = request.uri().path();
     let shown: String = path.chars().take(LONGEST).collect();
     let suggestions = near_routes(request.method().as_str(), &shown);
@@ -26,11 +29,33 @@ pub(super) async fn unknown(request: Request) -> Response {
 /// Answers a path that is there for other methods.
 pub(super) async fn wrong_method(allowed: String, request: Request) -> Response {
     let path = request.uri().path();
+    if let Some(refusal) = foreign(request.method()) {
+        return refusal.answer(&trace_of(&request), path);
+    }
     let message = format!("{path} does not take {}; it takes {allowed}", request.method());
     Refusal::new(Code::InvalidRequest, message)
         .status(StatusCode::METHOD_NOT_ALLOWED)
         .header(header::ALLOW, &allowed)
         .answer(&trace_of(&request), path)
+}
+
+/// A method that is none of the standard ones, which no path here will ever take (RFC 9110, 15.6.2).
+fn foreign(method: &Method) -> Option<Refusal> {
+    let standard = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    (!standard.contains(method)).then(|| {
+        let name: String = method.as_str().chars().take(LONGEST).collect();
+        Refusal::new(Code::NotImplemented, format!("the method {name} is not one that this service knows"))
+    })
 }
 
 fn trace_of(request: &Request) -> String {

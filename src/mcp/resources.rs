@@ -72,7 +72,7 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
         }
         resources::content(core, &skill, &path).await
     };
-    let content = found.await.map_err(|error| failed(&error))?;
+    let content = found.await.map_err(|error| at(failed(&error), address))?;
     let meta = meta(DIGEST, json!(written(content.digest)));
     let contents = match String::from_utf8(content.bytes) {
         // Text is handed out byte for byte, so that digests hold.
@@ -205,6 +205,14 @@ pub fn failed(error: &Error) -> ErrorData {
         Code::InternalError | Code::RuntimeError => ErrorData::internal_error(told(error), body(error)),
         _ => invalid(error),
     }
+}
+
+/// The same with the address that was asked for, as the protocol wants it in the error's data.
+fn at(mut failed: ErrorData, address: &str) -> ErrorData {
+    if let Some(Value::Object(data)) = &mut failed.data {
+        data.insert("uri".to_owned(), json!(address));
+    }
+    failed
 }
 
 fn invalid(error: &Error) -> ErrorData {

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use super::answer::{SESSION, answered, failed, of_session};
 use super::asking::{self, Ticket, Way};
 use super::server::Server;
-use crate::gateway::operations::{Caller, Scope, operation};
-use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange, ToolAnswer};
-use crate::session::{Instructions, Tool, ToolError, ToolFailure};
+use crate::gateway::operations::{Called, Caller, Scope, operation};
+use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange};
+use crate::session::{Instructions, Tool};
 use crate::skill::{Digest, safe_text};
 
 /// Calls a runtime tool.
@@ -132,21 +132,19 @@ impl Made<'_> {
         if let Some(ticket) = ticket {
             return self.again(&ticket, responses).await;
         }
-        let error = match self.made(false).await? {
+        let error = match self.made(false).await {
             Ok(value) => return Ok(answered(value).into()),
+            Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
-        if error.code != ToolFailure::ConfirmationRequired {
-            return Err(as_error(&error));
-        }
         let way = if self.caller.may(Scope::Decide) { asking::way(self.cx) } else { Way::None };
         match way {
-            Way::None => Err(self.unasked(&error)),
+            Way::None => Err(self.unasked(error)),
             Way::Later => Ok(self.ticket().required(self.question(&error)).into()),
             Way::Now => match asking::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
                 Some(ElicitationAction::Accept) => self.approved().await,
                 Some(ElicitationAction::Decline) => Err(self.declined()),
-                _ => Err(self.unasked(&error)),
+                _ => Err(self.unasked(error)),
             },
         }
     }
@@ -173,13 +171,10 @@ impl Made<'_> {
     }
 
     async fn approved(&self) -> Result<CallToolResponse, Error> {
-        match self.made(true).await? {
-            Ok(value) => Ok(answered(value).into()),
-            Err(error) => Err(as_error(&error)),
-        }
+        self.made(true).await.map(|value| answered(value).into())
     }
 
-    async fn made(&self, approved: bool) -> Result<Result<Value, ToolError>, Error> {
+    async fn made(&self, approved: bool) -> Result<Value, Error> {
         let arguments = json!({
             SESSION: self.session,
             "tool": self.tool.to_string(),
@@ -187,7 +182,7 @@ impl Made<'_> {
             "approved": approved,
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
-        Ok(read::<ToolAnswer>(answer)?.result)
+        Ok(read::<Called>(answer)?.result)
     }
 
     fn path(&self) -> String {
@@ -201,7 +196,7 @@ impl Made<'_> {
         Ticket { about: self.session.to_owned(), step: self.path(), digest, key: None }
     }
 
-    fn question(&self, error: &ToolError) -> ElicitRequestParams {
+    fn question(&self, error: &Error) -> ElicitRequestParams {
         let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
         let whole = format!("skills session show {}", self.session);
         let message = format!(
@@ -222,42 +217,10 @@ impl Made<'_> {
     }
 
     /// The failure with the way out where nobody could be asked.
-    fn unasked(&self, error: &ToolError) -> Error {
-        let mut told = as_error(error);
+    fn unasked(&self, mut error: Error) -> Error {
         let words = format!("skills session run-script {} {} --yes", self.session, self.path());
-        told.message.push_str("; a person allows it by running it themselves: ");
-        told.message.push_str(&words);
-        told
-    }
-}
-
-/// A tool's failure with the code that it has everywhere.
-fn as_error(error: &ToolError) -> Error {
-    let code = error.code.to_string().parse().unwrap_or(Code::RuntimeError);
-    Error::new(code, error.message.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_failure_of_a_tool_has_its_code() {
-        use ToolFailure as F;
-        let all = [
-            F::InvalidRequest,
-            F::NotFound,
-            F::NotLoaded,
-            F::TooManySkills,
-            F::PathEscape,
-            F::PayloadTooLarge,
-            F::ConfirmationRequired,
-            F::SafetyDenied,
-            F::RuntimeError,
-        ];
-        for failure in all {
-            let error = as_error(&ToolError::new(failure, "x"));
-            assert_eq!(error.code.to_string(), failure.to_string());
-        }
+        error.message.push_str("; a person allows it by running it themselves: ");
+        error.message.push_str(&words);
+        error
     }
 }

@@ -75,7 +75,15 @@ async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
     let rebound = [("host", "evil.example")];
     assert_eq!(house.ask("GET", "/v1/skills/list", &rebound, "").await.code(), "forbidden");
     let own = format!("http://{}", house.address);
-    assert_eq!(house.ask("GET", "/v1/skills/list", &[("origin", own.as_str())], "").await.status, 200);
+    let own = [("origin", own.as_str()), ("accept", "application/json, text/event-stream")];
+    assert_eq!(house.ask("GET", "/v1/skills/list", &own, "").await.status, 200);
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "page", "version": "1" },
+    }});
+    assert_eq!(house.ask("POST", "/mcp", &own, &hello.to_string()).await.status, 200);
+    for other in [foreign, rebound] {
+        assert_eq!(house.ask("POST", "/mcp", &other, &hello.to_string()).await.status, 403);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

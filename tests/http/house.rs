@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use serde_json::{Map, Value, json};
 use skill_workbench::gateway::operations::{Operation, Service, operation, to_query};
 use skill_workbench::gateway::{Local, Needs};
 use skill_workbench::http::{Server, Settings};
+use skill_workbench::mcp::{self, HttpSettings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -19,8 +21,7 @@ use crate::runs_place::Place;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct House {
-    /// Its folder lives as long as the house.
-    _place: Place,
+    pub place: Place,
     pub core: Arc<Local>,
     pub address: SocketAddr,
     pub end: CancellationToken,
@@ -40,11 +41,14 @@ impl House {
 
     pub async fn over(place: Place, core: Arc<Local>, settings: Settings) -> Self {
         let service = Service { core: Arc::clone(&core) as _, sessions: Arc::clone(&core) as _ };
-        let settings = Settings { metrics: core.recorder(), ..settings };
+        let (end, loopback) = (CancellationToken::new(), settings.authenticator.is_none());
+        let mcp = HttpSettings { any_host: !loopback, stop: end.child_token(), ..HttpSettings::default() };
+        let more = Router::new().route_service("/mcp", mcp::service(service.clone(), mcp));
+        let settings = Settings { metrics: core.recorder(), more, ..settings };
         let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), service, settings).await.unwrap();
-        let (address, end) = (server.address(), CancellationToken::new());
+        let address = server.address();
         let serving = tokio::spawn(server.run(end.clone()));
-        Self { _place: place, core, address, end, serving }
+        Self { place, core, address, end, serving }
     }
 
     /// Sends a request and reads its answer.

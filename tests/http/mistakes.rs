@@ -7,7 +7,7 @@ use crate::runs_place::Place;
 
 /// Fails unless the answer is this error, told in the shape of every wire and as a problem document.
 #[track_caller]
-fn is(answer: &Answer, status: u16, code: &str) {
+pub fn is(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
     assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     let told = answer.json();

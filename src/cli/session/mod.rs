@@ -195,17 +195,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
     let value = match &answer.result {
         Ok(value) => value,
         Err(error) => {
-            let code = match error.code {
-                ToolFailure::InvalidRequest => Code::InvalidRequest,
-                ToolFailure::NotFound => Code::NotFound,
-                ToolFailure::NotLoaded => Code::NotLoaded,
-                ToolFailure::TooManySkills => Code::TooManySkills,
-                ToolFailure::PathEscape => Code::PathEscape,
-                ToolFailure::PayloadTooLarge => Code::PayloadTooLarge,
-                ToolFailure::ConfirmationRequired => Code::ConfirmationRequired,
-                ToolFailure::SafetyDenied => Code::SafetyDenied,
-                ToolFailure::RuntimeError => Code::RuntimeError,
-            };
+            let code = Code::from(error.code);
             let mut message = in_commands(&error.message, session);
             if code == Code::ConfirmationRequired {
                 message.push_str("; --yes allows it");

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::discovery::BodyLine;
-use crate::gateway::{AgentView, LevelTokens, SessionSummary, TargetChoice};
+use crate::gateway::{AgentView, Code, Error, LevelTokens, SessionSummary, TargetChoice, ToolAnswer};
+use crate::session::ToolError;
 use crate::store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
 
 /// Answer of `runtime.health`.
@@ -141,9 +143,93 @@ pub struct Said {
     pub entry: u64,
 }
 
+/// What a runtime tool answered. A tool that fails is an error like every other, with the entry as its reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Called {
+    /// The call's number in the transcript.
+    pub entry: u64,
+    /// What the model reads.
+    pub result: Value,
+    /// The session's version now.
+    pub version: u64,
+}
+
+/// The reason of a tool's error: the failed call is in the transcript too.
+#[derive(Deserialize)]
+struct FailedCall {
+    entry: u64,
+    version: u64,
+}
+
+impl Called {
+    pub(super) fn of(answer: ToolAnswer) -> Result<Self, Error> {
+        let ToolAnswer { entry, result, version } = answer;
+        match result {
+            Ok(result) => Ok(Self { entry, result, version }),
+            Err(error) => Err(Error {
+                reason: Some(json!({ "entry": entry, "version": version })),
+                ..Error::new(Code::from(error.code), error.message)
+            }),
+        }
+    }
+
+    /// What the tool answered, from what its caller was told.
+    ///
+    /// # Errors
+    /// What kept the tool from being called.
+    pub fn back(told: Result<Self, Error>) -> Result<ToolAnswer, Error> {
+        let error = match told {
+            Ok(Self { entry, result, version }) => {
+                return Ok(ToolAnswer { entry, result: Ok(result), version });
+            }
+            Err(error) => error,
+        };
+        let failed =
+            error.reason.clone().and_then(|reason| serde_json::from_value::<FailedCall>(reason).ok());
+        let code = serde_json::from_value(json!(error.code)).ok();
+        match (failed, code) {
+            (Some(FailedCall { entry, version }), Some(code)) => {
+                Ok(ToolAnswer { entry, result: Err(ToolError::new(code, error.message)), version })
+            }
+            _ => Err(error),
+        }
+    }
+}
+
 /// The agents known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentList {
     /// The agents.
     pub agents: Vec<AgentView>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::ToolFailure as F;
+
+    #[test]
+    fn what_a_tool_answered_comes_through_as_answer_or_error_and_back() {
+        let answer = |result| ToolAnswer { entry: 3, result, version: 4 };
+        let well = answer(Ok(json!({ "skills": [] })));
+        assert_eq!(Called::back(Called::of(well.clone())), Ok(well));
+        for failure in [
+            F::InvalidRequest,
+            F::NotFound,
+            F::NotLoaded,
+            F::TooManySkills,
+            F::PathEscape,
+            F::PayloadTooLarge,
+            F::ConfirmationRequired,
+            F::SafetyDenied,
+            F::RuntimeError,
+        ] {
+            let failed = answer(Err(ToolError::new(failure, "why")));
+            let told = Called::of(failed.clone());
+            assert_eq!(told.as_ref().unwrap_err().code.to_string(), failure.to_string());
+            assert_eq!(Called::back(told), Ok(failed));
+        }
+        let never = Error::new(Code::NotFound, "no such session");
+        assert_eq!(Called::back(Err(never.clone())), Err(never));
+    }
 }

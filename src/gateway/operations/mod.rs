@@ -31,8 +31,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Code, Error, SharedClient, SharedSessionClient, new_trace_id};
 
 pub use answers::{
-    AgentList, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList, Executed,
-    LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList, TargetList,
+    AgentList, Called, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
+    Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList,
+    TargetList,
 };
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};

@@ -1,6 +1,6 @@
 //! Operations on sessions: what a model is given, and the runtime tools.
 
-use super::answers::{AgentList, Said, SessionList};
+use super::answers::{AgentList, Called, Said, SessionList};
 use super::arguments::{
     AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, OneSkill, SessionChange, ToolCall,
 };
@@ -111,7 +111,7 @@ fn changing() -> Vec<Operation> {
                     return Err(Error::new(Code::Forbidden, "`approved` needs the scope `decide`"));
                 }
                 let ToolCall { session_id, tool, arguments, approved } = ask;
-                asked.service.sessions.call_tool(&session_id, &tool, arguments, approved).await
+                Called::of(asked.service.sessions.call_tool(&session_id, &tool, arguments, approved).await?)
             },
         ),
         Operation::new(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Remote;
 use super::call::{Arguments, arguments, written};
-use crate::gateway::operations::{AgentList, Said, SessionList};
+use crate::gateway::operations::{AgentList, Called, Said, SessionList};
 use crate::gateway::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, ToolAnswer,
@@ -49,7 +49,7 @@ impl SessionClient for Remote {
         let fields = arguments(json!({
             "session_id": session, "tool": tool, "arguments": given, "approved": approved,
         }));
-        self.inner.tell("session.tool", fields).await
+        Called::back(self.inner.tell("session.tool", fields).await)
     }
 
     async fn run_script(
