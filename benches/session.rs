@@ -15,7 +15,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use skill_workbench::config::{Config, Env};
 use skill_workbench::gateway::{Client as _, Local, Needs, SessionClient as _, SettingsChange};
-use skill_workbench::session::{Form, Ingredients, Instructions, Listed, Wire, compose};
+use skill_workbench::session::{Form, Ingredients, Instructions, Listed, Wire, catalogue_text, compose};
 use tokio::runtime::Runtime;
 
 /// Skills of the public collection that is measured elsewhere, too.
@@ -91,11 +91,10 @@ fn sessions(c: &mut Criterion) {
     group.bench_function("compose the text", |b| {
         b.iter(|| {
             black_box(compose(&Ingredients {
-                listed: &listed,
+                available: &catalogue_text(&listed, Form::Xml, Wire::Dotted),
                 active: &[],
                 agent: None,
                 own: &[],
-                form: Form::Xml,
                 instructions: Instructions::TopLevel,
                 wire: Wire::Dotted,
             }))

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use skill_workbench::gateway::{
     BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
+    NotListed,
 };
 use skill_workbench::registry::{Catalogue, Change, Entry};
-use skill_workbench::session::{Allowance, Listed, Shown};
+use skill_workbench::session::{Allowance, Fill, Listed, Shown, Unit};
 use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::Action;
 use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, Target};
@@ -281,12 +282,23 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         window: 200_000,
         allowance: Allowance {
             entries: entries.iter().map(listed).collect(),
-            limit: Some(16_000),
-            limit_from: "2 % of a context of 200000 tokens: 4000 tokens".into(),
-            wanted: 36_420,
-            used: 15_980,
-            unknown: Vec::new(),
+            fill: Fill {
+                limit: Some(4_000),
+                unit: Unit::Tokens,
+                limit_from: "2 % of a context of 200000 tokens: 4000 tokens".into(),
+                wanted: 9_105,
+                used: 3_995,
+                ..Fill::default()
+            },
         },
+        not_listed: vec![
+            NotListed { why: "in no folder where Codex looks".into(), skills: 1, names: Vec::new() },
+            NotListed {
+                why: "a description of more than 1024 characters".into(),
+                skills: 1,
+                names: Vec::new(),
+            },
+        ],
         tokens: (9_240, 4_100),
         long: Vec::new(),
     };

@@ -109,7 +109,8 @@ async fn an_agent_has_its_own_skills_always_and_sees_no_others() {
         "id: clerk\nprompt: You are a clerk.\nuses_skills: [beta]\ninstructions: Be brief.\nmodel: small\n",
     );
     let core = place.core().await;
-    let change = SettingsChange { agent: Some("clerk".to_owned()), ..SettingsChange::default() };
+    let clerk = || SettingsChange { agent: Some("clerk".to_owned()), ..SettingsChange::default() };
+    let change = clerk();
     let id = core.new_session(change).await.unwrap().session_id;
     let text = core.compose(&id, false).await.unwrap().composed.text;
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
@@ -117,6 +118,21 @@ async fn an_agent_has_its_own_skills_always_and_sees_no_others() {
     assert!(!text.contains("Does alpha things"));
     let payload = core.export_session(&id, Api::OpenaiChat, "large").await.unwrap();
     assert_eq!(payload.body["model"], "small");
+    // Its own skill is there already: loaded, it is not said twice; others it does not have.
+    assert_eq!(names(&call(&core, &id, "skills.load", json!({"names": ["beta"]})).await), ["beta"]);
+    let text = core.compose(&id, false).await.unwrap().composed.text;
+    assert_eq!(text.matches("Use beta well.").count(), 1, "{text}");
+    let other = call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap_err();
+    assert!(other.code == ToolFailure::NotFound && other.message.contains("beta"), "{other}");
+    let free = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &free, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap();
+    let error = core.configure_session(&free, clerk()).await.unwrap_err();
+    assert!(error.code == Code::InvalidConfiguration && error.message.contains("unload alpha"), "{error}");
+    assert!(core.session(&free).await.unwrap().settings.agent.is_none(), "nothing was changed");
+    call(&core, &free, "skills.unload", json!({"all": true})).await.result.unwrap();
+    core.configure_session(&free, clerk()).await.unwrap();
+    let agents = core.agents().await.unwrap();
+    assert!(agents[0].composed.iter().any(|part| part == "the body of beta, always"), "{agents:?}");
     let wrong = SettingsChange { agent: Some("clark".to_owned()), ..SettingsChange::default() };
     let error = core.new_session(wrong).await.unwrap_err();
     assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["clerk".to_owned()]));
@@ -135,7 +151,7 @@ async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
     let core = place.core().await;
     let whole = core.budget(None, None).await.unwrap();
     let codex = core.budget(Some("codex"), None).await.unwrap();
-    assert!(codex.allowance.used <= codex.allowance.limit.unwrap());
+    assert!(codex.allowance.fill.used <= codex.allowance.fill.limit.unwrap());
     assert!(codex.tokens.1 < whole.tokens.1 / 2, "{:?} {:?}", codex.tokens, whole.tokens);
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let before = core.compose(&id, false).await.unwrap().size.l1.tokens;
@@ -145,6 +161,31 @@ async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
     assert!(after.size.l1.tokens < before && after.allowance.is_some());
     let unknown = core.budget(Some("codecs"), None).await.unwrap_err();
     assert_eq!(unknown.suggestions, ["codex"]);
+}
+
+#[tokio::test]
+async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_is_not_seen_has_its_reason() {
+    let place = Place::new();
+    place.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
+    let for_people = "---\nname: own\ndescription: d.\ndisable-model-invocation: true\n---\nbody\n";
+    place.file("own/SKILL.md", for_people);
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    let whole = core.compose(&id, true).await.unwrap();
+    assert_eq!(whole.since, None, "there was no call before");
+    let change = SettingsChange { client: Some("claude-code".to_owned()), ..SettingsChange::default() };
+    core.configure_session(&id, change).await.unwrap();
+    let claude = core.compose(&id, true).await.unwrap();
+    let since = claude.since.unwrap();
+    assert_eq!(since.told(), ["the client changed from none to claude-code", "1 entry fewer"]);
+    let reasons: Vec<(usize, bool)> =
+        claude.not_listed.iter().map(|group| (group.skills, group.why.contains("too deep"))).collect();
+    assert_eq!(reasons, [(1, false), (1, true)], "{:?}", claude.not_listed);
+    let again = core.compose(&id, false).await.unwrap();
+    assert_eq!(again.since.unwrap().told(), Vec::<String>::new());
+    let budget = core.budget(Some("claude-code"), None).await.unwrap();
+    assert_eq!(budget.not_listed.iter().map(|group| group.skills).sum::<usize>(), 2);
+    assert!(budget.not_listed.iter().any(|group| group.names == ["deep"]), "{:?}", budget.not_listed);
 }
 
 #[tokio::test]

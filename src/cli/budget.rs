@@ -6,9 +6,10 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, fit, grouped, wrap};
-use crate::gateway::{BudgetView, Code, Error, Needs};
-use crate::session::Shown;
+use crate::gateway::{BudgetView, Code, Error, Needs, call_order};
+use crate::session::{Made, Shown};
 use crate::skill::safe_text;
+use serde_json::json;
 
 /// Runs `skills budget`.
 pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
@@ -36,37 +37,27 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-/// How many entries were left whole, shortened, reduced to the name, left out, and are beyond an unknown rule.
-fn counts(view: &BudgetView) -> [usize; 5] {
-    let mut counts = [0; 5];
-    for (_, shown) in &view.allowance.entries {
-        let at = match shown {
-            Shown::Whole => 0,
-            Shown::Shortened { .. } => 1,
-            Shown::NameOnly { .. } => 2,
-            Shown::Omitted { .. } => 3,
-            Shown::Beyond => 4,
-        };
-        counts[at] += 1;
-    }
-    counts
-}
-
 fn all(views: &[BudgetView], look: Look) -> String {
     let mut out = String::new();
-    let head = "client          entries    whole  shortened  name only  left out  tokens  bound";
+    let head = "client          not seen  entries    whole  shortened  name only  left out  tokens  filled, of the bound";
     let _ = writeln!(out, "{}", Ink::Muted.paint(head, look.colour));
     for view in views {
-        let [whole, shortened, names, omitted, beyond] = counts(view);
-        let limit = match (&view.client, view.allowance.limit) {
+        let fill = &view.allowance.fill;
+        let Made { whole, shortened, name_only, omitted, beyond } = fill.made;
+        let unseen: usize = view.not_listed.iter().map(|group| group.skills).sum();
+        let limit = match (&view.client, fill.limit) {
             (None, _) => "none".to_owned(),
-            (_, Some(_)) => view.allowance.limit_from.clone(),
+            (_, Some(limit)) => {
+                let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
+                let over = if fill.over.is_some() { ", over it" } else { "" };
+                format!("{used} of {limit} {}{over}", fill.unit)
+            }
             (_, None) => "not published".to_owned(),
         };
         let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
         let _ = writeln!(
             out,
-            "{}  {:>7}  {whole:>7}  {shortened:>9}  {names:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
+            "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
             Ink::Strong
                 .paint(&fit(view.client.as_deref().unwrap_or("(as written)"), 14, look.unicode), look.colour),
             view.allowance.entries.len(),
@@ -80,13 +71,20 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     let mut out = String::new();
     let allowance = &view.allowance;
     let _ = writeln!(out, "{}", Ink::Strong.paint(&view.name, look.colour));
-    let _ = writeln!(out, "  bound     {}", allowance.limit_from);
+    let fill = &allowance.fill;
+    let _ = writeln!(out, "  bound     {}", fill.limit_from);
     let _ = writeln!(
         out,
-        "  catalogue {} as written, {} as shown",
-        counted(allowance.wanted, "character", "characters"),
-        grouped(allowance.used as u64)
+        "  catalogue {} {} as written, {} as shown{}",
+        grouped(fill.wanted as u64),
+        fill.unit,
+        grouped(fill.used as u64),
+        fill.limit.map_or_else(String::new, |limit| format!(", of {}", grouped(limit as u64)))
     );
+    let _ = writeln!(out, "  measured  {}", safe_text::line(&fill.measured));
+    if let Some(why) = &fill.over {
+        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over the bound: {why}"), look.colour));
+    }
     let _ = writeln!(
         out,
         "  tokens    {} as written, {} as shown, of {}",
@@ -94,10 +92,11 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         grouped(u64::from(view.tokens.1)),
         grouped(u64::from(view.window))
     );
-    for unknown in &allowance.unknown {
+    for unknown in &fill.unknown {
         let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("not published: {unknown}"), look.colour));
     }
     let room = look.room(120);
+    not_listed(&mut out, view, every, look);
     let mut shown = 0;
     for (entry, state) in &allowance.entries {
         let (ink, word, why) = match state {
@@ -126,7 +125,12 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         );
     }
     if shown == 0 {
-        let _ = writeln!(out, "  nothing gives way: every entry is whole");
+        let told = if allowance.entries.is_empty() {
+            "it lists no skill at all"
+        } else {
+            "nothing gives way: every entry is whole"
+        };
+        let _ = writeln!(out, "  {told}");
     }
     if let Some((name, most)) = view.long.first() {
         let told = format!(
@@ -141,6 +145,37 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         let _ = writeln!(out, "{}", Ink::Muted.paint(&line, look.colour));
     }
     out
+}
+
+/// The skills that are not listed at all, counted by the reason; by name where every entry is shown.
+fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: Look) {
+    if view.not_listed.is_empty() {
+        return;
+    }
+    let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
+    let here = all + view.allowance.entries.len();
+    let head = format!("{} of {} skills are not seen", grouped(all as u64), grouped(here as u64));
+    let _ = writeln!(out, "  {}", Ink::Warn.paint(&head, look.colour));
+    for group in &view.not_listed {
+        let count = grouped(group.skills as u64);
+        let why = cut(&safe_text::line(&group.why), look.room(120).saturating_sub(14).max(20), look.unicode);
+        let _ = writeln!(out, "  {count:>7}  {why}");
+        for name in group.names.iter().filter(|_| every) {
+            let _ = writeln!(out, "           {}", Ink::Muted.paint(&safe_text::line(name), look.colour));
+        }
+    }
+}
+
+/// Who speaks where no agent is set.
+const ORCHESTRATOR: &str = "orchestrator";
+
+/// What a call consists of, numbered.
+fn order(cx: &mut Context, composed: &[String]) -> Result<(), Failure> {
+    cx.out.line("\na call is composed in this order:")?;
+    for (part, at) in composed.iter().zip(1..) {
+        cx.out.line(format!("  {at} {}", safe_text::line(part)))?;
+    }
+    Ok(())
 }
 
 /// Runs `skills agents`.
@@ -162,6 +197,15 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
                 }
             }
         }
+        AgentsAction::Show { agent } if agent == ORCHESTRATOR => {
+            let composed = call_order(None);
+            if cx.out.json {
+                cx.out.value(&json!({"agent": {"id": ORCHESTRATOR}, "composed": composed}))?;
+            } else {
+                cx.out.line("orchestrator: speaks where no agent is set, and has no file")?;
+                order(cx, &composed)?;
+            }
+        }
         AgentsAction::Show { agent } => {
             let Some(view) = found.iter().find(|view| view.agent.id == *agent) else {
                 let near = crate::gateway::near(agent, found.iter().map(|view| view.agent.id.as_str()));
@@ -175,6 +219,10 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
                     .map_err(|error| Failure::file(&view.location, &error))?;
                 cx.out.line(view.location.display().to_string())?;
                 cx.out.raw(safe_text::block(&text).as_bytes())?;
+                for problem in &view.problems {
+                    cx.out.line(format!("! {}", safe_text::line(problem)))?;
+                }
+                order(cx, &view.composed)?;
             }
         }
     }

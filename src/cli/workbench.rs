@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::args::DemoArgs;
 use super::context::Context;
 use super::failure::{Done, Failure};
-use crate::config::Config;
+use crate::config::{AuditLog, Config, MEMORY_STORE};
 use crate::gateway::{Code, Error, Local, SharedClient, SharedSessionClient};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
@@ -29,6 +29,10 @@ pub fn demo(cx: &mut Context, log: Ring, args: &DemoArgs) -> Result<Done, Failur
             Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
         }
     };
+    // A demonstration leaves nothing behind in anybody's own store, unless it is told which one to play on.
+    if cx.global.store.is_none() && cx.global.connect.is_none() {
+        cx.global.store = Some(MEMORY_STORE.to_owned());
+    }
     let auto = match args.auto {
         Some(seconds) if !(seconds.is_finite() && (0.1..=3600.0).contains(&seconds)) => {
             return Err(Failure::usage("--auto takes 0.1 to 3600 seconds"));
@@ -48,7 +52,10 @@ pub fn open(cx: &Context, log: Ring) -> Result<Done, Failure> {
 }
 
 fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
-    let config = cx.config()?;
+    let mut config = cx.config()?;
+    if play.is_some() && config.store.as_deref() == Some(MEMORY_STORE) {
+        config.audit = AuditLog::Off;
+    }
     if !std::io::stdout().is_terminal() {
         return Err(Failure::usage(
             "the workbench needs a terminal; skills --help lists the commands that need none",
@@ -91,6 +98,10 @@ fn left(ended: Result<(), RunError>) -> Result<Done, Failure> {
         Ok(()) => Ok(Done::Fine),
         Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),
         Err(error @ RunError::Terminal(_)) => Err(Failure::usage(error.to_string())),
+        Err(error @ RunError::Missed(_)) => {
+            eprintln!("skills: {}", safe_text::line(&error.to_string()));
+            Ok(Done::Findings)
+        }
     }
 }
 

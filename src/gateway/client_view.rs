@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{ClientView, ClientViewEntry, ClientViewState};
 use crate::config::Config;
 use crate::registry::{Catalogue, RootOrigin};
-use crate::skill::client::{Depth, Handling, NameFrom, Profile, SameName, Scope};
+use crate::skill::client::{Depth, Fact, Handling, NameFrom, Profile, SameName, Scope};
 use crate::skill::lint::rules;
 use crate::skill::{Finding, Skill};
 
@@ -48,6 +48,13 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
         let others = aliases.get(location).map_or(&[][..], Vec::as_slice);
         order(location, others, &places, one_deep)
     };
+    let lost = |location: &Path| {
+        let others = aliases.get(location).map_or(&[][..], Vec::as_slice);
+        match order_below(location, others, &places) {
+            Some(place) => ClientViewState::TooDeep(places[place].clone()),
+            None => ClientViewState::NotLooked,
+        }
+    };
     let mut found: Vec<(Option<usize>, &Skill)> = catalogue
         .entries
         .iter()
@@ -60,13 +67,8 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
     let mut entries: Vec<ClientViewEntry> = found
         .into_iter()
         .map(|(place, skill)| {
-            let mut state =
-                if place.is_some() { handled(profile, skill) } else { ClientViewState::NotLooked };
-            let kept = matches!(
-                state,
-                ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_)
-            );
-            if kept && profile.same_name.value() == Some(&SameName::First) {
+            let mut state = if place.is_some() { handled(profile, skill) } else { lost(&skill.location) };
+            if seen(&state) && profile.same_name.value() == Some(&SameName::First) {
                 match winners.get(&name(profile, skill)) {
                     Some(winner) => state = ClientViewState::Shadowed(winner.clone()),
                     None => {
@@ -79,7 +81,7 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
         .collect();
     entries.extend(catalogue.refused.iter().map(|refusal| {
         let state = match order(&refusal.location) {
-            None => ClientViewState::NotLooked,
+            None => lost(&refusal.location),
             Some(_) => defects(profile, &refusal.findings).unwrap_or_else(|| {
                 let why = refusal.findings.last().map_or("it cannot be read", |finding| &finding.message);
                 ClientViewState::Dropped(why.to_owned())
@@ -95,6 +97,47 @@ pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Client
     }
 }
 
+/// Whether a client with a bundle in this state tells its model about it.
+#[must_use]
+pub fn seen(state: &ClientViewState) -> bool {
+    matches!(state, ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_))
+}
+
+/// Why a client does not see a bundle, without what is particular to this one: what many can be counted by. Nothing
+/// for one that it sees.
+#[must_use]
+pub fn common_reason(
+    profile: &Profile,
+    findings: &[Finding],
+    state: &ClientViewState,
+    home: &Path,
+) -> Option<String> {
+    let name = &profile.name;
+    let place = |place: &Path| match place.strip_prefix(home) {
+        Ok(below) => format!("~/{}", below.display()),
+        Err(_) => place.display().to_string(),
+    };
+    Some(match state {
+        ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_) => return None,
+        ClientViewState::Shadowed(_) => "another skill of the same name wins".to_owned(),
+        ClientViewState::NotLooked => format!("in no folder where {name} looks"),
+        ClientViewState::TooDeep(below) => {
+            format!("too deep: {name} takes only folders right below {}", place(below))
+        }
+        ClientViewState::Dropped(_) => {
+            let dropped = facts(profile).into_iter().find(|(fact, codes, _)| {
+                fact.value() == Some(&Handling::Dropped)
+                    && findings.iter().any(|finding| codes.iter().any(|rule| rule.code == finding.code))
+            });
+            match (dropped, profile.longest_description.value()) {
+                (Some((.., what)), _) => format!("{name} drops {what}"),
+                (None, Some(longest)) => format!("a description of more than {longest} characters"),
+                (None, None) => "the file cannot be read".to_owned(),
+            }
+        }
+    })
+}
+
 /// The place of a file among the folders of the client, by any path that leads to it.
 fn order(location: &Path, others: &[&Path], places: &[PathBuf], one_deep: bool) -> Option<usize> {
     places.iter().position(|place| {
@@ -102,6 +145,11 @@ fn order(location: &Path, others: &[&Path], places: &[PathBuf], one_deep: bool) 
             path.strip_prefix(place).is_ok_and(|below| !one_deep || below.components().count() == 2)
         })
     })
+}
+
+/// The folder of the client that a file lies below, however deep.
+fn order_below(location: &Path, others: &[&Path], places: &[PathBuf]) -> Option<usize> {
+    order(location, others, places, false)
 }
 
 fn name(profile: &Profile, skill: &Skill) -> String {
@@ -126,9 +174,11 @@ fn handled(profile: &Profile, skill: &Skill) -> ClientViewState {
     defects(profile, &skill.findings).unwrap_or(ClientViewState::Found)
 }
 
-/// What the client makes of the defects that a file has: dropped for any, else unknown, else repaired.
-fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
-    let facts = [
+/// A fact of a profile about a defect, the rules that find it, and what it is.
+type Defect<'a> = (&'a Fact<Handling>, &'static [&'static rules::Rule], &'static str);
+
+fn facts(profile: &Profile) -> [Defect<'_>; 5] {
+    [
         (
             &profile.bad_yaml,
             &[&rules::BAD_YAML, &rules::UNQUOTED_COLON, &rules::UNQUOTED_VALUE, &rules::NOT_A_MAPPING][..],
@@ -142,9 +192,13 @@ fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
         (&profile.missing_description, &[&rules::DESCRIPTION_MISSING], "a missing description"),
         (&profile.missing_name, &[&rules::NAME_MISSING], "a missing name"),
         (&profile.name_not_folder, &[&rules::NAME_NOT_FOLDER], "a name that is not its folder's"),
-    ];
+    ]
+}
+
+/// What the client makes of the defects that a file has: dropped for any, else unknown, else repaired.
+fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
     let (mut repaired, mut unknown) = (None, None);
-    for (fact, codes, what) in facts {
+    for (fact, codes, what) in facts(profile) {
         let defect = findings.iter().find(|finding| codes.iter().any(|rule| rule.code == finding.code));
         match (defect, fact.value()) {
             (Some(finding), Some(Handling::Dropped)) => {
@@ -203,6 +257,35 @@ mod tests {
         let states = see("codex", skills);
         assert_eq!(states.iter().filter(|s| **s == ClientViewState::Found).count(), 1);
         assert_eq!(states.iter().filter(|s| **s == ClientViewState::NotLooked).count(), 1);
+    }
+
+    #[test]
+    fn a_skill_deeper_than_a_client_looks_is_told_apart_from_one_elsewhere() {
+        let deep = vec![at("/home/ann/.claude/skills/group/a", "a"), at("/home/ann/.claude/skills/b", "b")];
+        let place = PathBuf::from("/home/ann/.claude/skills");
+        assert_eq!(
+            see("claude-code", deep),
+            [ClientViewState::Found, ClientViewState::TooDeep(place.clone())]
+        );
+        let client = client::profile("claude-code").unwrap();
+        let why = common_reason(client, &[], &ClientViewState::TooDeep(place), Path::new("/home/ann"));
+        assert_eq!(
+            why.as_deref(),
+            Some("too deep: Claude Code takes only folders right below ~/.claude/skills")
+        );
+    }
+
+    #[test]
+    fn reasons_are_counted_without_what_is_particular_to_one_skill() {
+        let codex = client::profile("codex").unwrap();
+        let reason = |length: usize| {
+            let mut skill = at("/home/ann/.codex/skills/a", "a");
+            skill.description = "x".repeat(length);
+            common_reason(codex, &skill.findings, &handled(codex, &skill), Path::new("/"))
+        };
+        assert_eq!(reason(1025), reason(2000));
+        assert_eq!(reason(1025).as_deref(), Some("a description of more than 1024 characters"));
+        assert_eq!(reason(10), None, "what is seen has no reason");
     }
 
     #[test]

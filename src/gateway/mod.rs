@@ -34,6 +34,7 @@ mod trusting;
 mod types;
 
 pub use crate::engine::{Reminder, Signs, terminal_bytes};
+pub use crate::session::call_order;
 pub use crate::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
@@ -65,8 +66,8 @@ pub use service_types::{
 };
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, SessionSummary,
-    SessionView, SettingsChange, ToolAnswer,
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, NotListed,
+    SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

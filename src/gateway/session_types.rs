@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::session::{
-    Active, Allowance, Composed, Entry, Form, Instructions, Listed, Settings, ToolError, ToolSpec,
+    Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Settings, ToolError, ToolSpec,
 };
 use crate::skill::SkillId;
 
@@ -56,6 +56,9 @@ pub struct SessionView {
     pub version: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
+    /// When something was written into its transcript last, milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    pub changed_ms: i64,
     /// How it is composed.
     pub settings: Settings,
     /// Active skills, most recent last.
@@ -117,6 +120,56 @@ pub enum DiffLine {
     Removed(String),
 }
 
+/// How a call is made in another way than the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SinceLast {
+    /// Settings that are others now.
+    pub changes: Vec<SettingChanged>,
+    /// Entries of the catalogue in the last call, and in this one.
+    pub entries: (usize, usize),
+}
+
+/// A setting that was another one at the last call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SettingChanged {
+    /// Which: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
+    pub what: String,
+    /// Its value then, in a word.
+    pub before: String,
+    /// Its value now.
+    pub now: String,
+}
+
+impl SinceLast {
+    /// What changed, in words: `the client changed from Codex to Cursor`, `3 entries fewer`.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        let changed = |change: &SettingChanged| {
+            format!("the {} changed from {} to {}", change.what, change.before, change.now)
+        };
+        let (before, now) = self.entries;
+        let more = now.abs_diff(before);
+        let noun = if more == 1 { "entry" } else { "entries" };
+        let entries = match now.cmp(&before) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Less => Some(format!("{more} {noun} fewer")),
+            std::cmp::Ordering::Greater => Some(format!("{more} {noun} more")),
+        };
+        self.changes.iter().map(changed).chain(entries).collect()
+    }
+}
+
+/// Skills that a model is not told about, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NotListed {
+    /// Why, in words.
+    pub why: String,
+    /// How many there are.
+    pub skills: usize,
+    /// Their ids, or the first few of them.
+    pub names: Vec<String>,
+}
+
 /// What a model is given at the next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComposedView {
@@ -131,8 +184,15 @@ pub struct ComposedView {
     pub part_tokens: Vec<u32>,
     /// What differs from the last call; empty where nothing does, absent before the first call.
     pub diff: Option<Vec<DiffLine>>,
-    /// What the client's budget made of the catalogue, where a client is set.
-    pub allowance: Option<Allowance>,
+    /// How this call is made in another way than the last one; absent before the first call, and for one that was
+    /// kept before this was told.
+    #[serde(default)]
+    pub since: Option<SinceLast>,
+    /// How full the client's catalogue is, where a client is set; `budget` tells it entry by entry.
+    pub allowance: Option<Fill>,
+    /// Skills that are here and not in the catalogue, by the reason, with a few of their names.
+    #[serde(default)]
+    pub not_listed: Vec<NotListed>,
     /// The tools that are offered.
     pub tools: Vec<ToolSpec>,
 }
@@ -167,6 +227,9 @@ pub struct BudgetView {
     pub window: u32,
     /// What it makes of the catalogue.
     pub allowance: Allowance,
+    /// Skills that are here and that this client does not list at all, by the reason.
+    #[serde(default)]
+    pub not_listed: Vec<NotListed>,
     /// Tokens of the catalogue as written, and as shown: of what a session puts into every call.
     pub tokens: (u32, u32),
     /// Descriptions of more than twenty tokens, which is what one should have: name and tokens, largest first.
@@ -182,4 +245,7 @@ pub struct AgentView {
     pub location: std::path::PathBuf,
     /// What is wrong with it: skills it names that are not here.
     pub problems: Vec<String>,
+    /// What a call of it consists of, in its order, in words.
+    #[serde(default)]
+    pub composed: Vec<String>,
 }

@@ -229,6 +229,8 @@ pub enum ClientViewState {
     Unknown(String),
     /// Outside of the places where this client looks.
     NotLooked,
+    /// Below a place where this client looks, but deeper than it does; the place.
+    TooDeep(PathBuf),
 }
 
 /// A bundle in a client's eyes.

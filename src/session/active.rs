@@ -27,6 +27,14 @@ pub struct Active {
     pub body: String,
     /// About how many tokens the body has: estimated, since loading must not wait for a vocabulary.
     pub tokens: u32,
+    /// That `tokens` is an estimate, not a count.
+    #[serde(default = "yes")]
+    pub tokens_estimated: bool,
+}
+
+/// Sessions that were kept before this was told have estimates, too.
+fn yes() -> bool {
+    true
 }
 
 /// What happens to the skills that are loaded already.
@@ -58,6 +66,9 @@ pub struct Loaded {
     pub properties: Map<String, Value>,
     /// About how many tokens the body has.
     pub tokens: u32,
+    /// That `tokens` is an estimate, not a count.
+    #[serde(default = "yes")]
+    pub tokens_estimated: bool,
     /// Skills worth reading with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
@@ -142,6 +153,7 @@ pub fn receipt(before: &[Active], after: &[Active], bodies: bool, locations: boo
         digest: skill.digest.clone(),
         properties: skill.properties.clone(),
         tokens: skill.tokens,
+        tokens_estimated: skill.tokens_estimated,
         requires: skill.requires.clone(),
         body: bodies.then(|| skill.body.clone()),
     };
@@ -177,6 +189,7 @@ mod tests {
             requires: Vec::new(),
             body: format!("# {name}\n"),
             tokens: 3,
+            tokens_estimated: true,
         }
     }
 

@@ -44,6 +44,31 @@ impl Agent {
     }
 }
 
+/// What a call consists of, in its order, in words; without an agent the orchestrator speaks, who sees every skill.
+#[must_use]
+pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
+    let of = |text: fn(&Agent) -> &str| agent.is_some_and(|agent| !text(agent).trim().is_empty());
+    let own = agent.map_or(&[][..], |agent| agent.uses_skills.as_slice());
+    let mut parts = Vec::new();
+    if of(|agent| &agent.prompt) {
+        parts.push("its prompt".to_owned());
+    }
+    parts.push("the rules of using skills".to_owned());
+    parts.push(match own {
+        [] => "the catalogue of every skill".to_owned(),
+        own => format!("the catalogue of its own skills: {}", own.join(", ")),
+    });
+    parts.extend(own.iter().map(|name| format!("the body of {name}, always")));
+    // An agent with skills of its own loads no others, and those are there already.
+    if own.is_empty() {
+        parts.push("the bodies of loaded skills, in load order".to_owned());
+    }
+    if of(|agent| &agent.instructions) {
+        parts.push("its inline instructions".to_owned());
+    }
+    parts
+}
+
 /// Reads an agent definition.
 ///
 /// # Errors
@@ -80,5 +105,20 @@ mod tests {
             let error = parse_agent(source).unwrap_err();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn a_call_is_told_in_the_order_in_which_it_is_composed() {
+        let agent = Agent {
+            prompt: "You audit.".into(),
+            uses_skills: vec!["csv".into(), "pdf".into()],
+            instructions: "Be brief.".into(),
+            ..Agent::default()
+        };
+        let order = call_order(Some(&agent));
+        let at = |what: &str| order.iter().position(|part| part.contains(what)).unwrap();
+        assert!(at("prompt") < at("catalogue") && at("catalogue") < at("body of csv"), "{order:?}");
+        assert!(at("body of csv") < at("body of pdf") && at("body of pdf") < at("inline"), "{order:?}");
+        assert!(call_order(None).iter().any(|part| part.contains("every skill")));
     }
 }

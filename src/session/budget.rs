@@ -1,12 +1,16 @@
 //! How a client keeps the catalogue within bounds, and what of it a model then sees.
 //!
-//! The bounds are data of the client profiles; what nobody published is not guessed: entries beyond a bound whose
-//! way of shortening is unknown are shown as they would stand, marked.
+//! The bounds, and what is measured against them, are data of the client profiles; what nobody published is not
+//! guessed: entries beyond a bound whose way of shortening is unknown are shown as they would stand, marked.
+
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 pub use super::compose::Listed;
-use crate::skill::client::{Budget, ShareUnit, Shortening};
+pub use super::scale::Unit;
+use super::scale::{Frame, Scale};
+use crate::skill::client::{Budget, Shortening};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -40,16 +44,63 @@ pub enum Shown {
 pub struct Allowance {
     /// Every entry, in order, with what became of it; omitted ones have an empty description.
     pub entries: Vec<(Listed, Shown)>,
-    /// The bound in characters, where one is known.
+    /// How full the catalogue is, and of what.
+    #[serde(flatten)]
+    pub fill: Fill,
+}
+
+/// How full a client's catalogue is, in the client's own unit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Fill {
+    /// The bound, where one is known.
     pub limit: Option<usize>,
-    /// Where the bound comes from, in words ("1 % of a context of 200,000 tokens").
+    /// The unit of the bound and of both sizes.
+    pub unit: Unit,
+    /// Where the bound comes from, in words ("2 % of a context of 200000 tokens: 4000 tokens").
     pub limit_from: String,
-    /// Characters of names and descriptions as they are written.
+    /// What is measured, in words.
+    pub measured: String,
+    /// The catalogue as it is written.
     pub wanted: usize,
-    /// Characters of what is shown.
+    /// What of it is shown.
     pub used: usize,
+    /// Why more is shown than the bound allows, where that is so.
+    pub over: Option<String>,
     /// What is not known of this client.
     pub unknown: Vec<String>,
+    /// What became of the entries.
+    pub made: Made,
+}
+
+/// How many entries came to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Made {
+    /// As written.
+    pub whole: usize,
+    /// With a shorter description.
+    pub shortened: usize,
+    /// With their names alone.
+    pub name_only: usize,
+    /// Left out.
+    pub omitted: usize,
+    /// Beyond a bound whose way of shortening is not published.
+    pub beyond: usize,
+}
+
+impl Made {
+    fn of(entries: &[(Listed, Shown)]) -> Self {
+        let mut made = Self::default();
+        for (_, shown) in entries {
+            *match shown {
+                Shown::Whole => &mut made.whole,
+                Shown::Shortened { .. } => &mut made.shortened,
+                Shown::NameOnly { .. } => &mut made.name_only,
+                Shown::Omitted { .. } => &mut made.omitted,
+                Shown::Beyond => &mut made.beyond,
+            } += 1;
+        }
+        made
+    }
 }
 
 impl Allowance {
@@ -60,223 +111,257 @@ impl Allowance {
             .filter(|(_, shown)| !matches!(shown, Shown::Omitted { .. }))
             .map(|(entry, _)| entry)
     }
+
+    /// A catalogue that nobody bounds.
+    #[must_use]
+    pub fn whole(entries: Vec<Listed>) -> Self {
+        let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
+        let characters = entries.iter().map(size).sum();
+        let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Whole)).collect();
+        let fill = Fill {
+            limit_from: "no bound".to_owned(),
+            measured: "characters of names and descriptions".to_owned(),
+            wanted: characters,
+            used: characters,
+            made: Made::of(&entries),
+            ..Fill::default()
+        };
+        Self { entries, fill }
+    }
 }
 
-/// Characters of a token, where a client measures in one and its bound is in the other.
-const CHARACTERS_PER_TOKEN: f64 = 4.0;
-/// A description is never cut to less than this: below it says nothing, so that the name alone is left.
+/// Where it is the client's rule to cut one description after the other, none is cut to less than this: below it
+/// says nothing, so that the name alone is left.
 const LEAST: usize = 20;
 
 /// The catalogue as a client with this budget would hand it out. `uses` says how often each entry was loaded, for
-/// clients that shorten what is used least.
+/// clients that shorten what is used least; `home` is the folder that some write as `~`.
 #[must_use]
-pub fn shorten(entries: &[Listed], uses: &[u64], budget: &Budget, window: u32) -> Allowance {
-    let (limit, limit_from) = limit(budget, window);
+pub fn shorten(entries: &[Listed], uses: &[u64], budget: &Budget, window: u32, home: &Path) -> Allowance {
+    let (scale, limit, limit_from) = Scale::of(budget, window, home);
     let mut unknown = Vec::new();
-    let mut out: Vec<(Listed, Shown)> = entries.iter().map(|entry| (entry.clone(), Shown::Whole)).collect();
+    let mut work = Work {
+        rows: entries.iter().map(|entry| (entry.clone(), Shown::Whole)).collect(),
+        frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
+        scale,
+        bare: false,
+    };
+    let wanted = work.total();
     if let Some(&most) = budget.entry_characters.value() {
-        cap_each(&mut out, most as usize);
+        work.cap_each(most as usize);
     }
     if let Some(&most) = budget.entries.value() {
-        for (entry, shown) in out.iter_mut().skip(most as usize) {
-            omit(entry, shown, &format!("the client lists {most} skills at most"));
+        for at in (most as usize)..entries.len() {
+            work.omit(at, &format!("the client lists {most} skills at most"));
         }
     }
-    let wanted = entries.iter().map(size).sum();
+    let mut over = None;
     if let Some(limit) = limit
-        && total(&out) > limit
+        && work.total() > limit
     {
         match budget.shortening.value() {
-            Some(Shortening::LeastUsedFirst) => least_used_first(&mut out, uses, limit),
-            Some(Shortening::EvenlyThenOmit) => evenly_then_omit(&mut out, limit),
-            Some(Shortening::Omit) => omit_beyond(&mut out, limit),
+            Some(Shortening::LeastUsedFirst) => {
+                work.least_used_first(uses, limit);
+                if work.total() > limit {
+                    over = Some("every name is kept, and names alone are more than the bound".to_owned());
+                }
+            }
+            Some(Shortening::EvenlyThenOmit) => work.evenly_then_omit(limit),
+            Some(Shortening::NamesThenOmit) => work.names_then_omit(limit),
+            Some(Shortening::Omit) => work.omit_beyond(limit, true),
             None => {
                 unknown.push("how it shortens a catalogue that is too long".to_owned());
-                mark_beyond(&mut out, limit);
+                over = Some("how it shortens is not published: shown as it is written".to_owned());
+                work.mark_beyond(limit);
             }
         }
     }
     if limit.is_none() {
         unknown.push("its bound for the catalogue".to_owned());
+    } else if !work.scale.known() {
+        unknown.push("what of an entry it counts: name and description are counted here".to_owned());
     }
-    let used = total(&out);
-    Allowance { entries: out, limit, limit_from, wanted, used, unknown }
+    let used = work.total();
+    let (unit, measured) = (work.scale.unit, work.scale.told());
+    let made = Made::of(&work.rows);
+    let fill = Fill { limit, unit, limit_from, measured, wanted, used, over, unknown, made };
+    Allowance { entries: work.rows, fill }
 }
 
-fn limit(budget: &Budget, window: u32) -> (Option<usize>, String) {
-    let share = budget.share_of_context.value().filter(|_| window > 0);
-    if let Some(&share) = share {
-        let amount = f64::from(window) * share;
-        // A share is one of tokens either way; clients that count characters take four for a token.
-        let characters = (amount * CHARACTERS_PER_TOKEN) as usize;
-        let unit = match budget.share_unit.value() {
-            Some(ShareUnit::Characters) | None => format!("about {characters} characters"),
-            Some(ShareUnit::Tokens) => format!("{amount:.0} tokens"),
-        };
-        return (Some(characters), format!("{:.0} % of a context of {window} tokens: {unit}", share * 100.0));
+/// A catalogue that is being shortened.
+struct Work<'a> {
+    rows: Vec<(Listed, Shown)>,
+    /// What each entry measures beside its description.
+    frames: Vec<Frame>,
+    scale: Scale<'a>,
+    /// Whether all descriptions went at once.
+    bare: bool,
+}
+
+impl Work<'_> {
+    fn cost(&self, at: usize) -> usize {
+        match &self.rows[at] {
+            (_, Shown::Omitted { .. }) => 0,
+            (entry, _) => self.scale.entry(self.frames[at], &entry.description),
+        }
     }
-    match budget.characters.value() {
-        Some(&characters) => (Some(characters as usize), format!("{characters} characters")),
-        None => (None, "not known".to_owned()),
+
+    fn total(&self) -> usize {
+        let listed = self.rows.iter().any(|(_, shown)| !matches!(shown, Shown::Omitted { .. }));
+        let around = if listed { self.scale.around(self.bare) } else { 0 };
+        around + (0..self.rows.len()).map(|at| self.cost(at)).sum::<usize>()
     }
-}
 
-fn size(entry: &Listed) -> usize {
-    entry.name.chars().count() + entry.description.chars().count()
-}
-
-fn total(entries: &[(Listed, Shown)]) -> usize {
-    entries
-        .iter()
-        .filter(|(_, shown)| !matches!(shown, Shown::Omitted { .. }))
-        .map(|(entry, _)| size(entry))
-        .sum()
-}
-
-fn cut(entry: &mut Listed, shown: &mut Shown, characters: usize, why: &str) {
-    if entry.description.chars().count() <= characters {
-        return;
-    }
-    if characters < LEAST {
-        entry.description.clear();
-        *shown = Shown::NameOnly { why: why.to_owned() };
-    } else {
-        entry.description =
-            entry.description.chars().take(characters.saturating_sub(1)).chain(['…']).collect();
-        *shown = Shown::Shortened { characters, why: why.to_owned() };
-    }
-}
-
-fn omit(entry: &mut Listed, shown: &mut Shown, why: &str) {
-    entry.description.clear();
-    *shown = Shown::Omitted { why: why.to_owned() };
-}
-
-fn cap_each(entries: &mut [(Listed, Shown)], most: usize) {
-    for (entry, shown) in entries {
-        cut(entry, shown, most, &format!("an entry has {most} characters at most"));
-    }
-}
-
-/// Names stay; descriptions of the least used go first, later ones of the catalogue before earlier ones.
-fn least_used_first(entries: &mut [(Listed, Shown)], uses: &[u64], limit: usize) {
-    let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by_key(|&i| (uses.get(i).copied().unwrap_or(0), std::cmp::Reverse(i)));
-    let mut over = total(entries).saturating_sub(limit);
-    for i in order {
-        if over == 0 {
+    /// Leaves so many characters of a description, the mark of a cut among them.
+    fn cut(&mut self, at: usize, characters: usize, why: &str) {
+        let mark = self.scale.cut_mark().to_owned();
+        let (entry, shown) = &mut self.rows[at];
+        if entry.description.chars().count() <= characters {
             return;
         }
-        let (entry, shown) = &mut entries[i];
-        let had = entry.description.chars().count();
-        cut(entry, shown, had.saturating_sub(over), "the catalogue is too long, and it is used least");
-        over = over.saturating_sub(had - entry.description.chars().count());
-    }
-}
-
-/// All descriptions get the same bound, as large as possible; where names alone are too long, the last ones go.
-fn evenly_then_omit(entries: &mut [(Listed, Shown)], limit: usize) {
-    let names: usize = entries.iter().map(|(entry, _)| entry.name.chars().count()).sum();
-    let lengths: Vec<usize> = entries.iter().map(|(entry, _)| entry.description.chars().count()).collect();
-    let fits = |each: usize| names + lengths.iter().map(|&have| have.min(each)).sum::<usize>() <= limit;
-    let (mut low, mut high) = (0, lengths.iter().copied().max().unwrap_or(0));
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if fits(middle) { low = middle } else { high = middle - 1 }
-    }
-    for (entry, shown) in entries.iter_mut() {
-        cut(entry, shown, low, "the catalogue is too long, and every description gives way alike");
-    }
-    omit_beyond(entries, limit);
-}
-
-fn omit_beyond(entries: &mut [(Listed, Shown)], limit: usize) {
-    let mut used = 0;
-    for (entry, shown) in entries.iter_mut() {
-        if matches!(shown, Shown::Omitted { .. }) {
-            continue;
-        }
-        used += size(entry);
-        if used > limit {
-            used -= size(entry);
-            omit(entry, shown, "the catalogue is full");
+        let kept = characters.saturating_sub(mark.chars().count());
+        if kept == 0 {
+            entry.description.clear();
+            *shown = Shown::NameOnly { why: why.to_owned() };
+        } else {
+            entry.description = entry.description.chars().take(kept).chain(mark.chars()).collect();
+            *shown = Shown::Shortened { characters, why: why.to_owned() };
         }
     }
-}
 
-fn mark_beyond(entries: &mut [(Listed, Shown)], limit: usize) {
-    let mut used = 0;
-    for (entry, shown) in entries.iter_mut() {
-        if !matches!(shown, Shown::Omitted { .. }) {
-            used += size(entry);
-            if used > limit {
-                *shown = Shown::Beyond;
+    fn omit(&mut self, at: usize, why: &str) {
+        let (entry, shown) = &mut self.rows[at];
+        entry.description.clear();
+        *shown = Shown::Omitted { why: why.to_owned() };
+    }
+
+    fn cap_each(&mut self, most: usize) {
+        for at in 0..self.rows.len() {
+            self.cut(at, most, &format!("an entry has {most} characters at most"));
+        }
+    }
+
+    /// Names stay; descriptions of the least used go first, later ones of the catalogue before earlier ones.
+    fn least_used_first(&mut self, uses: &[u64], limit: usize) {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(|&at| (uses.get(at).copied().unwrap_or(0), std::cmp::Reverse(at)));
+        let mut over = self.total().saturating_sub(limit);
+        for at in order {
+            if over == 0 {
+                return;
+            }
+            let before = self.cost(at);
+            let left = self.rows[at].0.description.chars().count().saturating_sub(over);
+            let left = if left < LEAST { 0 } else { left };
+            self.cut(at, left, "the catalogue is too long, and it is used least");
+            over = over.saturating_sub(before.saturating_sub(self.cost(at)));
+        }
+    }
+
+    /// Room is handed out one character after the other to every description, so that what a short one leaves goes
+    /// to the long ones. Where entries without descriptions are too long already, the last that do not fit go.
+    fn evenly_then_omit(&mut self, limit: usize) {
+        let why = "the catalogue is too long, and every description gives way alike";
+        let bare: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
+        if bare + self.scale.around(false) > limit {
+            for at in 0..self.rows.len() {
+                if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+                    self.cut(at, 0, why);
+                }
+            }
+            self.omit_beyond(limit, true);
+            return;
+        }
+        let mut rest = limit - bare - self.scale.around(false);
+        let mut shares: Vec<Share<'_>> = Vec::with_capacity(self.rows.len());
+        for (at, (entry, shown)) in self.rows.iter().enumerate() {
+            let open = !matches!(shown, Shown::Omitted { .. });
+            shares.push(Share {
+                signs: entry.description.chars(),
+                size: self.frames[at].whole,
+                cost: self.bare_cost(at),
+                taken: 0,
+                open,
+            });
+        }
+        while shares.iter().any(|share| share.open) {
+            for share in shares.iter_mut().filter(|share| share.open) {
+                share.open = share.signs.next().is_some_and(|sign| {
+                    let size = share.size.and(self.scale.text(sign.encode_utf8(&mut [0; 4])));
+                    let cost = self.scale.amount(size).max(share.cost);
+                    let fits = cost - share.cost <= rest;
+                    if fits {
+                        rest -= cost - share.cost;
+                        (share.size, share.cost, share.taken) = (size, cost, share.taken + 1);
+                    }
+                    fits
+                });
+            }
+        }
+        let taken: Vec<usize> = shares.into_iter().map(|share| share.taken).collect();
+        for (at, taken) in taken.into_iter().enumerate() {
+            self.cut(at, taken, why);
+        }
+    }
+
+    /// All descriptions go at once; then what does not fit at the end.
+    fn names_then_omit(&mut self, limit: usize) {
+        for at in 0..self.rows.len() {
+            if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+                self.cut(at, 0, "the catalogue is too long, and all descriptions go at once");
+            }
+        }
+        self.bare = true;
+        self.omit_beyond(limit, false);
+    }
+
+    fn bare_cost(&self, at: usize) -> usize {
+        match &self.rows[at].1 {
+            Shown::Omitted { .. } => 0,
+            _ => self.scale.amount(self.frames[at].bare),
+        }
+    }
+
+    /// Entries beyond the bound go; `later` ones that still fit stay.
+    fn omit_beyond(&mut self, limit: usize, later: bool) {
+        let mut used = self.scale.around(self.bare);
+        let mut full = false;
+        for at in 0..self.rows.len() {
+            if matches!(self.rows[at].1, Shown::Omitted { .. }) {
+                continue;
+            }
+            let cost = self.cost(at);
+            if full || used + cost > limit {
+                full |= !later;
+                self.omit(at, "the catalogue is full");
+            } else {
+                used += cost;
+            }
+        }
+    }
+
+    fn mark_beyond(&mut self, limit: usize) {
+        let mut used = self.scale.around(self.bare);
+        for at in 0..self.rows.len() {
+            used += self.cost(at);
+            if used > limit && !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+                self.rows[at].1 = Shown::Beyond;
             }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::skill::client::profile;
-
-    fn entries(count: usize, length: usize) -> Vec<Listed> {
-        (0..count)
-            .map(|i| Listed {
-                name: format!("skill-{i:03}"),
-                description: "d".repeat(length),
-                location: None,
-            })
-            .collect()
-    }
-
-    fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
-        shorten(&entries(count, length), uses, &profile(client).unwrap().budget, 200_000)
-    }
-
-    #[test]
-    fn claude_code_keeps_names_and_shortens_what_is_used_least() {
-        // 1 % of 200,000 tokens are 8,000 characters.
-        let mut uses = vec![0; 20];
-        uses[19] = 5;
-        let allowed = of("claude-code", 20, 600, &uses);
-        assert_eq!(allowed.limit, Some(8_000));
-        assert!(allowed.used <= 8_000 && allowed.used > 7_900, "{}", allowed.used);
-        assert_eq!(allowed.entries[19].1, Shown::Whole, "the used one stays");
-        assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }), "the last of the unused goes first");
-        assert_eq!(allowed.entries[0].1, Shown::Whole);
-        assert_eq!(allowed.kept().count(), 20, "no name goes");
-        let long = of("claude-code", 1, 2_000, &[]);
-        assert_eq!(long.entries[0].0.description.chars().count(), 1_536);
-    }
-
-    #[test]
-    fn codex_shortens_evenly_and_then_leaves_out() {
-        let allowed = of("codex", 100, 300, &[]);
-        let lengths: Vec<usize> =
-            allowed.entries.iter().map(|(e, _)| e.description.chars().count()).collect();
-        assert!(lengths.iter().all(|l| *l == lengths[0]) && lengths[0] < 300, "{lengths:?}");
-        assert!(allowed.used <= 16_000 && allowed.used > 15_800, "{}", allowed.used);
-        let many = of("codex", 3_000, 10, &[]);
-        assert!(many.used <= 16_000);
-        assert!(many.entries.iter().any(|(_, shown)| matches!(shown, Shown::Omitted { .. })));
-    }
-
-    #[test]
-    fn what_is_not_published_is_marked_and_not_guessed() {
-        let allowed = of("openclaw", 200, 300, &[]);
-        assert_eq!(allowed.entries.iter().filter(|(_, s)| matches!(s, Shown::Omitted { .. })).count(), 50);
-        assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
-        assert!(!allowed.unknown.is_empty());
-        let none = of("cursor", 10, 10, &[]);
-        assert!(none.limit.is_some() || none.unknown.iter().any(|what| what.contains("bound")));
-    }
-
-    #[test]
-    fn what_fits_is_left_alone() {
-        let allowed = of("codex", 3, 50, &[]);
-        assert!(allowed.entries.iter().all(|(_, shown)| *shown == Shown::Whole));
-        assert_eq!(allowed.wanted, allowed.used);
-    }
+/// What an entry has got of the room for descriptions.
+struct Share<'a> {
+    /// What is left of its description.
+    signs: std::str::Chars<'a>,
+    size: super::scale::Size,
+    cost: usize,
+    taken: usize,
+    /// Whether it can still get something.
+    open: bool,
 }
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;

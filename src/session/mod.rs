@@ -13,15 +13,17 @@ mod failure;
 mod marked;
 mod payload;
 pub mod read;
+mod scale;
 mod state;
 mod tools;
 mod transcript;
 
 pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
-pub use agent::{Agent, AgentLimits, parse_agent};
-pub use budget::{Allowance, Listed, Shown, shorten};
+pub use agent::{Agent, AgentLimits, call_order, parse_agent};
+pub use budget::{Allowance, Fill, Listed, Made, Shown, Unit, shorten};
 pub use compose::{
-    Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, body_text, compose, entry_text,
+    Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, body_text, catalogue_text, compose,
+    entry_text,
 };
 pub use failure::{ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};

@@ -62,10 +62,14 @@ pub fn payload(
         .first()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
     if !begins_with_user {
-        notes.push(
-            "no user message comes first, which most services demand: say something as the user first"
-                .to_owned(),
-        );
+        // What was written down is not changed, so that a talk that began with a call cannot be mended.
+        let what = if transcript.is_empty() {
+            "nobody has said anything yet, and most services demand a message of the user first: say something"
+        } else {
+            "the transcript does not begin with a message of the user, which most services demand, and what is \
+             written there stays: begin a new session, and say something in it before a skill is loaded"
+        };
+        notes.push(what.to_owned());
     }
     let ends_with_assistant = transcript
         .last()
@@ -281,7 +285,13 @@ mod tests {
     fn a_conversation_nobody_began_is_remarked() {
         let calls = &transcript()[1..];
         let made = payload(Api::Anthropic, "m", "", calls, &[], 1);
-        assert!(made.notes[0].contains("user message"));
+        assert!(
+            made.notes[0].contains("new session"),
+            "saying something now would not help: {:?}",
+            made.notes
+        );
+        let empty = payload(Api::Anthropic, "m", "", &[], &[], 1);
+        assert!(empty.notes[0].contains("say something") && !empty.notes[0].contains("new session"));
         assert!(made.body.get("system").is_none());
     }
 }

@@ -149,8 +149,36 @@ pub enum Shortening {
     LeastUsedFirst,
     /// Every description is cut to the same length; then skills are left out.
     EvenlyThenOmit,
+    /// All descriptions go at once; then skills beyond the bound are left out.
+    NamesThenOmit,
     /// Skills beyond the bound are left out.
     Omit,
+}
+
+/// What of its catalogue a client measures against its bound. `{name}`, `{description}` and `{location}` stand for
+/// the parts of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// An entry as it is written there.
+    pub entry: String,
+    /// An entry whose description went.
+    pub bare: String,
+    /// Whether the parts are escaped as in XML.
+    #[serde(default)]
+    pub xml: bool,
+    /// Whether the home folder is written `~` in the location.
+    #[serde(default)]
+    pub tilde: bool,
+    /// Characters around all entries that count, too.
+    #[serde(default)]
+    pub around: u32,
+    /// The same once descriptions went, with what is kept free then.
+    #[serde(default)]
+    pub around_bare: u32,
+    /// What stands at the end of a description that was cut.
+    #[serde(default)]
+    pub cut_mark: String,
 }
 
 /// How a client keeps its catalogue within bounds.
@@ -161,6 +189,10 @@ pub struct Budget {
     pub share_of_context: Fact<f64>,
     /// The unit in which that share is counted.
     pub share_unit: Fact<ShareUnit>,
+    /// What is measured against the bound.
+    pub measured: Fact<Measured>,
+    /// Bytes that it takes for a token: clients estimate.
+    pub bytes_per_token: Fact<u32>,
     /// Characters of the whole catalogue (where the share does not hold, or instead of it).
     pub characters: Fact<u32>,
     /// Entries at most.

@@ -26,6 +26,7 @@ pub mod probe;
 pub mod progress;
 mod run;
 pub mod run_traffic;
+pub mod session_export;
 pub mod session_traffic;
 mod settings;
 pub mod svg;

@@ -23,7 +23,10 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette};
 pub use question::Question;
-pub use sheet::{Asking, OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
+pub use sheet::{
+    Asking, NAME_OF_EXPORT, OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order,
+    name_of_script, state_word,
+};
 
 /// What a chooser chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -135,7 +135,6 @@ pub enum PickerKind {
     ScriptToRun,
     Session,
     Agent,
-    Api,
 }
 
 impl PickerKind {

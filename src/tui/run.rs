@@ -46,6 +46,9 @@ pub enum RunError {
     /// The terminal.
     #[error("the workbench needs a terminal ({0}); `skills --help` lists the commands that need none")]
     Terminal(#[from] io::Error),
+    /// A demonstration that played by itself did not come to everything it waited for.
+    #[error("the demonstration did not go as its script says: {0}")]
+    Missed(String),
 }
 
 /// Runs the workbench until the person leaves it. The terminal is as it was afterwards.
@@ -84,6 +87,7 @@ pub async fn run_panes(
     mut settings: Settings,
     demo: Option<Play>,
 ) -> Result<(), RunError> {
+    let played = demo.is_some();
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
     // Everything that can be wrong in settings is told before the terminal is touched.
     let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
@@ -115,7 +119,9 @@ pub async fn run_panes(
     events.abort();
     of_runs.abort();
     drop(running.screen);
-    if let Some(file) = settings.state_file.as_deref() {
+    let missed = running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed().join("; "));
+    // What a demonstration typed is nothing that a person wants to be reminded of.
+    if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
         let before = if wished {
             Remembered { theme: remembered.theme.clone(), ..Remembered::default() }
         } else {
@@ -123,7 +129,11 @@ pub async fn run_panes(
         };
         keep(&running.app.remember(&before, &at_start), &remembered, file);
     }
-    Ok(ended?)
+    ended?;
+    match missed {
+        Some(missed) if !missed.is_empty() => Err(RunError::Missed(missed)),
+        _ => Ok(()),
+    }
 }
 
 fn keep(now: &Remembered, before: &Remembered, file: &Path) {
@@ -178,6 +188,9 @@ impl Running {
             }
             let now = Instant::now();
             self.play(now);
+            if self.stage.as_ref().is_some_and(Stage::ended) {
+                return Ok(());
+            }
             let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
             if self.app.dirty() && now >= due {
                 match &mut self.stage {

@@ -1,6 +1,7 @@
 //! What panes ask about sessions and what they are told: the operations of [`SessionClient`] as plain values.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,6 +11,8 @@ use crate::gateway::{
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use crate::session::{Api, Payload, Speaker};
+use crate::tui::clipboard::Clipboard;
+use crate::tui::session_export::{Exported, every_form, write};
 
 /// Something a pane asks of the core about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +59,17 @@ pub enum SessionAsk {
     },
     /// Append a message.
     Say(String, Speaker, String),
+    /// The session in every form in which it can be taken out.
+    Exports(String),
+    /// Write a text into a file of this machine.
+    Write {
+        /// Which file.
+        path: String,
+        /// What.
+        text: Arc<str>,
+        /// Whether a file that is there goes.
+        replace: bool,
+    },
 }
 
 /// What a pane is told about sessions.
@@ -71,6 +85,10 @@ pub enum SessionTold {
     Composed(String, Result<Arc<ComposedView>, Error>),
     /// Answer to [`SessionAsk::Export`].
     Exported(Api, Result<Arc<Payload>, Error>),
+    /// Answer to [`SessionAsk::Exports`]: which session, and whether a desktop's clipboard is there.
+    Exports(String, Result<Arc<[Exported]>, Error>, bool),
+    /// Answer to [`SessionAsk::Write`]: the file, or why not.
+    Written(Result<PathBuf, String>),
     /// Answer to [`SessionAsk::Levels`].
     Levels(Result<Arc<LevelsView>, Error>),
     /// Answer to [`SessionAsk::Agents`].
@@ -99,6 +117,8 @@ impl SessionAsk {
             Self::Budget(_) => "budget",
             Self::Say(..) => "say",
             Self::Script { .. } => "run_script",
+            Self::Exports(_) => "export_session",
+            Self::Write { .. } => "write",
         }
     }
 
@@ -135,6 +155,17 @@ impl SessionAsk {
                 let answer = core.run_script(&session, arguments, files, true).await.map(Arc::new);
                 let after = core.session(&session).await.ok().map(Arc::new);
                 SessionTold::Tool("skills.run_script".to_owned(), answer, after)
+            }
+            Self::Exports(id) => {
+                let exports = every_form(core, &id).await;
+                let desktop = Clipboard::has_desktop(|name| std::env::var(name).ok());
+                SessionTold::Exports(id, exports, desktop)
+            }
+            Self::Write { path, text, replace } => {
+                let home = std::env::home_dir();
+                let write = move || write(&path, &text, replace, home.as_deref());
+                let written = tokio::task::spawn_blocking(write).await;
+                SessionTold::Written(written.unwrap_or_else(|error| Err(error.to_string())))
             }
             Self::Say(id, speaker, text) => {
                 let said = match core.say(&id, speaker, &text).await {

@@ -24,7 +24,7 @@ use ratatui::layout::{Position, Rect};
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// Longest text sent to the terminal's own clipboard: xterm takes about 75,000 characters of base64.
-const LONGEST_COPY: usize = 50_000;
+pub const LONGEST_COPY: usize = 50_000;
 
 /// The terminal while the workbench draws on it.
 pub struct Screen {

@@ -217,13 +217,14 @@ pub struct BudgetArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Right, Space or Enter goes on, Left looks back, q leaves. Without a file the shipped \
-    script plays on the shipped skills with a store in memory."
+    script plays on the shipped skills. What runs and sessions it makes are gone with it, unless --store names where \
+    they are kept. With --auto it ends by itself: 0 when every step came to what it waited for, else 1."
 )]
 pub struct DemoArgs {
     /// A script of your own: `title`, and `steps` of `say` and `do`.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Go on by itself after so many seconds.
+    /// Go on by itself after so many seconds a step (4 where none are given), and end after the last.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "4")]
     pub auto: Option<f64>,
     /// Record the screen as an asciicast.

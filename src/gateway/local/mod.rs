@@ -58,6 +58,7 @@ pub struct Local {
     trust: Trust,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
+    prepared: sessions::Prepared,
 }
 
 impl Local {
@@ -100,6 +101,7 @@ impl Local {
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
+            prepared: sessions::Prepared::default(),
             counter: Counter::default(),
             metrics,
             audit,

@@ -49,6 +49,10 @@ pub struct Player {
     looking: Option<usize>,
     failed: Option<String>,
     rested: bool,
+    /// Steps that did not come to what they waited for.
+    missed: Vec<String>,
+    /// Whether it ended by itself.
+    ended: bool,
 }
 
 impl Player {
@@ -65,7 +69,21 @@ impl Player {
             looking: None,
             failed: None,
             rested: false,
+            missed: Vec::new(),
+            ended: false,
         }
+    }
+
+    /// Whether it played by itself and the last step was seen for as long as the others.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Steps that did not come to what they waited for, with what that was.
+    #[must_use]
+    pub fn missed(&self) -> &[String] {
+        &self.missed
     }
 
     /// How it is played.
@@ -160,7 +178,9 @@ impl Player {
                     self.waiting.pop_front();
                     self.since = now;
                 } else if now > self.since + PATIENCE {
-                    self.failed = Some(format!("waited in vain for {until:?}"));
+                    let why = format!("waited in vain for {until:?}");
+                    self.missed.push(format!("step {}: {why}", self.begun));
+                    self.failed = Some(why);
                     self.waiting.clear();
                 }
                 None
@@ -194,15 +214,16 @@ impl Player {
             return Some(now + LETTER.min(Duration::from_millis(30)));
         }
         let pause = self.play.auto?;
-        (self.begun < self.play.script.steps.len()).then(|| self.since + pause)
+        (!self.ended).then(|| self.since + pause)
     }
 
-    /// Lets time pass: begins the next step by itself, where that was asked for.
+    /// Lets time pass: begins the next step by itself, where that was asked for, and ends after the last one.
     pub fn tick(&mut self, now: Instant) {
         if self.resting()
             && self.looking.is_none()
             && self.play.auto.is_some_and(|pause| now >= self.since + pause)
         {
+            self.ended = self.over();
             self.forward(now);
         }
     }
@@ -239,17 +260,13 @@ impl Player {
         let keys =
             if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
         let keys = match (self.looking.is_some(), self.over()) {
-            (true, _) if row.width < 100 => "looking back".to_owned(),
-            (true, _) => format!("looking back  {keys}"),
-            (false, true) => "that was all  q leave".to_owned(),
-            _ => keys.to_owned(),
+            (true, _) => format!(" looking back  {keys} "),
+            (false, true) => format!(" that was all  {keys} "),
+            _ => format!(" {keys} "),
         };
-        let end = row.right().saturating_sub(1);
-        let at = if row.width >= 100 || self.looking.is_some() {
-            pen.right(end, row.y, &keys, Role::Muted)
-        } else {
-            end
-        };
+        // In the rule, so that the sentence has the whole row at any width.
+        pen.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
+        let at = row.right().saturating_sub(1);
         let x = pen.put(row.x + 1, row.y, &place, Role::Muted, 8);
         let said = match (&self.failed, step) {
             (Some(why), _) => why.as_str(),
@@ -320,8 +337,41 @@ mod tests {
         player.forward(now);
         assert_eq!(player.next(now + PATIENCE * 2, true, &screen("")), None);
         assert!(player.failed.as_deref().is_some_and(|why| why.contains("never")));
+        assert!(player.missed()[0].contains("step 1"), "{:?}", player.missed());
         player.forward(now);
         assert_eq!((player.step(), player.failed.clone()), (Some(1), None));
+    }
+
+    #[test]
+    fn played_by_itself_it_ends_after_the_last_step_was_seen() {
+        let (mut player, now) = player("title: t\nsteps:\n- say: a\n- say: b\n");
+        let pause = Duration::from_secs(2);
+        player.play.auto = Some(pause);
+        for at in 1..=2 {
+            player.tick(now + pause * at);
+            assert_eq!((player.step(), player.ended()), (Some(at as usize - 1), false));
+        }
+        assert_eq!(player.wake(now + pause * 2), Some(now + pause * 3), "the end comes by itself");
+        player.tick(now + pause * 3 - Duration::from_millis(1));
+        assert!(!player.ended(), "the last step is seen as long as the others");
+        player.tick(now + pause * 3);
+        assert!(player.ended() && player.missed().is_empty());
+        assert_eq!(player.wake(now), None);
+    }
+
+    #[test]
+    fn the_keys_are_told_at_any_width() {
+        let (player, _) = player(TWO);
+        let themes = crate::tui::theme::Themes::shipped().unwrap();
+        let theme = themes.theme("dark", crate::tui::theme::Depth::True).unwrap();
+        let glyphs = crate::tui::glyphs::UNICODE;
+        for width in [60, 80, 140] {
+            let area = Rect::new(0, 0, width, ROWS);
+            let mut buf = Buffer::empty(area);
+            player.draw(area, &mut buf, &theme, &glyphs);
+            let seen = text_of(&buf);
+            assert!(seen.contains("q leave") && seen.contains("0/2"), "{width}: {seen}");
+        }
     }
 
     #[test]

@@ -50,6 +50,18 @@ impl Stage {
         self.player.next(now, settled, &self.page)
     }
 
+    /// Whether it played by itself and is through.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.player.ended()
+    }
+
+    /// Steps that did not come to what they waited for.
+    #[must_use]
+    pub fn missed(&self) -> &[String] {
+        self.player.missed()
+    }
+
     /// When there is something to do next.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Option<Instant> {

@@ -1,6 +1,7 @@
 //! Sheets: what a person is shown before a run is ordered to do something. Nothing is done by opening one.
 
 mod ask;
+mod asking;
 mod choice;
 mod decision;
 mod decision_keys;
@@ -11,7 +12,7 @@ mod order_keys;
 mod order_view;
 mod parts;
 
-pub use ask::Asking;
+pub use asking::{Asking, NAME_OF_EXPORT, name_of_script};
 pub use choice::state_word;
 
 use std::sync::Arc;
@@ -48,8 +49,13 @@ pub enum Sheet {
         /// Tells launches apart.
         ticket: u64,
     },
-    /// Say something in a session, or run a script of one of its skills.
-    Ask(Asking),
+    /// Say something in a session, run a script of one of its skills, or take something out of it.
+    Ask {
+        /// What of it.
+        asking: Asking,
+        /// What was typed on it before and not sent.
+        typed: Map<String, Value>,
+    },
     /// Order something else of a run.
     Order {
         /// Which run.
@@ -101,7 +107,7 @@ impl Sheet {
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
             }
-            Self::Ask(asking) => Box::new(ask::AskSheet::new(pane, asking)),
+            Self::Ask { asking, typed } => Box::new(ask::AskSheet::new(pane, asking).retyped(&typed)),
             Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);
                 Box::new(sheet.offering(checkpoints, chosen).retyped(&typed))

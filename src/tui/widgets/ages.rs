@@ -38,6 +38,13 @@ pub fn duration(millis: i64) -> String {
     }
 }
 
+/// A day and the time of it in UTC, to the minute: `22 Nov 12:04`.
+#[must_use]
+pub fn moment(millis: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(millis).ok().filter(|_| millis > 0);
+    time.map(|time| time.strftime("%d %b %H:%M").to_string()).unwrap_or_default()
+}
+
 /// The time of day in UTC: `00:44:58`.
 #[must_use]
 pub fn time_of_day(millis: i64) -> String {

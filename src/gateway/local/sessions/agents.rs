@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Local;
 use crate::gateway::{AgentView, Code, Error, names};
-use crate::session::{Agent, parse_agent};
+use crate::session::{Agent, call_order, parse_agent};
 use crate::skill::read_regular_text;
 
 /// Largest definition that is read, in bytes.
@@ -26,10 +26,11 @@ impl Local {
                 let problems = agent
                     .uses_skills
                     .iter()
-                    .filter(|name| catalogue.by_id(name).is_none())
+                    .filter(|name| catalogue.by_id(name).is_none() && self.resolve(name).is_err())
                     .map(|name| format!("it uses the skill {name}, which is not here"))
                     .collect();
-                found.push(AgentView { agent, location, problems });
+                let composed = call_order(Some(&agent));
+                found.push(AgentView { agent, location, problems, composed });
             }
         }
         found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));

@@ -1,16 +1,20 @@
-//! The catalogue of a session: the skills that this model may see, within the client's budget.
+//! The catalogue of a session: the skills that this model may see, within the client's budget, and why others are not
+//! among them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::Local;
+use super::prepared::{Key, Ready};
 use crate::gateway::local::levels::Levels;
 use crate::gateway::policies::verdict;
-use crate::gateway::{BudgetView, ClientViewState, Code, Error, client_view, names};
+use crate::gateway::{BudgetView, Code, Error, NotListed, client_view, names};
 use crate::registry::Catalogue;
 use crate::session::{
-    Agent, Allowance, Form, Ingredients, Instructions, Listed, PartKind, Settings, Wire, compose, shorten,
+    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Wire, catalogue_text, shorten,
 };
-use crate::skill::client::{self, Profile};
+use crate::skill::Skill;
+use crate::skill::client::{self, Profile, Shortening};
 
 /// A catalogue entry should cost about this many tokens.
 const GOOD_ENTRY: u32 = 20;
@@ -29,64 +33,41 @@ pub(super) fn profile(id: &str) -> Result<&'static Profile, Error> {
     })
 }
 
-/// What the session's model sees of the catalogue, and what a budget made of it.
-pub(super) struct Seen {
-    pub listed: Vec<Listed>,
-    pub allowance: Option<Allowance>,
+/// Skills that are not listed, by the reason, in the order in which the reasons came up.
+#[derive(Default)]
+struct LeftOut {
+    groups: Vec<NotListed>,
+    at: HashMap<String, usize>,
 }
 
-/// Every skill that a model may call for, in catalogue order: without those that are for people alone, and for an
-/// agent with skills of its own just these.
-fn listed(catalogue: &Catalogue, agent: Option<&Agent>, locations: bool) -> Vec<Listed> {
-    let own = agent.filter(|agent| agent.scoped());
-    catalogue
-        .entries
-        .iter()
-        .map(|entry| &entry.skill)
-        .filter(|skill| !skill.clients.disable_model_invocation)
-        .filter(|skill| {
-            own.is_none_or(|agent| agent.uses_skills.iter().any(|name| name == skill.id.as_str()))
-        })
-        .map(|skill| Listed {
-            name: skill.id.to_string(),
-            description: skill.description.clone(),
-            location: locations.then(|| skill.location.clone()),
-        })
-        .collect()
+impl LeftOut {
+    fn add(&mut self, why: String, name: String) {
+        let at = *self.at.entry(why).or_insert_with_key(|why| {
+            self.groups.push(NotListed { why: why.clone(), skills: 0, names: Vec::new() });
+            self.groups.len() - 1
+        });
+        self.groups[at].skills += 1;
+        self.groups[at].names.push(name);
+    }
+
+    fn most_first(mut self) -> Vec<NotListed> {
+        self.groups.sort_by(|a, b| b.skills.cmp(&a.skills).then_with(|| a.why.cmp(&b.why)));
+        self.groups
+    }
 }
 
 /// Tokens that this catalogue takes in every call of a session.
-fn catalogue_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
-    let composed = compose(&Ingredients {
-        listed,
-        active: &[],
-        agent: None,
-        own: &[],
-        form: Form::Xml,
-        instructions: Instructions::TopLevel,
-        wire: Wire::Dotted,
-    });
-    let parts = composed.parts.iter().filter(|part| part.kind == PartKind::Available);
-    parts.map(|part| levels.text(composed.of(part))).sum()
+fn catalogue_tokens(levels: &Levels, text: &Composed) -> u32 {
+    let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
+    parts.map(|part| levels.text(text.of(part))).sum()
 }
 
 impl Local {
-    /// Every skill that this model may see and the policy does not forbid.
-    fn listed(
-        &self,
-        catalogue: &Catalogue,
-        agent: Option<&Agent>,
-        locations: bool,
-    ) -> Result<Vec<Listed>, Error> {
-        let policy = self.policy.current()?;
-        let mut all = listed(catalogue, agent, locations);
-        if !policy.is_empty() {
-            all.retain(|entry| {
-                let skill = catalogue.by_id(&entry.name);
-                skill.is_none_or(|skill| verdict(&policy, catalogue, skill).allowed)
-            });
-        }
-        Ok(all)
+    /// Ids of the skills that an agent is limited to; a name of none stands as it is written.
+    pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
+        let id =
+            |name: &String| self.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string());
+        agent.uses_skills.iter().map(id).collect()
     }
 
     /// What the session's model sees now.
@@ -94,33 +75,96 @@ impl Local {
         &self,
         settings: &Settings,
         agent: Option<&Agent>,
-        uses: &BTreeMap<String, u64>,
-    ) -> Result<Seen, Error> {
-        let catalogue = self.registry.snapshot();
-        let mut listed = self.listed(&catalogue, agent, settings.locations)?;
-        let Some(id) = &settings.client else { return Ok(Seen { listed, allowance: None }) };
-        let profile = profile(id)?;
-        self.keep_found(profile, &catalogue, &mut listed);
-        let uses: Vec<u64> = listed.iter().map(|entry| uses.get(&entry.name).copied().unwrap_or(0)).collect();
-        let allowance = shorten(&listed, &uses, &profile.budget, settings.window);
-        Ok(Seen { listed: allowance.kept().cloned().collect(), allowance: Some(allowance) })
+        uses: BTreeMap<String, u64>,
+        wire: Wire,
+    ) -> Result<Arc<Ready>, Error> {
+        let profile = settings.client.as_deref().map(profile).transpose()?;
+        let by_use = profile
+            .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::LeastUsedFirst));
+        let key = Key {
+            catalogue: self.registry.snapshot(),
+            policy: self.policy.current()?,
+            client: settings.client.clone(),
+            window: settings.window,
+            own: agent.filter(|agent| agent.scoped()).map(|agent| self.own_ids(agent)),
+            locations: settings.locations,
+            form: settings.form,
+            wire: if settings.form == Form::Bullets { wire } else { Wire::Dotted },
+            uses: if by_use { uses.into_iter().collect() } else { Vec::new() },
+        };
+        self.prepared.get(key, |key| {
+            let (listed, not_listed) = self.listed(key, profile);
+            let allowance = match profile {
+                Some(profile) => {
+                    let uses: HashMap<&str, u64> =
+                        key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+                    let uses: Vec<u64> = listed
+                        .iter()
+                        .map(|entry| uses.get(entry.name.as_str()).copied().unwrap_or(0))
+                        .collect();
+                    shorten(&listed, &uses, &profile.budget, key.window, &self.config.dirs.home)
+                }
+                None => Allowance::whole(listed),
+            };
+            let shown: Vec<Listed> = allowance.kept().map(|entry| told(entry, key.locations)).collect();
+            let text = catalogue_text(&shown, key.form, key.wire);
+            Ok(Ready::new(allowance, profile.is_some(), not_listed, text))
+        })
     }
 
-    /// Leaves those that the client finds, or of which nobody knows whether it does.
-    fn keep_found(&self, profile: &Profile, catalogue: &Catalogue, listed: &mut Vec<Listed>) {
+    /// Every skill that this model may see and the policy does not forbid, in catalogue order, and the others by the
+    /// reason. Locations are always there: a client's measure counts them.
+    fn listed(&self, key: &Key, profile: Option<&Profile>) -> (Vec<Listed>, Vec<NotListed>) {
+        let catalogue = &*key.catalogue;
+        let mut left_out = LeftOut::default();
+        let (reasons, unread) = self.reasons(catalogue, profile);
+        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        // Where no client says otherwise, what lost its name is no skill of its own.
+        let all =
+            catalogue.entries.iter().map(|entry| &entry.skill).chain(losers.filter(|_| profile.is_some()));
+        let mut listed = Vec::new();
+        for skill in all {
+            let id = skill.id.to_string();
+            if let Some(why) = reasons.get(&id).cloned().or_else(|| hidden(skill, key, catalogue)) {
+                left_out.add(why, id);
+            } else {
+                let description = skill.description.clone();
+                listed.push(Listed { name: id, description, location: Some(skill.location.clone()) });
+            }
+        }
+        for (name, why) in unread {
+            left_out.add(why, name);
+        }
+        (listed, left_out.most_first())
+    }
+
+    /// Why the client does not see a skill, by its id; and the bundles that are none of the catalogue.
+    fn reasons(
+        &self,
+        catalogue: &Catalogue,
+        profile: Option<&Profile>,
+    ) -> (HashMap<String, String>, Vec<(String, String)>) {
+        let Some(profile) = profile else { return (HashMap::new(), Vec::new()) };
+        let home = &self.config.dirs.home;
         let view = client_view::view(profile, catalogue, &self.config);
-        let kept: std::collections::HashSet<String> = view
-            .entries
-            .into_iter()
-            .filter(|entry| {
-                matches!(
-                    entry.state,
-                    ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_)
-                )
-            })
-            .map(|entry| entry.skill_id.to_string())
-            .collect();
-        listed.retain(|entry| kept.contains(&entry.name));
+        let refused: HashMap<&str, _> =
+            catalogue.refused.iter().map(|refusal| (refusal.id.as_str(), &refusal.findings)).collect();
+        let (mut reasons, mut unread) = (HashMap::new(), Vec::new());
+        for entry in view.entries {
+            let id = entry.skill_id.as_str();
+            let skill = catalogue.by_id(id);
+            let findings = skill.map(|skill| &skill.findings).or_else(|| refused.get(id).copied());
+            let findings = findings.map_or(&[][..], Vec::as_slice);
+            let why = client_view::common_reason(profile, findings, &entry.state, home);
+            match (why, skill.is_some()) {
+                (Some(why), true) => {
+                    reasons.insert(id.to_owned(), why);
+                }
+                (Some(why), false) => unread.push((id.to_owned(), why)),
+                (None, _) => {}
+            }
+        }
+        (reasons, unread)
     }
 
     /// The catalogue under a client's budget, outside of any session.
@@ -130,38 +174,60 @@ impl Local {
         window: Option<u32>,
     ) -> Result<BudgetView, Error> {
         let window = window.unwrap_or(Settings::default().window);
-        let catalogue = self.registry.snapshot();
-        let mut all = self.listed(&catalogue, None, true)?;
-        let (name, source, allowance) = if let Some(id) = client {
-            let profile = profile(id)?;
-            self.keep_found(profile, &catalogue, &mut all);
-            (profile.name.clone(), profile.sources_line(), shorten(&all, &[], &profile.budget, window))
-        } else {
-            let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
-            let characters = all.iter().map(size).sum();
-            let entries = all.iter().map(|entry| (entry.clone(), crate::session::Shown::Whole)).collect();
-            let allowance = Allowance {
-                entries,
-                limit: None,
-                limit_from: "no bound".to_owned(),
-                wanted: characters,
-                used: characters,
-                unknown: Vec::new(),
-            };
-            ("no client".to_owned(), String::new(), allowance)
+        let profile = client.map(profile).transpose()?;
+        let key = Key {
+            catalogue: self.registry.snapshot(),
+            policy: self.policy.current()?,
+            client: client.map(str::to_owned),
+            window,
+            own: None,
+            locations: true,
+            form: Form::Xml,
+            wire: Wire::Dotted,
+            uses: Vec::new(),
         };
-        let levels = std::sync::Arc::clone(&self.levels);
+        let (all, not_listed) = self.listed(&key, profile);
+        let (name, source) = profile.map_or_else(
+            || ("no client".to_owned(), String::new()),
+            |profile| (profile.name.clone(), profile.sources_line()),
+        );
+        let allowance = match profile {
+            Some(profile) => shorten(&all, &[], &profile.budget, window, &self.config.dirs.home),
+            None => Allowance::whole(all.clone()),
+        };
+        let levels = Arc::clone(&self.levels);
         let shown: Vec<Listed> = allowance.kept().cloned().collect();
         let (tokens, long) = super::super::apart(move || {
             let described = |entry: &Listed| levels.text(entry.description.trim());
             let mut long: Vec<(String, u32)> =
                 all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
-            let (wanted, used) = (catalogue_tokens(&levels, &all), catalogue_tokens(&levels, &shown));
+            let count = |listed: &[Listed]| {
+                catalogue_tokens(&levels, &catalogue_text(listed, Form::Xml, Wire::Dotted))
+            };
+            let (wanted, used) = (count(&all), count(&shown));
             long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
             long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             Ok(((wanted, used), long))
         })
         .await?;
-        Ok(BudgetView { client: client.map(str::to_owned), name, source, window, allowance, tokens, long })
+        let client = client.map(str::to_owned);
+        Ok(BudgetView { client, name, source, window, allowance, not_listed, tokens, long })
     }
+}
+
+/// Why a skill that the client sees is not for this model.
+fn hidden(skill: &Skill, key: &Key, catalogue: &Catalogue) -> Option<String> {
+    if skill.clients.disable_model_invocation {
+        return Some("for people alone: disable-model-invocation".to_owned());
+    }
+    if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
+        return Some("not among the agent's own skills".to_owned());
+    }
+    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, catalogue, skill).allowed;
+    forbidden.then(|| "forbidden by the policy".to_owned())
+}
+
+/// An entry as it is told: hosts without a file system get no location.
+pub(super) fn told(entry: &Listed, locations: bool) -> Listed {
+    Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

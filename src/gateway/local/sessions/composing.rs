@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
+use super::kept::LastCall;
+use super::prepared::Ready;
 use super::{Local, tools};
 use crate::gateway::local::levels;
-use crate::gateway::{CallSize, ComposedView, DiffLine, Error, LevelSize, LevelsView, detail};
+use crate::gateway::{CallSize, ComposedView, DiffLine, Error, LevelSize, LevelsView, NotListed, detail};
 use crate::session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
@@ -18,13 +21,14 @@ use crate::skill::{self, Digest};
 const CONTEXT: usize = 3;
 /// What a model may answer with, in tokens, in an exported request.
 const MOST_ANSWERED: u32 = 4_096;
+/// How many skills are named for each reason why they are not listed.
+const NAMED: usize = 3;
+/// Two calls that have little in common are not compared line by line for longer than this: what is not matched by
+/// then counts as gone and new.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Local {
-    fn composed(
-        &self,
-        session: &Session,
-        wire: Wire,
-    ) -> Result<(Composed, Option<crate::session::Allowance>), Error> {
+    fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Arc<Ready>), Error> {
         let settings = &session.settings;
         let agent = settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
         let own: Vec<Active> = match &agent {
@@ -33,39 +37,50 @@ impl Local {
             }
             None => Vec::new(),
         };
-        let seen = self.seen(settings, agent.as_ref(), &uses(&session.transcript))?;
+        let seen = self.seen(settings, agent.as_ref(), uses(&session.transcript), wire)?;
         let what = Ingredients {
-            listed: &seen.listed,
+            available: &seen.text,
             active: &session.active,
             agent: agent.as_ref(),
             own: &own,
-            form: settings.form,
             instructions: settings.instructions,
             wire,
         };
-        Ok((compose(&what), seen.allowance))
+        Ok((compose(&what), seen))
     }
 
     /// The next call, against `last` where one was made.
     pub(super) async fn composed_view(
         &self,
         session: &Session,
-        last: Option<&str>,
+        last: Option<LastCall>,
     ) -> Result<ComposedView, Error> {
-        let (composed, allowance) = self.composed(session, Wire::Dotted)?;
-        let diff = last.map(|last| difference(last, &composed.text));
+        let (composed, seen) = self.composed(session, Wire::Dotted)?;
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         super::super::apart(move || {
+            let diff = last.as_ref().map(|last| difference(&last.text, &composed.text));
+            let since = last.as_ref().and_then(|last| last.since(&settings, entries(&composed)));
             let count = |text: &str| levels.text(text);
-            let part_tokens: Vec<u32> = composed.parts.iter().map(|part| count(composed.of(part))).collect();
+            // The catalogue stands in the call as it was prepared, its parts in their order.
+            let mut listed = seen.tokens(&levels).iter();
+            let part_tokens: Vec<u32> = composed
+                .parts
+                .iter()
+                .map(|part| match part.kind {
+                    PartKind::Available => listed.next().copied().unwrap_or_default(),
+                    _ => count(composed.of(part)),
+                })
+                .collect();
             let size = measured(&composed, &part_tokens, &transcript, settings.window, &count);
             Ok(ComposedView {
                 digest: Digest::of(composed.text.as_bytes()).to_string(),
                 size,
                 part_tokens,
                 diff,
-                allowance,
+                since,
+                allowance: seen.bounded.then(|| seen.allowance.fill.clone()),
+                not_listed: seen.not_listed.iter().map(in_short).collect(),
                 tools: Tool::specs(Wire::Dotted, settings.compat),
                 composed,
             })
@@ -110,8 +125,18 @@ impl Local {
     }
 }
 
+/// Entries of the catalogue in a call.
+pub(super) fn entries(composed: &Composed) -> usize {
+    composed.parts.iter().filter(|part| part.kind == PartKind::Available && part.skill.is_some()).count()
+}
+
+fn in_short(all: &NotListed) -> NotListed {
+    let names = all.names.iter().take(NAMED).cloned().collect();
+    NotListed { names, why: all.why.clone(), skills: all.skills }
+}
+
 /// How often each skill was loaded in this session, for clients that shorten what is used least.
-fn uses(transcript: &[Entry]) -> BTreeMap<String, u64> {
+pub(super) fn uses(transcript: &[Entry]) -> BTreeMap<String, u64> {
     let mut uses = BTreeMap::new();
     for entry in transcript {
         if let Turn::Call { tool, arguments, result: Ok(_) } = &entry.turn
@@ -192,7 +217,7 @@ fn lines_back(text: &[u8], count: usize) -> usize {
 /// Line by line, with a few unchanged lines around each change; empty where nothing differs.
 fn difference(before: &str, after: &str) -> Vec<DiffLine> {
     let (before, after) = changed(before, after);
-    let diff = TextDiff::from_lines(before, after);
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
     let mut lines = Vec::new();
     for group in diff.grouped_ops(CONTEXT) {
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::gateway::{Code, Error};
-use crate::session::{Active, Entry, Session, SessionId, Settings};
+use crate::gateway::{Code, Error, SettingChanged, SinceLast};
+use crate::session::{Active, Entry, Form, Instructions, Session, SessionId, Settings};
 use crate::store::{SessionHead, SessionRow, Sessions};
 
 /// Sessions that are looked through for a beginning or an end of an id.
@@ -17,6 +17,78 @@ const FEWEST: usize = 3;
 struct Document {
     settings: Settings,
     active: Vec<Active>,
+}
+
+/// How a call was made, in a line before its text. No text that is composed begins with this sign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct How {
+    client: Option<String>,
+    agent: Option<String>,
+    window: u32,
+    form: Form,
+    instructions: Instructions,
+    locations: bool,
+    entries: usize,
+}
+
+const HOW: &str = "\u{1}call ";
+
+/// The last call of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LastCall {
+    pub text: String,
+    how: Option<How>,
+}
+
+impl LastCall {
+    /// As the store keeps it: a call that was kept before more than its text was told has the text alone.
+    pub(super) fn read(mut kept: String) -> Self {
+        let Some(rest) = kept.strip_prefix(HOW) else { return Self { text: kept, how: None } };
+        let Some((line, _)) = rest.split_once('\n') else { return Self { text: kept, how: None } };
+        let how = serde_json::from_str(line).ok();
+        let head = HOW.len() + line.len() + 1;
+        kept.drain(..head);
+        Self { text: kept, how }
+    }
+
+    /// What the store keeps of a call.
+    pub(super) fn written(
+        settings: &Settings,
+        entries: usize,
+        text: &str,
+    ) -> Result<String, serde_json::Error> {
+        let how = How {
+            client: settings.client.clone(),
+            agent: settings.agent.clone(),
+            window: settings.window,
+            form: settings.form,
+            instructions: settings.instructions,
+            locations: settings.locations,
+            entries,
+        };
+        Ok(format!("{HOW}{}\n{text}", serde_json::to_string(&how)?))
+    }
+
+    /// What is different in a call with these settings and so many entries.
+    pub(super) fn since(&self, now: &Settings, entries: usize) -> Option<SinceLast> {
+        let how = self.how.as_ref()?;
+        let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
+        let told = |told: bool| if told { "told" } else { "not told" }.to_owned();
+        let all = [
+            ("client", none(&how.client, "none"), none(&now.client, "none")),
+            ("agent", none(&how.agent, "orchestrator"), none(&now.agent, "orchestrator")),
+            ("window", how.window.to_string(), now.window.to_string()),
+            ("form", how.form.to_string(), now.form.to_string()),
+            ("instructions", how.instructions.to_string(), now.instructions.to_string()),
+            ("locations", told(how.locations), told(now.locations)),
+        ];
+        let changes = all
+            .into_iter()
+            .filter(|(_, before, now)| before != now)
+            .map(|(what, before, now)| SettingChanged { what: what.to_owned(), before, now })
+            .collect();
+        Some(SinceLast { changes, entries: (how.entries, entries) })
+    }
 }
 
 pub(super) fn broken(id: &str, error: &serde_json::Error) -> Error {
@@ -76,5 +148,24 @@ pub(in crate::gateway::local) async fn find(desk: &dyn Sessions, wanted: &str) -
             Code::InvalidRequest,
             format!("{wanted} fits several sessions: {}; say more of the id", several.join(", ")),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
+        let codex = Settings { client: Some("codex".into()), ..Settings::default() };
+        let kept = LastCall::written(&codex, 57, "# Skills\n").unwrap();
+        let last = LastCall::read(kept);
+        assert_eq!(last.text, "# Skills\n");
+        assert_eq!(last.since(&codex, 57), Some(SinceLast { changes: Vec::new(), entries: (57, 57) }));
+        let since =
+            last.since(&Settings { client: Some("openclaw".into()), ..Settings::default() }, 50).unwrap();
+        assert_eq!(since.told(), ["the client changed from codex to openclaw", "7 entries fewer"]);
+        let old = LastCall::read("# Skills\n".to_owned());
+        assert_eq!((old.text.as_str(), old.since(&codex, 1)), ("# Skills\n", None));
     }
 }

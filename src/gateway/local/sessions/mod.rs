@@ -5,6 +5,7 @@ mod agents;
 mod catalogue;
 mod composing;
 mod kept;
+mod prepared;
 mod script;
 mod tools;
 
@@ -22,8 +23,9 @@ use crate::gateway::{
 use crate::session::{Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
 use crate::store::{Sessions, StoreError};
 
-use self::kept::{broken, decode, encode};
+use self::kept::{LastCall, broken, decode, encode};
 pub(super) use self::kept::{find, head};
+pub(super) use self::prepared::Prepared;
 use self::tools::Leave;
 
 /// How often a change is tried again when another process was faster.
@@ -116,6 +118,29 @@ impl Local {
         Ok(())
     }
 
+    /// An agent with skills of its own has no others: what it may not use is not carried over to it silently.
+    fn within_agent(&self, session: &Session) -> Result<(), Error> {
+        let Some(id) = &session.settings.agent else { return Ok(()) };
+        let agent = self.agent(id)?;
+        if !agent.scoped() {
+            return Ok(());
+        }
+        let own = self.own_ids(&agent);
+        let others: Vec<&str> = session
+            .active
+            .iter()
+            .map(|skill| skill.name.as_str())
+            .filter(|name| !own.iter().any(|id| id == name))
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::InvalidConfiguration,
+            format!("the agent {id} uses {} alone: unload {} first", own.join(", "), others.join(", ")),
+        ))
+    }
+
     fn session_view(&self, session: Session) -> SessionView {
         let catalogue = self.registry.snapshot();
         let changed = |active: &&crate::session::Active| {
@@ -128,6 +153,7 @@ impl Local {
             session_id: session.id.0,
             version: session.version,
             created_ms: session.created_ms,
+            changed_ms: session.transcript.last().map_or(session.created_ms, |entry| entry.at_ms),
             settings: session.settings,
             active: session.active,
             transcript: session.transcript,
@@ -176,7 +202,8 @@ impl SessionClient for Local {
                     format!("{} skills are active, more than {cap}: unload some first", session.active.len()),
                 ));
             }
-            self.checked(&mut session.settings, change.clone())
+            self.checked(&mut session.settings, change.clone())?;
+            self.within_agent(session)
         };
         let ((), session) = self.change_session(session, edit).await?;
         Ok(self.session_view(session))
@@ -218,10 +245,13 @@ impl SessionClient for Local {
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
         let desk = self.desk().await?;
         let found = find(&*desk, session).await?;
-        let last = desk.kept_call(&found.id.0).await?;
-        let view = self.composed_view(&found, last.as_deref()).await?;
+        let last = desk.kept_call(&found.id.0).await?.map(LastCall::read);
+        let view = self.composed_view(&found, last).await?;
         if made {
-            desk.keep_call(&found.id.0, view.composed.text.clone()).await?;
+            let entries = composing::entries(&view.composed);
+            let kept = LastCall::written(&found.settings, entries, &view.composed.text)
+                .map_err(|e| broken(&found.id.0, &e))?;
+            desk.keep_call(&found.id.0, kept).await?;
         }
         Ok(view)
     }

@@ -62,6 +62,8 @@ impl Local {
                 question(&skill.name, &asked.path, &spec.args, &handed, &sandbox.report().summary()),
             ));
         }
+        // What was refused was never allowed: only now it is written down that a person let it run.
+        self.audit_script(&session.id.0, given).await;
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
         let mut answer = json!({
             "skill": skill.name,

@@ -1,7 +1,7 @@
 //! The runtime tools, carried out: list, load, unload, read, run a script. Each call and its result, a failed one
 //! too, is appended to the transcript.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr as _;
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::catalogue::told as as_told;
 use super::{Local, now_ms};
 use crate::gateway::{Code, Error, ToolAnswer, detail, names};
 use crate::session::{
-    Active, Compat, ListArguments, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments, Session, Tool,
-    ToolError, ToolFailure, UnloadArguments, arguments, read,
+    Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
+    Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, read,
 };
 use crate::skill::{self, tokens};
 
@@ -50,8 +51,7 @@ fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
     if compat && let Ok(tool) = Compat::from_str(tool) {
         return Ok(Wanted::Older(tool));
     }
-    let known: Vec<String> =
-        Tool::specs(crate::session::Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
+    let known: Vec<String> = Tool::specs(Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
     let near = names::near(tool, known.iter().map(String::as_str));
     let message = format!("no runtime tool is called {tool}; there are {}", known.join(", "));
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
@@ -106,13 +106,22 @@ impl Local {
             properties,
             requires: skill.requires.clone(),
             tokens: u32::try_from(tokens::estimate(&body)).unwrap_or(u32::MAX),
+            tokens_estimated: true,
             body,
         })
     }
 
-    /// The same, where the policy does not forbid it.
-    fn allowed(&self, wanted: &str) -> Result<Active, Error> {
-        self.runs.approval(&*self.resolve(wanted)?)?;
+    /// The same, where the policy does not forbid it and the speaking agent has it.
+    fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
+        let skill = self.resolve(wanted)?;
+        if let Some(agent) = agent.filter(|agent| agent.scoped()) {
+            let own = self.own_ids(agent);
+            if !own.iter().any(|id| id == skill.id.as_str()) {
+                let message = format!("{} has no skill {wanted}: it uses {}", agent.id, own.join(", "));
+                return Err(Error::new(Code::NotFound, message));
+            }
+        }
+        self.runs.approval(&skill)?;
         self.active(wanted)
     }
 
@@ -136,11 +145,11 @@ impl Local {
                 Done::Told(self.listing(&name, &given, &found).await)
             }
             Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &given) {
-                Ok(load) => self.loading(&load.names, load.mode),
+                Ok(load) => self.loading(&load.names, load.mode, &found),
                 Err(error) => Done::Told(Err(error)),
             },
             Wanted::Older(Compat::ReadSkill) => match arguments::<ReadSkillArguments>(&name, &given) {
-                Ok(read) => self.loading(&[read.id], LoadMode::Add),
+                Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
                 Err(error) => Done::Told(Err(error)),
             },
             Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &given) {
@@ -154,12 +163,7 @@ impl Local {
             Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
                 Done::Told(reading(&name, &given, &found).await)
             }
-            Wanted::Own(Tool::RunScript) => {
-                if leave.approved {
-                    self.audit_script(&found.id.0, &given).await;
-                }
-                Done::Told(self.running(&name, &given, &found, leave).await)
-            }
+            Wanted::Own(Tool::RunScript) => Done::Told(self.running(&name, &given, &found, leave).await),
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
@@ -172,10 +176,14 @@ impl Local {
         Ok(ToolAnswer { entry, result, version: session.version })
     }
 
-    fn loading(&self, names: &[String], mode: LoadMode) -> Done {
+    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
+        let agent = match session.settings.agent.as_deref().map(|id| self.agent(id)).transpose() {
+            Ok(agent) => agent,
+            Err(error) => return Done::Told(Err(told(error))),
+        };
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
-            match self.allowed(name) {
+            match self.allowed(name, agent.as_ref()) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
                 Err(error) => return Done::Told(Err(told(error))),
@@ -188,9 +196,10 @@ impl Local {
         let asked: ListArguments = arguments(tool, given)?;
         let limit = asked.limit.unwrap_or(LISTED);
         let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(told)?;
-        let seen =
-            self.seen(&session.settings, agent.as_ref(), &std::collections::BTreeMap::new()).map_err(told)?;
-        let entry = |listed: &crate::session::Listed, score: Option<f64>| {
+        let uses = super::composing::uses(&session.transcript);
+        let seen = self.seen(&session.settings, agent.as_ref(), uses, Wire::Dotted).map_err(told)?;
+        let entry = |listed: &Listed, score: Option<f64>| {
+            let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
             if let Some(location) = &listed.location {
                 entry["location"] = json!(location);
@@ -204,19 +213,21 @@ impl Local {
             Some(query) => {
                 let request = crate::discovery::Request { intent: query, limit, ..self.usual_request() };
                 let answer = crate::gateway::Client::discover(self, request).await.map_err(told)?;
+                let known: HashMap<&str, &Listed> =
+                    seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
                     .results
                     .iter()
                     .filter_map(|hit| {
-                        let listed = seen.listed.iter().find(|l| l.name == hit.skill_id.as_str())?;
+                        let listed = known.get(hit.skill_id.as_str())?;
                         Some(entry(listed, Some(hit.score)))
                     })
                     .collect()
             }
-            None => seen.listed.iter().take(limit).map(|listed| entry(listed, None)).collect(),
+            None => seen.listed().take(limit).map(|listed| entry(listed, None)).collect(),
         };
         Ok(
-            json!({"skills": skills, "total": seen.listed.len(), "hint": "load one with skills.load before using it"}),
+            json!({"skills": skills, "total": seen.listed().count(), "hint": "load one with skills.load before using it"}),
         )
     }
 }

@@ -1,22 +1,22 @@
-//! The sheet that asks for what a session needs: a message, or what a script is given. A script's sheet says what it
-//! would be shut into, and nothing runs by opening it.
+//! The sheet that asks for what a session needs: a message, what a script is given, or what is taken out of it and
+//! where to. A script's sheet says what it would be shut into, and nothing runs by opening it.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::asking::Asking;
 use super::parts::{self, Button, LABEL};
-use crate::session::Speaker;
-use crate::skill::contract::{Field, FieldType};
 use crate::tui::action::{Action, Context};
 use crate::tui::form::{Acted, Form, Look};
 use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
-use crate::tui::pane::{Draw, Effect, PaneId};
-use crate::tui::session_traffic::SessionAsk;
+use crate::tui::pane::{Draw, Effect, Message, PaneId};
+use crate::tui::session_traffic::{SessionAsk, SessionTold};
+use crate::tui::terminal::LONGEST_COPY;
 use crate::tui::theme::Role;
+use crate::tui::widgets::figures::bytes;
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -24,127 +24,6 @@ use crate::tui::widgets::wrap::{wrap, wrap_to};
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;
-
-/// What is asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asking {
-    /// A message of a session.
-    Message {
-        /// Which session.
-        session: String,
-    },
-    /// What a script is given.
-    Script {
-        /// Which session.
-        session: String,
-        /// Of which loaded skill.
-        skill: String,
-        /// Its path in the bundle.
-        path: String,
-        /// What it would be shut into, in words.
-        isolation: String,
-    },
-}
-
-fn field(description: &str) -> Field {
-    Field { description: Some(description.to_owned()), ..Field::of(FieldType::String) }
-}
-
-impl Asking {
-    fn form(&self) -> Form {
-        let fields = match self {
-            Self::Message { .. } => BTreeMap::from([
-                ("text".to_owned(), Field { required: true, ..field("What is said.") }),
-                (
-                    "as".to_owned(),
-                    Field {
-                        default: Some(json!("user")),
-                        allowed: vec![json!("user"), json!("assistant")],
-                        ..field("Who says it.")
-                    },
-                ),
-            ]),
-            Self::Script { .. } => BTreeMap::from([
-                ("args".to_owned(), field("Arguments, parted by spaces; quotes keep words together.")),
-                ("files".to_owned(), field("Files for its work directory: NAME=PATH, or PATH.")),
-                ("env".to_owned(), field("Variables: NAME=VALUE.")),
-            ]),
-        };
-        Form::new(&fields, &Map::new())
-    }
-
-    /// What is asked of the core.
-    ///
-    /// # Errors
-    /// A sentence about what cannot be read.
-    fn ask(&self, values: &Map<String, Value>) -> Result<SessionAsk, String> {
-        let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
-        match self {
-            Self::Message { session } => {
-                let speaker = if text("as") == "assistant" { Speaker::Assistant } else { Speaker::User };
-                Ok(SessionAsk::Say(session.clone(), speaker, text("text").to_owned()))
-            }
-            Self::Script { session, skill, path, .. } => {
-                let args = words(text("args"))?;
-                let env: BTreeMap<String, String> = words(text("env"))?
-                    .into_iter()
-                    .map(|word| match word.split_once('=') {
-                        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-                        _ => Err(format!("env: {word} is no NAME=VALUE")),
-                    })
-                    .collect::<Result<_, _>>()?;
-                let files = words(text("files"))?.into_iter().map(handed).collect::<Result<_, _>>()?;
-                Ok(SessionAsk::Script {
-                    session: session.clone(),
-                    arguments: json!({"path": path, "skill": skill, "args": args, "env": env}),
-                    files,
-                })
-            }
-        }
-    }
-}
-
-/// `NAME=PATH`, or a path whose last part is the name.
-fn handed(word: String) -> Result<(String, String), String> {
-    let (name, path) = if let Some((name, path)) = word.split_once('=') {
-        (name.to_owned(), path.to_owned())
-    } else {
-        let name = std::path::Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
-        (name.unwrap_or_default(), word.clone())
-    };
-    if name.is_empty() || path.is_empty() {
-        return Err(format!("files: {word} names no file"));
-    }
-    Ok((name, path))
-}
-
-/// Words parted by spaces; quotes keep spaces, a backslash keeps the next sign.
-///
-/// # Errors
-/// Where a quote is not closed.
-fn words(text: &str) -> Result<Vec<String>, String> {
-    let mut out = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut signs = text.chars();
-    while let Some(c) = signs.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, c) if c.is_whitespace() => out.extend(word.take()),
-            (None | Some('"'), '\\') => word.get_or_insert_default().extend(signs.next()),
-            (_, c) => word.get_or_insert_default().push(c),
-        }
-    }
-    if let Some(open) = quote {
-        return Err(format!("the quote {open} in {text:?} is not closed"));
-    }
-    out.extend(word);
-    Ok(out)
-}
 
 /// The sheet and where it stands.
 pub(super) struct AskSheet {
@@ -155,6 +34,10 @@ pub(super) struct AskSheet {
     button: Option<usize>,
     said: Option<String>,
     pressed: Vec<Rect>,
+    /// Whether a file is being written.
+    sent: bool,
+    /// Whether what was asked for is under way: nothing typed is left to be kept.
+    done: bool,
 }
 
 impl AskSheet {
@@ -162,13 +45,21 @@ impl AskSheet {
         // A script waits for a yes: the focus is on no.
         let button = matches!(asking, Asking::Script { .. }).then_some(0);
         let form = asking.form();
-        Self { pane, asking, form, button, said: None, pressed: Vec::new() }
+        let (said, pressed, sent, done) = (None, Vec::new(), false, false);
+        Self { pane, asking, form, button, said, pressed, sent, done }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self
     }
 
     fn buttons(&self) -> [Button; 2] {
         let act = match self.asking {
             Asking::Message { .. } => "Say it",
             Asking::Script { .. } => "Run it",
+            Asking::Export { .. } => "Export",
         };
         [Button::new(Action::Back, "Not now", "Esc"), Button::new(Action::CarryOut, act, "^S")]
     }
@@ -182,13 +73,24 @@ impl AskSheet {
     }
 
     fn carry_out(&mut self) -> Outcome {
+        if self.sent {
+            return Outcome::Stay;
+        }
         if !self.form.check() {
             self.button = None;
             return Outcome::Stay;
         }
         let Ok(values) = self.form.values() else { return Outcome::Stay };
         match self.asking.ask(&values) {
-            Ok(ask) => Outcome::Done(self.pane, vec![Effect::Session(ask)]),
+            Ok(write @ Effect::Session(SessionAsk::Write { .. })) => {
+                // It stays until the file is there: a name that cannot be taken is to be mended here.
+                self.sent = true;
+                Outcome::Ask(self.pane, vec![write])
+            }
+            Ok(effect) => {
+                self.done = true;
+                Outcome::Done(self.pane, vec![effect])
+            }
             Err(why) => {
                 self.said = Some(why);
                 Outcome::Stay
@@ -215,16 +117,29 @@ impl AskSheet {
     fn head(&self, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         let rows = match &self.asking {
             Asking::Message { .. } => {
-                vec![("", "It is appended to the transcript, and part of the next call.")]
+                vec![("", "It is appended to the transcript, and part of the next call.".to_owned())]
             }
             Asking::Script { skill, path, isolation, .. } => {
-                vec![("script", path.as_str()), ("of", skill.as_str()), ("isolation", isolation.as_str())]
+                vec![("script", path.clone()), ("of", skill.clone()), ("isolation", isolation.clone())]
+            }
+            Asking::Export { exports, desktop, .. } => {
+                let dot = format!(" {} ", pen.glyphs.dot);
+                let sizes: Vec<String> = exports
+                    .iter()
+                    .map(|made| format!("{} {}", made.format, bytes(made.text.len() as u64)))
+                    .collect();
+                let most = if *desktop {
+                    "the desktop's, of any length".to_owned()
+                } else {
+                    format!("the terminal's, up to {}", bytes(LONGEST_COPY as u64))
+                };
+                vec![("sizes", sizes.join(&dot)), ("clipboard", most)]
             }
         };
         let mut out = Vec::new();
         for (label, text) in rows {
             let indent = if label.is_empty() { 0 } else { LABEL };
-            let segs = [Seg::new(shown(text), Role::Text)];
+            let segs = [Seg::new(shown(&text), Role::Text)];
             let lines = wrap_to(&segs, width.saturating_sub(indent), 3, pen.glyphs.ellipsis);
             for (at, line) in lines.into_iter().enumerate() {
                 let head = if at == 0 { label } else { "" };
@@ -279,6 +194,27 @@ impl Overlay for AskSheet {
         Outcome::Stay
     }
 
+    fn told(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Session(SessionTold::Written(answer)) if self.sent => match answer {
+                Ok(_) => {
+                    self.done = true;
+                    Outcome::Close
+                }
+                Err(why) => {
+                    (self.sent, self.said) = (false, Some(why.clone()));
+                    Outcome::Heard
+                }
+            },
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn kept(&self) -> Option<(PaneId, Effect)> {
+        let typed = if self.done { Map::new() } else { self.form.typed() };
+        Some((self.pane, Effect::Keep(self.asking.name(), typed)))
+    }
+
     fn paste(&mut self, text: &str) -> Outcome {
         if self.button.is_none() {
             self.form.paste(text);
@@ -310,6 +246,7 @@ impl Overlay for AskSheet {
         let (act, nothing) = match self.asking {
             Asking::Message { .. } => ("say it", "nothing is said"),
             Asking::Script { .. } => ("run it", "nothing runs"),
+            Asking::Export { .. } => ("export", "nothing goes out"),
         };
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });
@@ -346,6 +283,7 @@ impl Overlay for AskSheet {
         let title = match self.asking {
             Asking::Message { .. } => "Say something",
             Asking::Script { .. } => "Run this script?",
+            Asking::Export { .. } => "Take out of the session",
         };
         let inside = frame(outer, pen, title, "", false);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
@@ -372,41 +310,5 @@ impl Overlay for AskSheet {
         let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
         self.pressed = parts::buttons(row, pen, &self.buttons(), self.button);
         cx.cursor.filter(|_| self.button.is_none())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_parted_as_in_a_shell() {
-        let of = |text: &str| words(text).unwrap();
-        assert_eq!(
-            of("  --top 3 'two words' \"a \\\" b\" c\\ d '' "),
-            ["--top", "3", "two words", "a \" b", "c d", ""]
-        );
-        assert!(words("'open").unwrap_err().contains("not closed"));
-    }
-
-    #[test]
-    fn a_script_is_asked_for_with_arguments_and_files() {
-        let asking = Asking::Script {
-            session: "s".into(),
-            skill: "csv".into(),
-            path: "scripts/a.py".into(),
-            isolation: "shut in".into(),
-        };
-        let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
-        let SessionAsk::Script { arguments, files, .. } = asking.ask(values.as_object().unwrap()).unwrap()
-        else {
-            unreachable!("a script")
-        };
-        assert_eq!(arguments["args"], json!(["--top", "3"]));
-        assert_eq!(arguments["env"], json!({"A": "b=c"}));
-        let files: Vec<(&str, &str)> = files.iter().map(|(n, p)| (n.as_str(), p.as_str())).collect();
-        assert_eq!(files, [("in.csv", "./orders.csv"), ("notes.txt", "notes.txt")]);
-        let wrong = json!({"env": "A"});
-        assert!(asking.ask(wrong.as_object().unwrap()).unwrap_err().contains("NAME=VALUE"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Browse;
 use crate::gateway::BudgetView;
-use crate::session::Shown;
+use crate::session::{Shown, Unit};
 use crate::skill::SkillId;
 use crate::tui::pane::Effect;
 use crate::tui::session_traffic::SessionAsk;
@@ -72,6 +72,12 @@ impl Budget {
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
     }
 
+    /// The skills that the client does not list, counted by the reason, the most frequent first.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        let groups = self.view.iter().flat_map(|view| &view.not_listed);
+        groups.map(|group| format!("{} {}", count(group.skills), shown(&group.why))).collect()
+    }
+
     /// The catalogue before and after, and its bound: `L1 9.2k → 3.9k tok  7 990 of 8 000 chars`.
     pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
@@ -82,12 +88,16 @@ impl Budget {
             segs.push(Seg::new(tokens(used), Role::Strong));
         }
         segs.push(Seg::new(" tok", Role::Muted));
-        let allowance = &view.allowance;
-        let bound = match allowance.limit {
-            Some(limit) => format!("  {} of {} chars", count(allowance.used), count(limit)),
+        let fill = &view.allowance.fill;
+        let bound = match fill.limit {
+            Some(limit) => {
+                let unit = if fill.unit == Unit::Tokens { "tok of its own" } else { "chars" };
+                format!("  {} of {} {unit}", count(fill.used), count(limit))
+            }
             None => "  no bound is published".to_owned(),
         };
-        segs.push(Seg::new(bound, Role::Muted));
+        let over = fill.limit.is_some_and(|limit| fill.used > limit);
+        segs.push(Seg::new(bound, if over { Role::Warning } else { Role::Muted }));
         Some(RichLine::from_segs(segs))
     }
 }
@@ -117,8 +127,8 @@ impl Browse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Allowance;
-    use crate::session::Listed;
+    use crate::gateway::NotListed;
+    use crate::session::{Allowance, Fill, Listed};
 
     #[test]
     fn every_entry_that_gives_way_has_a_word_and_a_reason() {
@@ -133,20 +143,15 @@ mod tests {
             entry("d", Shown::Omitted { why }),
             entry("e", Shown::Beyond),
         ];
-        let allowance = Allowance {
-            entries,
-            limit: Some(10),
-            limit_from: String::new(),
-            wanted: 20,
-            used: 10,
-            unknown: Vec::new(),
-        };
+        let fill = Fill { limit: Some(10), wanted: 20, used: 10, ..Fill::default() };
+        let allowance = Allowance { entries, fill };
         let view = BudgetView {
             client: Some("codex".into()),
             name: "Codex".into(),
             source: String::new(),
             window: 1,
             allowance,
+            not_listed: vec![NotListed { why: "too deep".into(), skills: 4, names: Vec::new() }],
             tokens: (2, 1),
             long: Vec::new(),
         };
@@ -162,5 +167,6 @@ mod tests {
                 || budget.reason(&SkillId::new("b")).unwrap().contains("1,536")
         );
         assert_eq!(budget.counts(), ["1 shortened", "1 name only", "1 left out", "1 beyond"]);
+        assert_eq!(budget.unseen(), ["4 too deep"]);
     }
 }

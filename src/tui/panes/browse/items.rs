@@ -140,6 +140,7 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotLooked => Some("outside of its places".to_owned()),
+        ClientViewState::TooDeep(_) => Some("too deep for it".to_owned()),
     };
     view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
 }
@@ -156,5 +157,9 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
         ClientViewState::NotLooked => Some("outside of the places where this client looks".to_owned()),
+        ClientViewState::TooDeep(place) => Some(format!(
+            "too deep: this client takes only folders right below {}",
+            shown(&place.display().to_string())
+        )),
     }
 }

@@ -254,6 +254,14 @@ impl Browse {
                 pen.line(x, y, &cut_line(&sums, width, pen.glyphs.ellipsis), width);
                 y += 1;
             }
+            let unseen = self.budget().map(super::budget::Budget::unseen).unwrap_or_default();
+            for why in unseen {
+                if y + 1 >= area.bottom() {
+                    break;
+                }
+                pen.put(x, y, &cut_end(&why, width, pen.glyphs.ellipsis), Role::Muted, width);
+                y += 1;
+            }
             if y + 2 < area.bottom() {
                 share(pen, x, y, width, seen as f64 / all.max(1) as f64);
                 y += 1;

@@ -191,23 +191,24 @@ fn body(
     }
 }
 
-/// What differs from the last call.
-pub(super) fn difference(diff: &[DiffLine]) -> Vec<Line> {
-    diff.iter()
-        .map(|line| match line {
-            DiffLine::Same(text) => Line::new(0, plain(&format!("  {text}"), Role::Muted)),
-            DiffLine::Added(text) => {
-                let mut line = Line::new(0, plain(&format!("+ {text}"), Role::Text));
-                line.text.band = Some(Role::DiffAdd);
-                line
-            }
-            DiffLine::Removed(text) => {
-                let mut line = Line::new(0, plain(&format!("- {text}"), Role::Text));
-                line.text.band = Some(Role::DiffDel);
-                line
-            }
-        })
-        .collect()
+/// What differs from the last call, below what was set in another way.
+pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
+    let head = told.iter().map(|told| Line::new(0, plain(told, Role::Info)));
+    let gap = (!told.is_empty()).then(Line::gap);
+    let lines = diff.iter().map(|line| match line {
+        DiffLine::Same(text) => Line::new(0, plain(&format!("  {text}"), Role::Muted)),
+        DiffLine::Added(text) => {
+            let mut line = Line::new(0, plain(&format!("+ {text}"), Role::Text));
+            line.text.band = Some(Role::DiffAdd);
+            line
+        }
+        DiffLine::Removed(text) => {
+            let mut line = Line::new(0, plain(&format!("- {text}"), Role::Text));
+            line.text.band = Some(Role::DiffDel);
+            line
+        }
+    });
+    head.chain(gap).chain(lines).collect()
 }
 
 /// The history, each entry in a line; an open one whole.

@@ -8,12 +8,14 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
+use crate::session::{Speaker, Turn};
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, counted};
-use crate::tui::widgets::measure::cells;
+use crate::tui::widgets::measure::{cells, shown};
 use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::wrap::cut_line;
+use crate::tui::widgets::rich::Seg;
+use crate::tui::widgets::wrap::{cut_line, wrap_to};
 
 /// Cells for a line beside its rail.
 fn room(area: Rect) -> u16 {
@@ -44,16 +46,19 @@ impl SessionPane {
             return String::new();
         };
         if self.diff {
+            let told = composed.since.as_ref().map(|since| since.told()).unwrap_or_default();
             let text = match &composed.diff {
                 None => Some("no call was made yet to compare with: c makes one"),
-                Some(lines) if lines.is_empty() => Some("nothing differs from the last call"),
+                Some(lines) if lines.is_empty() && told.is_empty() => {
+                    Some("nothing differs from the last call")
+                }
                 Some(_) => None,
             };
             if let Some(text) = text {
                 Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
                 return String::new();
             }
-            let lines = difference(composed.diff.as_deref().unwrap_or_default());
+            let lines = difference(&told, composed.diff.as_deref().unwrap_or_default());
             self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
             return "next call against the last".to_owned();
         }
@@ -113,6 +118,7 @@ impl SessionPane {
             Pen::new(buf, cx).put(area.x + 2, area.y, &told, Role::Muted, width);
             return api.to_string();
         };
+        let area = self.draw_objections(area, buf, cx);
         let height = usize::from(area.height);
         self.given.height = height;
         self.given.offset = self.given.offset.min(rich.len().saturating_sub(height));
@@ -120,7 +126,40 @@ impl SessionPane {
         for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
             pen.line(area.x + 2, y, line, width);
         }
-        format!("{api} {} {} {} y copies", cx.glyphs.dot, bytes(text.len() as u64), cx.glyphs.dot)
+        let dot = cx.glyphs.dot;
+        format!("{api} {dot} {} {dot} Enter turns the API {dot} y copies", bytes(text.len() as u64))
+    }
+
+    /// What the service would object to, and the key that helps; answers the place below. It is told for as long as
+    /// it holds, and no longer.
+    fn draw_objections(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Rect {
+        let Some(session) = self.session.as_ref().filter(|_| !self.objections.is_empty()) else {
+            return area;
+        };
+        let width = area.width.saturating_sub(6);
+        let begun = matches!(
+            session.transcript.first().map(|entry| &entry.turn),
+            Some(Turn::Message { speaker: Speaker::User, .. })
+        );
+        let help = match session.transcript.len() {
+            _ if begun => "",
+            0 => " (s)",
+            _ => " (n, then s)",
+        };
+        let mut pen = Pen::new(buf, cx);
+        let mut y = area.y;
+        for (at, why) in self.objections.iter().enumerate() {
+            let text = format!("{}{}", shown(why), if at == 0 { help } else { "" });
+            pen.put(area.x + 2, y, pen.glyphs.warn, Role::Warning, 1);
+            for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, pen.glyphs.ellipsis) {
+                if y < area.bottom() {
+                    pen.line(area.x + 4, y, &line, width);
+                    y += 1;
+                }
+            }
+        }
+        let below = (y + 1).min(area.bottom());
+        Rect { y: below, height: area.bottom() - below, ..area }
     }
 
     /// Lines with their rails, from where the window stands.

@@ -4,13 +4,11 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
-use strum::IntoEnumIterator as _;
 
 use super::{Part, SessionPane, TABS, Tab};
 use crate::gateway::SettingsChange;
-use crate::session::Api;
 use crate::tui::action::{Action, Command, Context};
-use crate::tui::overlay::{Asking, Sheet};
+use crate::tui::overlay::{Asking, Sheet, name_of_script};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::tui::session_traffic::SessionAsk;
 use crate::tui::widgets::measure::shown as safe;
@@ -60,6 +58,7 @@ impl Pane for SessionPane {
             on_skill(hidden(Action::MoveLater, "later")),
             on_skill(hidden(Action::Edit, "edit")),
             on_session(hidden(Action::Copy, "copy")),
+            on_session(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Open, "open"),
             hidden(Action::Fold, "fold"),
             hidden(Action::NextPart, "next part"),
@@ -91,7 +90,8 @@ impl Pane for SessionPane {
             Action::RunScript => self.files(PickerKind::ScriptToRun)?,
             Action::Say => {
                 let session = self.id()?.to_owned();
-                vec![Effect::Sheet(Box::new(Sheet::Ask(Asking::Message { session })))]
+                let (asking, typed) = (Asking::Message { session }, self.typed("say"));
+                vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
             }
             Action::AttachThis => {
                 let target = ("transcript".to_owned(), format!("session:{}", self.id()?));
@@ -107,7 +107,8 @@ impl Pane for SessionPane {
                 let again = Effect::Session(SessionAsk::Compose(id, false));
                 vec![made, again, Effect::Toast("this call is the one to compare with now".to_owned())]
             }
-            Action::Export => vec![apis()],
+            Action::Export => vec![Effect::Session(SessionAsk::Exports(self.id()?.to_owned()))],
+            Action::CopyAs => vec![self.copy_choices()?],
             Action::PickAgent => vec![Effect::Session(SessionAsk::Agents)],
             Action::PickClient => {
                 vec![Effect::PickClient(self.session.as_ref().and_then(|s| s.settings.client.clone()))]
@@ -197,6 +198,7 @@ impl SessionPane {
                 self.focus = Part::Active;
                 return Some(Vec::new());
             }
+            Action::Open if self.tab == Tab::Payload => return Some(self.next_api()),
             Action::Open | Action::Fold => {
                 self.fold_in_sight();
                 return Some(Vec::new());
@@ -256,12 +258,15 @@ impl SessionPane {
     /// The sheet before a script runs: what it is given, what it is shut into; no comes first.
     pub(super) fn script_sheet(&self, path: &str) -> Option<Effect> {
         let session = self.session.as_ref()?;
-        Some(Effect::Sheet(Box::new(Sheet::Ask(Asking::Script {
+        let skill = self.selected()?.name.clone();
+        let typed = self.typed(&name_of_script(&skill, path));
+        let asking = Asking::Script {
             session: session.session_id.clone(),
-            skill: self.selected()?.name.clone(),
+            skill,
             path: path.to_owned(),
             isolation: session.isolation.clone(),
-        }))))
+        };
+        Some(Effect::Sheet(Box::new(Sheet::Ask { asking, typed })))
     }
 
     /// Settings of a new session: those of this one.
@@ -288,6 +293,30 @@ impl SessionPane {
         Some(self.call("skills.load", json!({"names": names, "mode": "replace"}), false))
     }
 
+    fn copy_choices(&self) -> Option<Effect> {
+        let id = self.id()?;
+        let choice = |what: &str, label: &str, note: String| (what.to_owned(), label.to_owned(), note);
+        let choices = vec![
+            choice("id", "id", id.to_owned()),
+            choice("cli", "command line", format!("skills session show {id}")),
+            choice("target", "as a target", format!("session:{id}")),
+            choice("json", "JSON", "the session whole".to_owned()),
+        ];
+        Some(pick(PickerKind::CopyAs, "Copy the session as", choices))
+    }
+
+    pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
+        let Some(session) = &self.session else { return Vec::new() };
+        let id = &session.session_id;
+        let (text, what) = match what {
+            "cli" => (format!("skills session show {id}"), "the command line"),
+            "target" => (format!("session:{id}"), "the target"),
+            "json" => (serde_json::to_string_pretty(session.as_ref()).unwrap_or_default(), "the session"),
+            _ => (id.clone(), "the session's id"),
+        };
+        vec![Effect::Copy(text, what.to_owned())]
+    }
+
     fn copy(&self) -> Option<Vec<Effect>> {
         let (text, what) = match (self.tab, &self.composed, &self.payload) {
             (Tab::Payload, _, Some((api, text))) => (text.to_string(), format!("the request for {api}")),
@@ -298,20 +327,6 @@ impl SessionPane {
         };
         Some(vec![Effect::Copy(text, what)])
     }
-}
-
-fn apis() -> Effect {
-    let choices = Api::iter()
-        .map(|api| {
-            let name = match api {
-                Api::Anthropic => "Anthropic Messages",
-                Api::OpenaiResponses => "OpenAI Responses",
-                Api::OpenaiChat => "OpenAI Chat Completions",
-            };
-            (api.to_string(), name.to_owned(), "copied as JSON".to_owned())
-        })
-        .collect();
-    pick(PickerKind::Api, "Export the next call for", choices)
 }
 
 fn shown(action: Action, label: &str) -> Command {

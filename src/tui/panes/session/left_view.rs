@@ -1,14 +1,17 @@
-//! The left part: active skills in load order, the budget by level, and what changed since the last call.
+//! The left part: who speaks in which session, active skills in load order, and the budget by level.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Part, SessionPane};
-use crate::gateway::{CallSize, DiffLine, LevelSize};
+use crate::gateway::{CallSize, LevelSize};
+use crate::session::PartKind;
 use crate::tui::pane::Draw;
+use crate::tui::session_export::short_id;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, tokens};
+use crate::tui::widgets::ages::moment;
+use crate::tui::widgets::figures::{count, tokens};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rule::Title;
@@ -97,6 +100,18 @@ impl SessionPane {
                 pen.put(end, y, sees, Role::Muted, room);
             }
             y += 1;
+            // Which session this is: without it two of them look alike.
+            let short = short_id(&session.session_id);
+            let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
+            let all = [
+                format!("session {short}  begun {begun}, changed {changed}"),
+                format!("session {short}  {changed}"),
+                format!("session {short}"),
+            ];
+            if let Some(told) = all.iter().find(|told| cells(told) <= whole) {
+                pen.put(area.x + 2, y, told, Role::Muted, whole);
+            }
+            y += 1;
         }
         y + 1
     }
@@ -156,46 +171,7 @@ impl SessionPane {
         if let Some(of) = of.iter().find(|of| cells(of) <= room) {
             pen.put(area.x + 17, y, of, role, room);
         }
-        y + 2
-    }
-
-    /// What the next call has that the last one had not.
-    fn draw_since(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        if area.height < 3 {
-            return;
-        }
-        let Some(composed) = &self.composed else { return };
-        Title::of("Since the last call", false).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        let mut pen = Pen::new(buf, cx);
-        let room = area.width.saturating_sub(4);
-        let mut y = area.y + 1 + u16::from(area.height > 5);
-        let Some(diff) = &composed.diff else {
-            pen.put(
-                area.x + 2,
-                y,
-                &cut_end("none yet: c makes one", room, pen.glyphs.ellipsis),
-                Role::Muted,
-                room,
-            );
-            return;
-        };
-        let changes = changes(diff);
-        if changes.is_empty() {
-            pen.put(area.x + 2, y, "nothing changed", Role::Muted, room);
-        }
-        for (added, what) in changes {
-            if y >= area.bottom() {
-                return;
-            }
-            let (sign, role) = if added { ("+", Role::DiffAdd) } else { (pen.glyphs.minus, Role::DiffDel) };
-            pen.put(area.x + 2, y, sign, role, 1);
-            pen.put(area.x + 4, y, &cut_end(&what, room, pen.glyphs.ellipsis), Role::Text, room);
-            y += 1;
-        }
-        let bytes_now = bytes(composed.composed.text.len() as u64);
-        if y + 1 < area.bottom() {
-            pen.put(area.x + 2, y + 1, &format!("{bytes_now} in all"), Role::Muted, room);
-        }
+        self.draw_bound(Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, &mut pen) + 1
     }
 }
 
@@ -205,7 +181,7 @@ impl SessionPane {
         let composed = self.composed.as_ref()?;
         let parts = composed.composed.parts.iter().zip(&composed.part_tokens);
         parts
-            .filter(|(part, _)| part.kind == crate::session::PartKind::ActiveSkill)
+            .filter(|(part, _)| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill))
             .find(|(part, _)| part.skill.as_deref() == Some(name))
             .map(|(_, tokens)| *tokens)
     }
@@ -214,38 +190,9 @@ impl SessionPane {
 /// Entries of the catalogue in a call.
 fn listed(composed: &crate::gateway::ComposedView) -> usize {
     let parts = &composed.composed.parts;
-    parts.iter().filter(|p| p.kind == crate::session::PartKind::Available && p.skill.is_some()).count()
+    parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count()
 }
 
 fn sum(size: &CallSize) -> u32 {
     [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.tokens).sum()
-}
-
-/// Bodies and entries that came and went; other lines are counted.
-fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
-    let mut out = Vec::new();
-    let mut lines = (0_usize, 0_usize);
-    for line in diff {
-        let (added, text) = match line {
-            DiffLine::Added(text) => (true, text),
-            DiffLine::Removed(text) => (false, text),
-            DiffLine::Same(_) => continue,
-        };
-        if added {
-            lines.0 += 1;
-        } else {
-            lines.1 += 1;
-        }
-        let body = text.strip_prefix("<skill name=\"").and_then(|rest| rest.strip_suffix("\">"));
-        let entry = text.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
-        if let Some(name) = body {
-            out.push((added, format!("{} body", shown(name))));
-        } else if let Some(name) = entry {
-            out.push((added, format!("{} entry", shown(name))));
-        }
-    }
-    if out.is_empty() && lines != (0, 0) {
-        out.push((lines.0 >= lines.1, format!("{} lines new, {} gone", lines.0, lines.1)));
-    }
-    out
 }

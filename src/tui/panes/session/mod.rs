@@ -1,6 +1,7 @@
 //! Pane 4: a session as a model sees it. Which skills are loaded, what the next call is given byte for byte, what
 //! each level of disclosure costs, and what changed since the last call.
 
+mod bound_view;
 mod calls_view;
 mod given;
 mod given_view;
@@ -9,12 +10,15 @@ mod left_view;
 mod levels_view;
 mod mouse;
 mod news;
+mod since_view;
 mod view;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
+use serde_json::{Map, Value};
+use strum::IntoEnumIterator as _;
 
 use crate::gateway::{ComposedView, LevelsView, SessionView};
 use crate::registry::Catalogue;
@@ -92,6 +96,10 @@ pub struct SessionPane {
     diff: bool,
     api: Option<Api>,
     payload: Option<(Api, Arc<str>)>,
+    /// What the service would object to in that request.
+    objections: Vec<String>,
+    /// What was typed on sheets and not sent, by the sheet's name.
+    typed: BTreeMap<String, Map<String, Value>>,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
     /// The composed call as rows, and of what.
     laid_out: Option<(u64, Arc<[given::Line]>)>,
@@ -100,8 +108,6 @@ pub struct SessionPane {
     asked: bool,
     /// A skill to load once a session is open.
     waiting_load: Option<String>,
-    /// Whether the request goes to the clipboard when it is there.
-    copies: bool,
     wanted: Vec<Effect>,
     asked_for: HashSet<u64>,
     /// What the files that were asked for are wanted for.
@@ -147,6 +153,7 @@ impl SessionPane {
             self.open.clear();
             self.composed = None;
             self.payload = None;
+            self.objections.clear();
             self.given = Scroll::default();
         }
         self.session = Some(session);
@@ -168,6 +175,19 @@ impl SessionPane {
             Tab::Payload => self.ask_payload(),
             Tab::Composed | Tab::Transcript => Vec::new(),
         }
+    }
+
+    /// What was typed on a sheet before.
+    fn typed(&self, sheet: &str) -> Map<String, Value> {
+        self.typed.get(sheet).cloned().unwrap_or_default()
+    }
+
+    /// The request as another service takes it.
+    fn next_api(&mut self) -> Vec<Effect> {
+        let all: Vec<Api> = Api::iter().collect();
+        let at = all.iter().position(|api| Some(*api) == self.api).unwrap_or(0);
+        self.api = all.get((at + 1) % all.len()).copied();
+        self.ask_payload()
     }
 
     fn ask_levels(&self) -> Vec<Effect> {

@@ -7,8 +7,12 @@ use serde_json::json;
 use super::{SessionPane, Tab};
 use crate::gateway::{Event, SettingsChange};
 use crate::session::Api;
+use crate::tui::overlay::{Asking, NAME_OF_EXPORT, Sheet};
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::session_export::{Format, short_id};
 use crate::tui::session_traffic::{SessionAsk, SessionTold};
+use crate::tui::widgets::ages::moment;
+use crate::tui::widgets::measure::shown;
 
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
@@ -43,6 +47,14 @@ impl SessionPane {
                 vec![Effect::Trouble("the skill's files".to_owned(), error.message.clone())]
             }
             Message::Picked(kind, value) => self.picked(*kind, value),
+            Message::Kept(sheet, typed) => {
+                if typed.is_empty() {
+                    self.typed.remove(sheet);
+                } else {
+                    self.typed.insert(sheet.clone(), typed.clone());
+                }
+                Vec::new()
+            }
             _ => Vec::new(),
         }
     }
@@ -90,13 +102,24 @@ impl SessionPane {
             SessionTold::Exported(api, Ok(payload)) => {
                 let text = serde_json::to_string_pretty(&payload.body).unwrap_or_default();
                 self.payload = Some((*api, text.into()));
-                let copied = std::mem::take(&mut self.copies);
-                let mut effects: Vec<Effect> = payload.notes.iter().cloned().map(Effect::Toast).collect();
-                if copied && let Some((api, text)) = &self.payload {
-                    effects.push(Effect::Copy(text.to_string(), format!("the request for {api}")));
-                }
-                effects
+                self.objections.clone_from(&payload.notes);
+                Vec::new()
             }
+            SessionTold::Exports(id, Ok(exports), desktop) if self.id() == Some(id) => {
+                let asking = Asking::Export {
+                    session: id.clone(),
+                    exports: Arc::clone(exports),
+                    first: Format::of(self.api.unwrap_or(Api::Anthropic)),
+                    desktop: *desktop,
+                };
+                let typed = self.typed(NAME_OF_EXPORT);
+                vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
+            }
+            SessionTold::Exports(_, Ok(_), _) => Vec::new(),
+            SessionTold::Written(Ok(path)) => {
+                vec![Effect::Toast(format!("wrote {}", shown(&path.display().to_string())))]
+            }
+            SessionTold::Written(Err(why)) => vec![Effect::Trouble("the export".to_owned(), why.clone())],
             SessionTold::Levels(Ok(levels)) => {
                 self.levels = Some(Arc::clone(levels));
                 Vec::new()
@@ -112,10 +135,20 @@ impl SessionPane {
                         } else {
                             session.active.join(", ")
                         };
-                        let tail: String = session.session_id.chars().rev().take(6).collect();
-                        let tail: String = tail.chars().rev().collect();
-                        let note = format!("{} entries", session.entries);
-                        (session.session_id.clone(), format!("{tail}  {active}"), note)
+                        let label = format!("{}  {active}", short_id(&session.session_id));
+                        let agent = session.agent.as_deref().map(|id| format!("{}, ", shown(id)));
+                        let note = format!(
+                            "{}{}, begun {}, changed {}",
+                            agent.unwrap_or_default(),
+                            if session.entries == 1 {
+                                "1 entry".to_owned()
+                            } else {
+                                format!("{} entries", session.entries)
+                            },
+                            moment(session.created_ms),
+                            moment(session.changed_ms)
+                        );
+                        (session.session_id.clone(), label, note)
                     })
                     .collect();
                 vec![super::keys::pick(PickerKind::Session, "Open a session", choices)]
@@ -130,6 +163,7 @@ impl SessionPane {
                 vec![super::keys::pick(PickerKind::Agent, "Who speaks", choices)]
             }
             SessionTold::Exported(_, Err(error))
+            | SessionTold::Exports(_, Err(error), _)
             | SessionTold::Levels(Err(error))
             | SessionTold::Listed(Err(error))
             | SessionTold::Agents(Err(error)) => {
@@ -188,11 +222,7 @@ impl SessionPane {
             PickerKind::Client => {
                 self.configure(SettingsChange { client: named(), ..SettingsChange::default() })
             }
-            PickerKind::Api => {
-                self.api = value.parse::<Api>().ok();
-                self.copies = true;
-                self.ask_payload()
-            }
+            PickerKind::CopyAs => self.copy_as(value),
             _ => Vec::new(),
         }
     }

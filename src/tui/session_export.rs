@@ -1,0 +1,155 @@
+//! What can be taken out of a session: in which forms, how large each is, and writing one into a file.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use strum::IntoEnumIterator as _;
+
+use crate::gateway::{Error, SessionClient};
+use crate::session::Api;
+
+/// A form in which a session is taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Format {
+    /// The instructions of the next call, byte for byte.
+    Text,
+    /// The whole request, for Anthropic Messages.
+    Anthropic,
+    /// The whole request, for `OpenAI` Responses.
+    OpenaiResponses,
+    /// The whole request, for `OpenAI` Chat Completions.
+    OpenaiChat,
+    /// What happened, entry by entry.
+    Transcript,
+}
+
+impl Format {
+    /// The request's form, where it is one.
+    #[must_use]
+    pub fn api(self) -> Option<Api> {
+        match self {
+            Self::Anthropic => Some(Api::Anthropic),
+            Self::OpenaiResponses => Some(Api::OpenaiResponses),
+            Self::OpenaiChat => Some(Api::OpenaiChat),
+            Self::Text | Self::Transcript => None,
+        }
+    }
+
+    /// The form of a request.
+    #[must_use]
+    pub fn of(api: Api) -> Self {
+        match api {
+            Api::Anthropic => Self::Anthropic,
+            Api::OpenaiResponses => Self::OpenaiResponses,
+            Api::OpenaiChat => Self::OpenaiChat,
+        }
+    }
+
+    /// What a file of it is called where nobody says otherwise.
+    #[must_use]
+    pub fn file_name(self, session: &str) -> String {
+        let end = if self == Self::Text { "txt" } else { "json" };
+        format!("session-{}-{self}.{end}", short_id(session))
+    }
+}
+
+/// The end of a session's id, by which people tell it from others and commands take it: ids of one hour begin alike.
+#[must_use]
+pub fn short_id(id: &str) -> &str {
+    let from = id.char_indices().rev().nth(5).map_or(0, |(at, _)| at);
+    &id[from..]
+}
+
+/// A session in one form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Which form.
+    pub format: Format,
+    /// Every byte.
+    pub text: Arc<str>,
+}
+
+/// A session in every form.
+///
+/// # Errors
+/// As composing and exporting it.
+pub async fn every_form(core: &dyn SessionClient, session: &str) -> Result<Arc<[Exported]>, Error> {
+    let mut all = Vec::new();
+    for format in Format::iter() {
+        let text = match (format, format.api()) {
+            (_, Some(api)) => pretty(&core.export_session(session, api, "MODEL").await?.body),
+            (Format::Transcript, _) => {
+                let transcript = core.session(session).await?.transcript;
+                pretty(&serde_json::to_value(transcript).unwrap_or_default())
+            }
+            _ => core.compose(session, false).await?.composed.text,
+        };
+        all.push(Exported { format, text: text.into() });
+    }
+    Ok(all.into())
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// Writes a text into a file, whole or not at all; a file that is there stays unless it is to be replaced. Blocking.
+///
+/// # Errors
+/// A sentence with the file's name.
+pub fn write(path: &str, text: &str, replace: bool, home: Option<&Path>) -> Result<PathBuf, String> {
+    let path = match (path.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => PathBuf::from(path),
+    };
+    let told = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            format!("{} is there already: name another file, or say yes to replace", path.display())
+        }
+        _ => format!("{} cannot be written: {error}", path.display()),
+    };
+    if path.is_dir() {
+        return Err(format!("{} is a folder: name a file in it", path.display()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(told)?;
+    file.write_all(text.as_bytes()).map_err(told)?;
+    let kept = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+    kept.map_err(|error| told(error.error))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_is_replaced_only_when_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.json").to_string_lossy().into_owned();
+        let read = || std::fs::read_to_string(&path).unwrap();
+        write(&path, "one", false, None).unwrap();
+        let refused = write(&path, "two", false, None).unwrap_err();
+        assert!(refused.contains("there already") && refused.contains(&path), "{refused}");
+        assert_eq!(read(), "one");
+        write(&path, "two", true, None).unwrap();
+        assert_eq!(read(), "two");
+        write("~/home.txt", "at home", false, Some(dir.path())).unwrap();
+        assert!(dir.path().join("home.txt").exists());
+        let folder = write(&dir.path().to_string_lossy(), "x", true, None).unwrap_err();
+        assert!(folder.contains("folder"), "{folder}");
+        let nowhere = dir.path().join("no/such/out.json").to_string_lossy().into_owned();
+        assert!(write(&nowhere, "x", false, None).unwrap_err().contains("cannot be written"));
+    }
+
+    #[test]
+    fn names_say_the_session_and_the_form() {
+        let id = "019a0f00-aaaa-7bbb-8ccc-ddddee123456";
+        assert_eq!(short_id(id), "123456");
+        assert_eq!(Format::Text.file_name(id), "session-123456-text.txt");
+        assert_eq!(Format::OpenaiChat.file_name(id), "session-123456-openai-chat.json");
+        assert_eq!((short_id("ab"), short_id("")), ("ab", ""));
+    }
+}
