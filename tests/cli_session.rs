@@ -114,3 +114,30 @@ fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
     assert_eq!((run.code, run.stdout.trim()), (0, "2"), "{}", run.stderr);
     assert!(run.stderr.contains("wrote out.csv") && run.stderr.contains("artifact:"), "{}", run.stderr);
 }
+
+#[test]
+fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
+    let home = Home::with_skills();
+    home.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
+    let codex = home.run(&["budget", "--client", "codex"]).stdout;
+    assert!(codex.contains("4000 tokens") && codex.contains("(file: {location})"), "{codex}");
+    let claude = home.run(&["budget", "--client", "claude-code"]).stdout;
+    assert!(claude.contains("too deep: Claude Code takes only folders right below"), "{claude}");
+    let json = home.json(&["budget", "--client", "codex"]);
+    assert_eq!(json["allowance"]["unit"], "tokens");
+    let all = home.run(&["budget"]).stdout;
+    assert!(
+        all.contains("not seen") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_orchestrator_is_shown_with_the_order_of_its_call() {
+    let home = Home::with_skills();
+    let shown = home.run(&["agents", "show", "orchestrator"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let at = |what: &str| shown.stdout.find(what).unwrap_or_else(|| panic!("no {what} in {}", shown.stdout));
+    assert!(at("rules") < at("catalogue") && at("catalogue") < at("loaded skills"));
+    assert!(home.json(&["agents", "show", "orchestrator"])["composed"].is_array());
+}

@@ -114,3 +114,64 @@ fn it_folds_into_one_column_and_needs_no_colour() {
     screen.press("tab");
     assert!(screen.screen().lines().all(|line| line.chars().count() <= 60));
 }
+
+#[test]
+fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
+    let mut bench = bench(120, 36);
+    let out = bench._home.path().join("out.json");
+    let path = out.to_string_lossy().into_owned();
+    let screen = &mut bench.screen;
+    screen.wait_for("session ");
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_for("user  profile the orders");
+    screen.press("E").wait_for("Take out of the session").wait_for("sizes").wait_for("openai-chat");
+    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("wrote");
+    let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(written["messages"][0]["role"], "user");
+    screen.press("E").wait_for("Take out of the session");
+    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("is there already");
+    screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Take out"));
+    screen.press("Y").wait_for("Copy the session as").wait_for("skills session show").press("esc");
+    screen.press("o").wait_for("Open a session").wait_for("1 entry, begun");
+}
+
+#[test]
+fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("] ]").wait_for("max_tokens").wait_for("begin a new session");
+    screen.press("n").wait_for("nobody has said anything yet").wait_for("(s)");
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_until("nothing is objected to", |text| {
+        text.contains("\"role\": \"user\"") && !text.contains("most services demand")
+    });
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("tool_use");
+    assert!(!screen.screen().contains("most services demand"));
+    screen.press("tab tab enter").wait_for("openai-responses");
+}
+
+#[test]
+fn arguments_of_a_script_are_still_there_after_not_now() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.press("tab tab").type_text("--top 3").press("esc").press("enter");
+    screen.wait_until("the sheet is gone", |text| !text.contains("Not now"));
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.wait_for("--top 3");
+}
+
+#[test]
+fn the_levels_of_a_skill_can_be_read_in_a_narrow_terminal() {
+    let mut bench = bench(80, 24);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L2 once loaded").wait_for("L3 when read");
+    let seen = screen.screen();
+    let row = |name: &str| seen.lines().position(|line| line.contains(name)).unwrap_or_default();
+    let (first, body, last) = (row("L1 in every"), row("L2 once"), row("L3 when"));
+    assert!(body - first >= 3 && last - body >= 6, "{seen}");
+    assert!(seen.contains("tok  "), "{seen}");
+}

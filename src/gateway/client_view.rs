@@ -265,7 +265,7 @@ mod tests {
         let place = PathBuf::from("/home/ann/.claude/skills");
         assert_eq!(
             see("claude-code", deep),
-            [ClientViewState::Found, ClientViewState::TooDeep(place.clone())]
+            [ClientViewState::TooDeep(place.clone()), ClientViewState::Found]
         );
         let client = client::profile("claude-code").unwrap();
         let why = common_reason(client, &[], &ClientViewState::TooDeep(place), Path::new("/home/ann"));

@@ -78,26 +78,28 @@ impl Budget {
         groups.map(|group| format!("{} {}", count(group.skills), shown(&group.why))).collect()
     }
 
-    /// The catalogue before and after, and its bound: `L1 9.2k → 3.9k tok  7 990 of 8 000 chars`.
+    /// How full the client takes it to be, and the catalogue before and after: `7 990 of 8 000 chars  L1 9.2k → 3.9k tok`.
     pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
+        let fill = &view.allowance.fill;
+        let (bound, role) = match fill.limit {
+            Some(limit) => {
+                let unit = if fill.unit == Unit::Tokens { "tok" } else { "chars" };
+                let role = if fill.used > limit { Role::Warning } else { Role::Strong };
+                (format!("{} of {} {unit}", count(fill.used), count(limit)), role)
+            }
+            None => ("no bound is published".to_owned(), Role::Muted),
+        };
+        let mut segs = vec![Seg::new(bound, role)];
+        // What a session of this workbench pays for the same entries, which it writes in its own way.
         let (wanted, used) = view.tokens;
-        let mut segs = vec![Seg::new("L1 ", Role::Level1), Seg::new(tokens(wanted), Role::Text)];
+        segs.push(Seg::new("  L1 ", Role::Level1));
+        segs.push(Seg::new(tokens(wanted), Role::Text));
         if used != wanted {
             segs.push(Seg::new(if pen.glyphs.ascii { " to " } else { " → " }, Role::Muted));
             segs.push(Seg::new(tokens(used), Role::Strong));
         }
         segs.push(Seg::new(" tok", Role::Muted));
-        let fill = &view.allowance.fill;
-        let bound = match fill.limit {
-            Some(limit) => {
-                let unit = if fill.unit == Unit::Tokens { "tok of its own" } else { "chars" };
-                format!("  {} of {} {unit}", count(fill.used), count(limit))
-            }
-            None => "  no bound is published".to_owned(),
-        };
-        let over = fill.limit.is_some_and(|limit| fill.used > limit);
-        segs.push(Seg::new(bound, if over { Role::Warning } else { Role::Muted }));
         Some(RichLine::from_segs(segs))
     }
 }

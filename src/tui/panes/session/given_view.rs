@@ -126,8 +126,13 @@ impl SessionPane {
         for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
             pen.line(area.x + 2, y, line, width);
         }
-        let dot = cx.glyphs.dot;
-        format!("{api} {dot} {} {dot} Enter turns the API {dot} y copies", bytes(text.len() as u64))
+        // The title drops a note that does not fit: which service this is stays.
+        let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
+        match area.width {
+            78.. => format!("{api} {dot} {size} {dot} Enter: the next {dot} y copies"),
+            60.. => format!("{api} {dot} {size}"),
+            _ => api.to_string(),
+        }
     }
 
     /// What the service would object to, and the key that helps; answers the place below. It is told for as long as

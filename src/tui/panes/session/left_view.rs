@@ -105,8 +105,9 @@ impl SessionPane {
             let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
             let all = [
                 format!("session {short}  begun {begun}, changed {changed}"),
-                format!("session {short}  {changed}"),
-                format!("session {short}"),
+                format!("session {short}  {}", span(&begun, &changed)),
+                format!("id {short}  {changed}"),
+                short.to_owned(),
             ];
             if let Some(told) = all.iter().find(|told| cells(told) <= whole) {
                 pen.put(area.x + 2, y, told, Role::Muted, whole);
@@ -187,6 +188,16 @@ impl SessionPane {
     }
 }
 
+/// From when to when, the day said once where it is one: `22 Nov 12:04 to 12:31`.
+fn span(begun: &str, changed: &str) -> String {
+    let days = (begun.rsplit_once(' '), changed.rsplit_once(' '));
+    match days {
+        _ if begun == changed => format!("of {begun}"),
+        (Some((day, _)), Some((same, time))) if day == same => format!("{begun} to {time}"),
+        _ => format!("{begun} to {changed}"),
+    }
+}
+
 /// Entries of the catalogue in a call.
 fn listed(composed: &crate::gateway::ComposedView) -> usize {
     let parts = &composed.composed.parts;
@@ -195,4 +206,16 @@ fn listed(composed: &crate::gateway::ComposedView) -> usize {
 
 fn sum(size: &CallSize) -> u32 {
     [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.tokens).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_day_is_said_once_where_a_session_is_of_one_day() {
+        assert_eq!(span("22 Nov 12:04", "22 Nov 12:31"), "22 Nov 12:04 to 12:31");
+        assert_eq!(span("22 Nov 12:04", "23 Nov 01:00"), "22 Nov 12:04 to 23 Nov 01:00");
+        assert_eq!(span("22 Nov 12:04", "22 Nov 12:04"), "of 22 Nov 12:04");
+    }
 }
