@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_request};
@@ -18,7 +18,7 @@ use super::listen::Patience;
 use super::problem::Refusal;
 use super::{Authenticator, carry, front, guard, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
-use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
+use crate::gateway::{Code, Error, Limiter, Looks, METRICS_CONTENT_TYPE};
 use crate::telemetry::Metrics;
 
 /// What every request needs.
@@ -29,6 +29,8 @@ pub(super) struct App {
     pub metrics: Metrics,
     pub patience: Patience,
     pub feed: Feed,
+    /// Long answers under way that are the same for several who asked at once.
+    pub answers: Looks<Result<Bytes, Error>>,
     /// Whether only this machine can call.
     pub loopback: bool,
     /// Fires when the service ends.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -70,16 +70,32 @@ async fn answered(
     // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
     let answer = if operation.hints.read_only {
-        let looking = operation.call_as_text(&app.service, caller, Value::Object(arguments));
-        tokio::time::timeout(LONGEST_LOOK, looking)
+        tokio::time::timeout(LONGEST_LOOK, looked(app, operation, caller, Value::Object(arguments)))
             .await
             .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
     } else {
         let (service, caller) = (app.service.clone(), caller.clone());
         let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-        tokio::spawn(doing).await.map_err(|_| broken())?
+        tokio::spawn(doing).await.map_err(|_| broken())?.map(Bytes::from)
     }?;
     Ok(json(operation.status, answer))
+}
+
+/// What a look comes to, shared where it is the same for everybody who asks at once.
+async fn looked(
+    app: &App,
+    operation: &'static Operation,
+    caller: &Caller,
+    arguments: Value,
+) -> Result<Bytes, Error> {
+    // Each of them has to be allowed to, whoever of them looks.
+    operation.may(caller)?;
+    let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
+    let look = || async { operation.call_as_text(&app.service, caller, arguments).await.map(Bytes::from) };
+    match same {
+        Some(same) => app.answers.share(&same, look).await,
+        None => look().await,
+    }
 }
 
 /// What a mistake of this program is told as.
@@ -87,7 +103,7 @@ pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
 }
 
-fn json(status: u16, text: Vec<u8>) -> Response {
+fn json(status: u16, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -29,7 +29,7 @@ use self::app::App;
 use self::feed::Feed;
 use self::listen::{Entrance, Peer};
 use crate::gateway::operations::Service;
-use crate::gateway::{Code, Error, Limiter};
+use crate::gateway::{Code, Error, Limiter, Looks};
 use crate::telemetry::Metrics;
 
 pub use keys::{Authenticator, KeyRing, StoredKey, new_key, scopes};
@@ -82,8 +82,17 @@ impl Server {
         let end = CancellationToken::new();
         let feed = Feed::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
-        let app =
-            App { service, authenticator, limiter, metrics, patience, feed, loopback, end: end.clone() };
+        let app = App {
+            service,
+            authenticator,
+            limiter,
+            metrics,
+            patience,
+            feed,
+            answers: Looks::default(),
+            loopback,
+            end: end.clone(),
+        };
         let router = app::routes(&Arc::new(app), more);
         Ok(Self { listener, address, router, patience, end })
     }
