@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{from_fn_with_state, map_request};
@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
+use super::shared::Answers;
 use super::{Authenticator, carry, front, guard, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
-use crate::gateway::{Code, Error, Limiter, Looks, METRICS_CONTENT_TYPE};
+use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use crate::telemetry::Metrics;
 
 /// What every request needs.
@@ -30,7 +31,7 @@ pub(super) struct App {
     pub patience: Patience,
     pub feed: Feed,
     /// Long answers under way that are the same for several who asked at once.
-    pub answers: Looks<Result<Bytes, Error>>,
+    pub answers: Answers,
     /// Whether only this machine can call.
     pub loopback: bool,
     /// Fires when the service ends.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::app::App;
 use super::problem::Refusal;
+use super::shared::Tagged;
 use super::{stream, trace};
 use crate::gateway::operations::{Caller, Operation, from_query};
 use crate::gateway::{Code, Error};
@@ -69,32 +70,36 @@ async fn answered(
     }
     // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
-    let answer = if operation.hints.read_only {
-        tokio::time::timeout(LONGEST_LOOK, looked(app, operation, caller, Value::Object(arguments)))
+    if operation.hints.read_only {
+        let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
+        return Ok(tokio::time::timeout(LONGEST_LOOK, looking)
             .await
-            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
-    } else {
-        let (service, caller) = (app.service.clone(), caller.clone());
-        let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-        tokio::spawn(doing).await.map_err(|_| broken())?.map(Bytes::from)
-    }?;
+            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))??);
+    }
+    let (service, caller) = (app.service.clone(), caller.clone());
+    let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
+    let answer = tokio::spawn(doing).await.map_err(|_| broken())??;
     Ok(json(operation.status, answer))
 }
 
-/// What a look comes to, shared where it is the same for everybody who asks at once.
+/// What a look comes to, made once where it is the same for everybody who asks at once.
 async fn looked(
     app: &App,
     operation: &'static Operation,
     caller: &Caller,
     arguments: Value,
-) -> Result<Bytes, Error> {
+    headers: &HeaderMap,
+) -> Result<Response, Error> {
     // Each of them has to be allowed to, whoever of them looks.
     operation.may(caller)?;
     let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
-    let look = || async { operation.call_as_text(&app.service, caller, arguments).await.map(Bytes::from) };
+    let look = || operation.call_as_text(&app.service, caller, arguments);
     match same {
-        Some(same) => app.answers.share(&same, look).await,
-        None => look().await,
+        Some(same) => {
+            let look = || async { look().await.map(Tagged::new) };
+            Ok(app.answers.share(&same, look).await?.answer(headers))
+        }
+        None => Ok(json(operation.status, look().await?)),
     }
 }
 
@@ -103,7 +108,7 @@ pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
 }
 
-fn json(status: u16, text: Bytes) -> Response {
+fn json(status: u16, text: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

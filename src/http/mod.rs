@@ -13,6 +13,7 @@ mod lost;
 mod openapi;
 mod page;
 mod problem;
+mod shared;
 mod stream;
 mod trace;
 
@@ -28,8 +29,9 @@ use tokio_util::sync::CancellationToken;
 use self::app::App;
 use self::feed::Feed;
 use self::listen::{Entrance, Peer};
+use self::shared::Answers;
 use crate::gateway::operations::Service;
-use crate::gateway::{Code, Error, Limiter, Looks};
+use crate::gateway::{Code, Error, Limiter};
 use crate::telemetry::Metrics;
 
 pub use keys::{Authenticator, KeyRing, StoredKey, new_key, scopes};
@@ -89,7 +91,7 @@ impl Server {
             metrics,
             patience,
             feed,
-            answers: Looks::default(),
+            answers: Answers::default(),
             loopback,
             end: end.clone(),
         };
