@@ -15,6 +15,8 @@ mod events;
 mod house;
 #[path = "http/mistakes.rs"]
 mod mistakes;
+#[path = "http/rough.rs"]
+mod rough;
 mod runs_place;
 #[path = "http/tools.rs"]
 mod tools;

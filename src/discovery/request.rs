@@ -34,9 +34,10 @@ pub enum Policy {
 /// One request to the router.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["intent"]))]
 pub struct Request {
     /// What the person or the agent wants, in their words.
-    #[schemars(length(min = 1, max = 20_000))]
+    #[schemars(length(min = 1, max = 20_000), regex(pattern = r"\S"))]
     pub intent: String,
     /// Keep only skills of these domains; empty keeps all.
     pub domain: Vec<String>,

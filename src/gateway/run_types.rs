@@ -21,14 +21,17 @@ pub struct ExecutionOptions {
     /// Answer when the run has ended or waits, instead of at once.
     pub wait: bool,
     /// The trace it belongs to; made where absent.
+    #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
     pub trace_id: Option<String>,
     /// Makes the launch safe to repeat: the same key and payload answer the same run.
+    #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
     pub idempotency_key: Option<String>,
     /// Least conformance of the bindings; as configured, where absent.
     pub conformance: Option<Conformance>,
     /// What is written down.
     pub audit_mode: AuditMode,
     /// How long it may wait for a person or a signal, in seconds.
+    #[schemars(range(min = 1))]
     pub expires_in: Option<u64>,
     /// What happens then.
     pub on_expiry: Expiry,

@@ -30,6 +30,7 @@ pub struct SessionSummary {
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsChange {
     /// Skills that may be active at once.
+    #[schemars(range(min = 1))]
     pub cap: Option<usize>,
     /// How the catalogue is written.
     pub form: Option<Form>,

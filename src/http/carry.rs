@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::app::App;
 use super::problem::Refusal;
-use super::shared::Tagged;
 use super::{stream, trace};
 use crate::gateway::operations::{Caller, Operation, from_query};
 use crate::gateway::{Code, Error};
@@ -26,6 +25,9 @@ const LONGEST_LOOK: Duration = Duration::from_secs(120);
 const KEY: &str = "x-idempotency-key";
 /// Its name in the draft of a standard (draft-ietf-httpapi-idempotency-key-header).
 const STANDARD_KEY: &str = "idempotency-key";
+
+/// Longest idempotency key.
+const LONGEST_KEY: usize = 255;
 
 /// Answers a request with what its operation comes to.
 pub(super) async fn carry_out(app: Arc<App>, operation: &'static Operation, request: Request) -> Response {
@@ -65,42 +67,25 @@ async fn answered(
     from_path(&mut parts, &mut arguments).await?;
     from_headers(operation, &parts.headers, &mut arguments)?;
     belongs_to(&arguments, caller);
-    if operation.follows && accepts_events(&parts.headers) {
-        return stream::follow(app, operation, caller, arguments, &parts.headers).await;
+    if operation.follows {
+        let resumed = stream::resumed(&parts.headers)?;
+        if accepts_events(&parts.headers) {
+            return stream::follow(app, operation, caller, arguments, resumed).await;
+        }
     }
     // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
-    if operation.hints.read_only {
-        let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
-        return Ok(tokio::time::timeout(LONGEST_LOOK, looking)
+    let answer = if operation.hints.read_only {
+        let looking = operation.call_as_text(&app.service, caller, Value::Object(arguments));
+        tokio::time::timeout(LONGEST_LOOK, looking)
             .await
-            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))??);
-    }
-    let (service, caller) = (app.service.clone(), caller.clone());
-    let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-    let answer = tokio::spawn(doing).await.map_err(|_| broken())??;
+            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
+    } else {
+        let (service, caller) = (app.service.clone(), caller.clone());
+        let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
+        tokio::spawn(doing).await.map_err(|_| broken())?
+    }?;
     Ok(json(operation.status, answer))
-}
-
-/// What a look comes to, made once where it is the same for everybody who asks at once.
-async fn looked(
-    app: &App,
-    operation: &'static Operation,
-    caller: &Caller,
-    arguments: Value,
-    headers: &HeaderMap,
-) -> Result<Response, Error> {
-    // Each of them has to be allowed to, whoever of them looks.
-    operation.may(caller)?;
-    let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
-    let look = || operation.call_as_text(&app.service, caller, arguments);
-    match same {
-        Some(same) => {
-            let look = || async { look().await.map(Tagged::new) };
-            Ok(app.answers.share(&same, look).await?.answer(headers))
-        }
-        None => Ok(json(operation.status, look().await?)),
-    }
 }
 
 /// What a mistake of this program is told as.
@@ -214,6 +199,11 @@ fn from_headers(
     let given = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
     let Some((name, key)) = given.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
     let key = key.to_str().map_err(|_| Refusal::new(Code::InvalidRequest, format!("{name} is no text")))?;
+    // As with a launch; what only looks would not notice.
+    if key.is_empty() || key.len() > LONGEST_KEY || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let message = format!("{name} is {key:?}; allowed: 1 to {LONGEST_KEY} visible ASCII characters");
+        return Err(Refusal::new(Code::InvalidRequest, message));
+    }
     let value = Value::String(key.to_owned());
     match arguments.get(ARGUMENT) {
         Some(other) if *other != value && !other.is_null() => Err(Refusal::new(

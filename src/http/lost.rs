@@ -41,6 +41,8 @@ pub(super) async fn wrong_method(allowed: String, request: Request) -> Response 
 
 /// A method that is none of the standard ones, which no path here will ever take (RFC 9110, 15.6.2).
 fn foreign(method: &Method) -> Option<Refusal> {
+    // Registered, though not with the type: https://www.iana.org/assignments/http-methods
+    let query = method.as_str() == "QUERY";
     let standard = [
         Method::GET,
         Method::HEAD,
@@ -52,7 +54,7 @@ fn foreign(method: &Method) -> Option<Refusal> {
         Method::TRACE,
         Method::CONNECT,
     ];
-    (!standard.contains(method)).then(|| {
+    (!query && !standard.contains(method)).then(|| {
         let name: String = method.as_str().chars().take(LONGEST).collect();
         Refusal::new(Code::NotImplemented, format!("the method {name} is not one that this service knows"))
     })

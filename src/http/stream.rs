@@ -33,21 +33,30 @@ const PAGE: usize = 100;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The last event that a client has seen, where it says so.
+///
+/// # Errors
+/// `invalid_request` for what is no number.
+pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+    let Some(id) = headers.get("last-event-id") else { return Ok(None) };
+    match id.to_str().ok().and_then(|id| id.trim().parse().ok()) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let message = "last-event-id is no number; send back the id of an event";
+            Err(Refusal::new(Code::InvalidRequest, message))
+        }
+    }
+}
+
 /// Begins a stream.
 pub(super) async fn follow(
     app: &App,
     operation: &'static Operation,
     caller: &Caller,
     mut arguments: Map<String, Value>,
-    headers: &HeaderMap,
+    resumed: Option<u64>,
 ) -> Result<Response, Refusal> {
     // A client that comes back says where it was; it is further than where it once began.
-    let resumed = match headers.get("last-event-id") {
-        None => None,
-        Some(id) => Some(id.to_str().ok().and_then(|id| id.trim().parse::<u64>().ok()).ok_or_else(|| {
-            Refusal::new(Code::InvalidRequest, "last-event-id is no number; send back the id of an event")
-        })?),
-    };
     let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
     // As a page of one: the scope, the arguments and the run are made sure of in the same words.
     arguments.insert("limit".to_owned(), json!(1));

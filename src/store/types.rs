@@ -1,7 +1,6 @@
 //! What stores keep and hand out.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,7 +56,7 @@ pub struct Launch {
     /// Digest of its contract: what was launched is what runs.
     pub contract_digest: String,
     /// The contract itself, as JSON, so that a run outlives an edit.
-    pub contract: Arc<Value>,
+    pub contract: Value,
     /// Inputs.
     pub inputs: Value,
     /// What it is attached to, if anything.

@@ -114,7 +114,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let one = json!({ "session_id": session });
     all.call("session.configure", json!({ "session_id": session, "settings": { "locations": true } })).await;
     all.call("session.say", json!({ "session_id": session, "speaker": "user", "text": "book it" })).await;
-    let tool = json!({ "session_id": session, "tool": "skills.load", "arguments": { "skill_id": "ledger" } });
+    let tool = json!({ "session_id": session, "tool": "skills.load", "arguments": { "names": ["ledger"] } });
     all.call("session.tool", tool).await;
     all.call("session.compose", one.clone()).await;
     all.call("session.show", one).await;

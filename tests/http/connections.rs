@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::events::Stream;
 use crate::house::{House, PATIENCE};
 
-fn hasty() -> Settings {
+pub fn hasty() -> Settings {
     let soon = Duration::from_millis(300);
     let patience = Patience { head: soon, body: soon, write: soon, connections: 64 };
     Settings { patience, ..Settings::default() }

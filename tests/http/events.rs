@@ -18,10 +18,14 @@ pub struct Stream(BufReader<TcpStream>);
 
 impl Stream {
     pub async fn open(house: &House, path: &str, last: Option<u64>) -> Self {
-        let mut stream = house.connect().await;
         let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
+        Self::over(house.connect().await, house, path, &last).await
+    }
+
+    /// The same over a connection that is there, with further headers.
+    pub async fn over(mut stream: TcpStream, house: &House, path: &str, more: &str) -> Self {
         let head = format!(
-            "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n{last}\r\n",
+            "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n{more}\r\n",
             house.address
         );
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -81,8 +85,10 @@ async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
     for stream in [&mut stream, &mut resumed, &mut after] {
         assert_eq!(stream.run().await.id, Some(head + 1), "what happens is told at once, and nothing twice");
     }
-    let wrong = house.ask("GET", &path, &[("accept", "text/event-stream"), ("last-event-id", "x")], "").await;
-    assert_eq!(wrong.code(), "invalid_request");
+    for kind in ["text/event-stream", "application/json"] {
+        let wrong = house.ask("GET", &path, &[("accept", kind), ("last-event-id", "-1")], "").await;
+        assert_eq!(wrong.code(), "invalid_request", "{kind}");
+    }
     let missing = house.ask("GET", "/v1/runs/01a0ffff/events", &[("accept", "text/event-stream")], "").await;
     assert_eq!(missing.code(), "not_found");
 }

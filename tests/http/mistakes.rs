@@ -42,10 +42,19 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
     is(&unknown, 400, "invalid_request");
     assert_eq!(unknown.json()["error"]["suggestions"], json!(["states"]));
     is(&house.get("/v1/runs?states=asleep").await, 400, "invalid_request");
+    is(&house.get("/v1/events?wait_ms=60001").await, 400, "invalid_request");
     is(&house.get("/v1/runs?limit=%zz").await, 400, "invalid_request");
     is(&house.get("/v1/skills/%ff/describe").await, 400, "invalid_request");
     is(&house.ask("POST", "/v1/skills/discover?intent=a", &[], "").await, 400, "invalid_request");
     is(&house.ask("GET", "/v1/runs", &[("x-trace-id", "a b")], "").await, 400, "invalid_request");
+    // What stands for an object is one, also where the parts of a list would fit its members.
+    let launch = "/v1/skills/ledger/execute/async";
+    is(&house.post(launch, &json!({ "options": [true, "t-1"] })).await, 400, "invalid_request");
+    let settings = house.ask("PATCH", "/v1/sessions/0198", &[], "{\"settings\": [null, null]}").await;
+    is(&settings, 400, "invalid_request");
+    assert!(settings.message().contains("`settings`") && settings.message().contains("an object"));
+    let blank = [("x-idempotency-key", "")];
+    is(&house.ask("POST", "/v1/skills/watch/attach/preview", &blank, "").await, 400, "invalid_request");
     let both = house.ask("POST", "/v1/runs/a1/cancel", &[], "{\"run_id\": \"b2\"}").await;
     assert!(both.message().contains("twice"), "{}", both.message());
 }

@@ -1,7 +1,12 @@
 //! Arguments of operations: what a path, a query, a body or a tool call is read as. Unknown names are refused.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::gateway::{Code, Error, ExecutionOptions};
@@ -92,7 +97,7 @@ arguments! {
         #[serde(default)]
         inputs: Map<String, Value>,
         /// How.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "object")]
         options: ExecutionOptions,
         /// The trace it belongs to.
         #[serde(default)]
@@ -116,7 +121,7 @@ arguments! {
         #[serde(default)]
         inputs: Map<String, Value>,
         /// How.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "object")]
         options: ExecutionOptions,
         /// The trace it belongs to.
         #[serde(default)]
@@ -144,7 +149,7 @@ arguments! {
         #[serde(default)]
         inputs: Map<String, Value>,
         /// How.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "object")]
         options: ExecutionOptions,
         /// The trace it belongs to.
         #[serde(default)]
@@ -209,6 +214,7 @@ arguments! {
         limit: usize,
         /// Where there are none, wait for the first, milliseconds, 60,000 at most.
         #[serde(default)]
+        #[schemars(range(max = 60_000))]
         wait_ms: u64,
     }
 
@@ -222,6 +228,7 @@ arguments! {
         limit: usize,
         /// Where there are none, wait for the first, milliseconds, 60,000 at most.
         #[serde(default)]
+        #[schemars(range(max = 60_000))]
         wait_ms: u64,
     }
 
@@ -275,6 +282,7 @@ arguments! {
         /// The run.
         run_id: String,
         /// The signal's name.
+        #[schemars(regex(pattern = r"\S"))]
         name: String,
         /// Given to the waiting step as its output.
         #[serde(default)]
@@ -299,6 +307,7 @@ arguments! {
         /// The session.
         session_id: String,
         /// What to change.
+        #[serde(deserialize_with = "object")]
         settings: crate::gateway::SettingsChange,
     }
 
@@ -309,6 +318,7 @@ arguments! {
         /// Who says it.
         speaker: Speaker,
         /// What.
+        #[schemars(regex(pattern = r"\S"))]
         text: String,
     }
 
@@ -346,6 +356,25 @@ arguments! {
     }
 }
 
+/// A value that has to be an object: a list would be taken for its members in their order.
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Members<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(members))
+        }
+    }
+
+    deserializer.deserialize_map(Members(PhantomData))
+}
+
 fn some() -> usize {
     20
 }
@@ -377,6 +406,19 @@ pub(super) fn limited(
         agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));
     options.idempotency_key = agreed("idempotency_key", key, options.idempotency_key)?;
     Ok(options)
+}
+
+/// A wait that is no longer than one may be.
+///
+/// # Errors
+/// `invalid_request` for a longer one: whoever asks for it would be answered earlier than they think.
+pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
+    const LONGEST: u64 = 60_000;
+    if wait_ms > LONGEST {
+        let message = format!("`wait_ms` is {wait_ms}; {LONGEST} is the most");
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(wait_ms)
 }
 
 fn agreed(what: &str, one: Option<String>, other: Option<String>) -> Result<Option<String>, Error> {

@@ -3,7 +3,7 @@
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
     AllEvents, Attachment, Branch, DecisionOn, Execution, Nothing, OneRun, Resumption, RunEvents, RunsLike,
-    SignalTo, TargetsLike, limited,
+    SignalTo, TargetsLike, limited, patient,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
 use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
@@ -144,7 +144,7 @@ fn looking() -> Vec<Operation> {
             "Events of a run; as server-sent events where `text/event-stream` is accepted.",
             |asked: Asked, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
-                let events = asked.service.core.run_events(Some(&run_id), after, limit, wait_ms).await?;
+                let events = asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
                 Ok(EventList { events })
             },
         )
@@ -156,7 +156,7 @@ fn looking() -> Vec<Operation> {
             "Events of all runs; as server-sent events, with news of the catalogue, where `text/event-stream` is \
              accepted.",
             |asked: Asked, ask: AllEvents| async move {
-                let events = asked.service.core.run_events(None, ask.after, ask.limit, ask.wait_ms).await?;
+                let events = asked.service.core.run_events(None, ask.after, ask.limit, patient(ask.wait_ms)?).await?;
                 Ok(EventList { events })
             },
         )

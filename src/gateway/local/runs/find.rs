@@ -13,7 +13,8 @@ const PAGE: usize = 500;
 /// The run that `wanted` names.
 ///
 /// # Errors
-/// `not_found`; `invalid_request` for a name that several runs have, naming them, and for one that is too short.
+/// `not_found`, also for what is too short to name one; `invalid_request` for a name that several runs have, naming
+/// them.
 pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
     let wanted = wanted.trim();
     if let Some(run) = store.run(&RunId(wanted.to_owned())).await? {
@@ -22,7 +23,7 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
     if wanted.chars().count() < FEWEST {
         let message =
             format!("{wanted:?} is too short for a run: its id, or {FEWEST} characters of it at least");
-        return Err(Error::new(Code::InvalidRequest, message));
+        return Err(Error::new(Code::NotFound, message));
     }
     let lower = wanted.to_lowercase();
     let mut filter = RunFilter { text: Some(lower.clone()), limit: PAGE, ..RunFilter::default() };

@@ -1,0 +1,56 @@
+"""What a schema cannot say of the service, for schemathesis: two of its checks with the exceptions that hold."""
+
+import re
+
+import schemathesis
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+# Why a request that fits the document may still be no valid one: members that depend on each other, names that are
+# looked up, what a skill's own contract asks for.
+MEANINGS = [
+    re.compile(pattern)
+    for pattern in (
+        r"is given twice",
+        r"is no cursor of this list",
+        r"a skill's id, name or location is needed",
+        r"a word of the intent has \d+ characters",
+        r"`options\.files` names files",
+        r"the trace id is|the idempotency key is",
+        # JSON has one kind of number, and a whole one is written without a fraction here.
+        r"(integer|floating point) `[\d.e+]+`, expected [ui]",
+        # What a contract says of its inputs.
+        r"the inputs of .* do not fit",
+    )
+]
+
+
+def means(answer):
+    """Whether a refusal is one for what the request means."""
+    error = answer.get("error", {})
+    if error.get("code") in {"attach_invalid", "path_escape"}:
+        return True
+    return any(pattern.search(error.get("message", "")) for pattern in MEANINGS)
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """Waits for news no longer than it takes to see that it waits."""
+    wait = (case.query or {}).get("wait_ms")
+    if isinstance(wait, int) and 200 < wait <= 60_000:
+        case.query["wait_ms"] = 200
+
+
+@schemathesis.check
+def what_fits_is_taken(ctx, response, case):
+    """A request that fits the document is refused as malformed only for what it means."""
+    if response.status_code == 400 and means(response.json()):
+        return None
+    return positive_data_acceptance(ctx, response, case)
+
+
+@schemathesis.check
+def what_does_not_fit_is_refused(ctx, response, case):
+    """A request that does not fit is refused; a header that nobody knows is none (RFC 9110, 5.1)."""
+    if any("unknown-property" in name for name in case.headers or {}):
+        return None
+    return negative_data_rejection(ctx, response, case)
