@@ -90,7 +90,7 @@ fn launch(plan: &Plan, n: usize) -> Launch {
         id: RunId(uuid::Uuid::now_v7().to_string()),
         skill_id: plan.contract.id.clone(),
         contract_digest: plan.digest(),
-        contract: plan.to_value(),
+        contract: plan.to_value().into(),
         inputs: json!({"n": n}),
         target: None,
         trace_id: n.to_string(),

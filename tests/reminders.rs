@@ -75,7 +75,7 @@ async fn waiting(store: &dyn Store, n: usize) -> RunId {
         id: id.clone(),
         skill_id: "books.close".into(),
         contract_digest: "c".into(),
-        contract: json!({}),
+        contract: json!({}).into(),
         inputs: json!({}),
         target: None,
         trace_id: "t".into(),

@@ -33,7 +33,7 @@ fn launch(n: usize, does: &str) -> Launch {
         id: RunId(format!("run-{n:04}")),
         skill_id: "demo".into(),
         contract_digest: does.into(),
-        contract: json!(does),
+        contract: json!(does).into(),
         inputs: json!({}),
         target: None,
         trace_id: "t".into(),

@@ -7,10 +7,12 @@ mod detail;
 mod door;
 mod error;
 mod eval;
+mod known_contracts;
 mod limits;
 mod lint;
 mod listing;
 mod local;
+mod looks;
 mod names;
 pub mod operations;
 mod package;
@@ -44,6 +46,7 @@ pub use eval::{EvalJob, Evaluation};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint, usual_request};
+pub(crate) use looks::Looks;
 pub use names::near;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
+use super::shared::Answers;
 use super::{Authenticator, carry, front, guard, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
 use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
@@ -29,6 +30,8 @@ pub(super) struct App {
     pub metrics: Metrics,
     pub patience: Patience,
     pub feed: Feed,
+    /// Long answers under way that are the same for several who asked at once.
+    pub answers: Answers,
     /// Whether only this machine can call.
     pub loopback: bool,
     /// Fires when the service ends.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::app::App;
 use super::problem::Refusal;
+use super::shared::Tagged;
 use super::{stream, trace};
 use crate::gateway::operations::{Caller, Operation, from_query};
 use crate::gateway::{Code, Error};
@@ -75,17 +76,37 @@ async fn answered(
     }
     // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
-    let answer = if operation.hints.read_only {
-        let looking = operation.call_as_text(&app.service, caller, Value::Object(arguments));
-        tokio::time::timeout(LONGEST_LOOK, looking)
+    if operation.hints.read_only {
+        let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
+        return Ok(tokio::time::timeout(LONGEST_LOOK, looking)
             .await
-            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))?
-    } else {
-        let (service, caller) = (app.service.clone(), caller.clone());
-        let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
-        tokio::spawn(doing).await.map_err(|_| broken())?
-    }?;
+            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))??);
+    }
+    let (service, caller) = (app.service.clone(), caller.clone());
+    let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
+    let answer = tokio::spawn(doing).await.map_err(|_| broken())??;
     Ok(json(operation.status, answer))
+}
+
+/// What a look comes to, made once where it is the same for everybody who asks at once.
+async fn looked(
+    app: &App,
+    operation: &'static Operation,
+    caller: &Caller,
+    arguments: Value,
+    headers: &HeaderMap,
+) -> Result<Response, Error> {
+    // Each of them has to be allowed to, whoever of them looks.
+    operation.may(caller)?;
+    let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
+    let look = || operation.call_as_text(&app.service, caller, arguments);
+    match same {
+        Some(same) => {
+            let look = || async { look().await.map(Tagged::new) };
+            Ok(app.answers.share(&same, look).await?.answer(headers))
+        }
+        None => Ok(json(operation.status, look().await?)),
+    }
 }
 
 /// What a mistake of this program is told as.

@@ -13,6 +13,7 @@ mod lost;
 mod openapi;
 mod page;
 mod problem;
+mod shared;
 mod stream;
 mod trace;
 
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use self::app::App;
 use self::feed::Feed;
 use self::listen::{Entrance, Peer};
+use self::shared::Answers;
 use crate::gateway::operations::Service;
 use crate::gateway::{Code, Error, Limiter};
 use crate::telemetry::Metrics;
@@ -82,8 +84,17 @@ impl Server {
         let end = CancellationToken::new();
         let feed = Feed::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
-        let app =
-            App { service, authenticator, limiter, metrics, patience, feed, loopback, end: end.clone() };
+        let app = App {
+            service,
+            authenticator,
+            limiter,
+            metrics,
+            patience,
+            feed,
+            answers: Answers::default(),
+            loopback,
+            end: end.clone(),
+        };
         let router = app::routes(&Arc::new(app), more);
         Ok(Self { listener, address, router, patience, end })
     }

@@ -2,6 +2,7 @@
 //! exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks again.
 
 mod file;
+mod glance;
 mod measure;
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use super::shipped;
 use crate::config::Config;
 
 pub use self::file::Pin;
+pub use self::glance::Glance;
 pub use self::measure::{FileKind, Measured, Obstacle, SeenFile, whole};
 
 /// Whether a bundle's contract, scripts and bindings may run, and why.
@@ -184,27 +186,13 @@ impl Trust {
     /// `bindings/`, `capabilities/`, `scripts/` and `services/` count.
     #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
-        let Ok(real) = place.canonicalize() else { return TrustState::Untrusted };
-        let below = |folder: &Path| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
-        if below(&self.inner.shipped) {
-            return TrustState::Shipped;
-        }
-        if let Some(path) = self.inner.named.iter().find(|folder| below(folder)) {
-            return TrustState::Config { path: path.clone() };
-        }
-        let pins = match self.pins() {
-            Ok(pins) => pins,
-            Err(error) => {
-                tracing::warn!("trust: {error}");
-                return TrustState::Untrusted;
-            }
-        };
-        let Some(pin) = pins.get(&real) else { return TrustState::Untrusted };
-        match self.measured(&real) {
-            Ok(measured) if measured.digest == pin.digest => TrustState::Pinned { at: pin.at.clone() },
-            Ok(measured) => TrustState::Changed { files: measure::differences(&pin.files, &measured.files) },
-            Err(obstacle) => TrustState::Changed { files: vec![obstacle.to_string()] },
-        }
+        self.glance().state(place)
+    }
+
+    /// For the states of many places at once, which have to be told at this moment.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        Glance::new(self.clone())
     }
 
     /// A check to hand to whoever runs something: the reason where a folder may not run.

@@ -1,6 +1,7 @@
 //! What stores keep and hand out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,7 +57,7 @@ pub struct Launch {
     /// Digest of its contract: what was launched is what runs.
     pub contract_digest: String,
     /// The contract itself, as JSON, so that a run outlives an edit.
-    pub contract: Value,
+    pub contract: Arc<Value>,
     /// Inputs.
     pub inputs: Value,
     /// What it is attached to, if anything.

@@ -278,7 +278,7 @@ impl Bench {
             id: id.clone(),
             skill_id: plan.contract.id.clone(),
             contract_digest: plan.digest(),
-            contract: plan.to_value(),
+            contract: plan.to_value().into(),
             inputs,
             target: Some(json!({"type": "output", "ref": "x", "content": {"total": 3}})),
             trace_id: "trace".into(),

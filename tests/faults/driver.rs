@@ -122,7 +122,7 @@ fn launch(plan: &Plan, n: usize, inputs: Value) -> Launch {
         id: RunId(uuid::Uuid::now_v7().to_string()),
         skill_id: plan.contract.id.clone(),
         contract_digest: plan.digest(),
-        contract: plan.to_value(),
+        contract: plan.to_value().into(),
         inputs,
         target: None,
         trace_id: format!("trace-{n}"),

@@ -87,6 +87,28 @@ async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_list_already_is_not_sent_it_again() {
+    let (house, [reader, ..]) = keyed().await;
+    let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
+    let (one, other) = tokio::join!(list(&[("x-api-key", &reader)]), list(&[("x-api-key", &reader)]));
+    assert_eq!((one.status, other.status), (200, 200));
+    assert_eq!(one.body, other.body);
+    let tag = one.header("etag").unwrap();
+    assert_eq!(one.header("cache-control"), Some("private, no-cache"));
+    let again = list(&[("x-api-key", &reader), ("if-none-match", tag)]).await;
+    assert_eq!((again.status, again.body.as_str(), again.header("etag")), (304, "", Some(tag)));
+    assert!(again.header("x-trace-id").is_some());
+    assert_eq!(list(&[("if-none-match", tag)]).await.status, 401, "a tag is no key");
+    let role = house.ask(
+        "GET",
+        "/v1/skills/list?role=sidecar",
+        &[("x-api-key", &reader), ("if-none-match", tag)],
+        "",
+    );
+    assert_eq!(role.await.status, 200, "another list has another tag");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
     let house = House::open().await;
     let path = "/v1/skills/ledger/execute/async";

@@ -47,7 +47,7 @@ pub fn launch(n: u32) -> Launch {
         id: RunId(format!("run-{n:04}")),
         skill_id: format!("skill-{}", n % 3),
         contract_digest: "c0ffee".into(),
-        contract: json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]}),
+        contract: json!({"id": "demo.two", "steps": [{"id": "one"}, {"id": "two"}]}).into(),
         steps: 2,
         options: RunOptions::default(),
         inputs: json!({"n": n}),
@@ -146,6 +146,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
     }
     check!(
         a_run_goes_from_launch_to_completed,
+        a_launch_answers_the_run_that_is_kept,
         a_key_is_used_once_per_payload_and_principal,
         an_expired_key_is_used_anew,
         keys_raced_by_many_launches_make_one_run,
@@ -187,6 +188,19 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         what_is_due_is_told,
         what_a_run_wrote_down_is_forgotten_and_its_results_stay,
     );
+}
+
+async fn a_launch_answers_the_run_that_is_kept(store: &dyn Store, _: &Time) {
+    let options =
+        RunOptions { expires_in_s: Some(60), place: Some("/skills".into()), ..RunOptions::default() };
+    let target = Some(json!({"type": "run", "ref": "r", "content": {"rows": [1.5]}}));
+    for launch in [launch(1), Launch { target, options, ..keyed(2, "k", "p") }] {
+        let begun = store.launch(launch).await.unwrap();
+        assert_eq!(store.run(&begun.run.id).await.unwrap().as_ref(), Some(&begun.run));
+        let events = store.events(Some(&begun.run.id), 0, 10).await.unwrap();
+        let told: Vec<_> = events.iter().map(|e| (e.number, e.event.kind.as_str())).collect();
+        assert_eq!(told, [(1, "run.created")]);
+    }
 }
 
 async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {

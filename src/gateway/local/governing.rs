@@ -9,11 +9,13 @@ use rayon::prelude::*;
 use super::indexer::Shared;
 use super::{Local, apart};
 use crate::discovery::{Case, Expect, Fit, Request};
+use crate::gateway::known_contracts::KnownContracts;
 use crate::gateway::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, policies, trusting,
 };
 use crate::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
 use crate::policy::Policy;
+use crate::registry::trust::Glance;
 use crate::registry::{Catalogue, Trust, TrustState};
 use crate::runs::RunState;
 use crate::skill::{Severity, Skill, SkillId, Status};
@@ -29,6 +31,8 @@ struct Known {
     golden: HashMap<SkillId, GoldenFacts>,
     runs: HashMap<String, RunFacts>,
     trust: Trust,
+    glance: Glance,
+    contracts: Arc<KnownContracts>,
     policy: Arc<Policy>,
 }
 
@@ -48,11 +52,13 @@ impl Local {
         let skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
         let runs = self.runs_of(&skills).await?;
         let (trust, policy) = (self.trust().clone(), self.policy.current()?);
+        let contracts = Arc::clone(&self.contracts);
         let (shared, usual) = (Arc::clone(&self.shared), self.usual_request());
         apart(move || {
             let findings = findings(&catalogue, &skills)?;
             let golden = golden(&catalogue, &skills, &shared, &usual)?;
-            let known = Known { catalogue, findings, golden, runs, trust, policy };
+            let known =
+                Known { catalogue, findings, golden, runs, glance: trust.glance(), trust, contracts, policy };
             let judged = skills.par_iter().map(|skill| {
                 let judgement = judge(&known.facts(skill));
                 GovernedSkill {
@@ -115,7 +121,7 @@ impl Known {
                 Status::Experimental | Status::Other(_) => Life::Unfinished,
             },
             golden: self.golden.get(&skill.id).copied().unwrap_or_default(),
-            has_contract: trusting::has_contract(&skill.root_dir),
+            has_contract: self.contracts.has(&skill.root_dir),
             runs: self.runs.get(skill.id.as_str()).copied().unwrap_or_default(),
             untrusted: self.untrusted(skill),
             denied,
@@ -124,7 +130,7 @@ impl Known {
 
     /// Why a skill may not run as it is; nothing where it may, or where it brings nothing to run.
     fn untrusted(&self, skill: &Skill) -> Option<String> {
-        let why = match self.trust.state(&skill.root_dir) {
+        let why = match self.glance.state(&skill.root_dir) {
             TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => return None,
             TrustState::Changed { files } => {
                 format!("it changed since it was trusted ({})", files.join(", "))

@@ -27,6 +27,7 @@ use self::indexer::{Indexer, Shared};
 use self::levels::Levels;
 use self::operations::Operations;
 use self::runs::Runs;
+use super::known_contracts::KnownContracts;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
     GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
@@ -56,6 +57,7 @@ pub struct Local {
     metrics: Metrics,
     audit: Arc<Recorder>,
     trust: Trust,
+    contracts: Arc<KnownContracts>,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
     prepared: sessions::Prepared,
@@ -109,6 +111,7 @@ impl Local {
             shared,
             levels: Arc::new(Levels::new(tokens)),
             trust,
+            contracts: Arc::default(),
             policy,
             config,
         })

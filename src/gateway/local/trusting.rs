@@ -9,11 +9,12 @@ use super::runs::Runs;
 use super::{Local, apart};
 use crate::audit::Entry;
 use crate::discovery::{Adjustments, Answer, Request};
+use crate::gateway::known_contracts::KnownContracts;
 use crate::gateway::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
 use crate::gateway::trusting::{self, TrustSubject};
 use crate::gateway::{Client as _, Code, Error, SkillSummary, door};
 use crate::policy::{Policy, Verdict};
-use crate::registry::trust::is_bundle;
+use crate::registry::trust::{Glance, is_bundle};
 use crate::registry::{Catalogue, Pin, Trust, TrustState};
 use crate::skill::{Skill, SkillId};
 
@@ -44,7 +45,11 @@ impl Local {
     /// What tells of a skill beyond its record.
     pub(super) fn facts(&self) -> Facts {
         // A policy with a mistake lets nothing run; whoever tries is told so. A list still lists.
-        Facts { trust: self.trust.clone(), policy: self.policy.current().unwrap_or_default() }
+        Facts {
+            trust: self.trust.glance(),
+            contracts: Arc::clone(&self.contracts),
+            policy: self.policy.current().unwrap_or_default(),
+        }
     }
 
     /// What trusting a skill (by id, name or location) or a folder would mean, bundle by bundle.
@@ -249,7 +254,8 @@ impl Local {
 
 /// What tells of a skill beyond its record: trust and policy as they stand.
 pub(super) struct Facts {
-    trust: Trust,
+    trust: Glance,
+    contracts: Arc<KnownContracts>,
     policy: Arc<Policy>,
 }
 
@@ -258,7 +264,7 @@ impl Facts {
     pub fn add(&self, catalogue: &Catalogue, summary: &mut SkillSummary) {
         let Some(skill) = catalogue.by_id(summary.skill_id.as_str()) else { return };
         summary.trusted = self.trust.state(&skill.root_dir).word();
-        summary.has_contract = trusting::has_contract(&skill.root_dir);
+        summary.has_contract = self.contracts.has(&skill.root_dir);
         let verdict = policies::verdict(&self.policy, catalogue, skill);
         summary.needs_approval = verdict.require_approval.is_some();
     }

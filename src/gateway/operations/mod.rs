@@ -167,6 +167,8 @@ pub struct Operation {
     pub status: u16,
     /// Whether its answer goes on: over HTTP as server-sent events.
     pub follows: bool,
+    /// Whether its answer is the same for everybody who may ask, so that those who ask at once can be given one.
+    pub shared: bool,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
     plan: OnceLock<query::Plan>,
@@ -199,6 +201,7 @@ impl Operation {
             hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
             status: 200,
             follows: false,
+            shared: false,
             plan: OnceLock::new(),
             arguments: |generator| generator.subschema_for::<A>(),
             answer: |generator| generator.subschema_for::<R>(),
@@ -247,6 +250,12 @@ impl Operation {
         self
     }
 
+    /// The same for everybody, and long.
+    fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
     fn plan(&self) -> &query::Plan {
         self.plan.get_or_init(|| query::Plan::of(self))
     }
@@ -291,7 +300,11 @@ impl Operation {
         (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
     }
 
-    fn may(&self, caller: &Caller) -> Result<(), Error> {
+    /// Whether a caller may ask for it at all.
+    ///
+    /// # Errors
+    /// `forbidden`, naming the scope that is missing.
+    pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
             let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
             let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);

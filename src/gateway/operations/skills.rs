@@ -27,6 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Lists skills, by domain, role, status or a fuzzy query.",
             |asked: Asked, filter: ListFilter| async move { asked.service.core.list(filter).await },
         )
+        .shared()
         .tool(),
         Operation::new(
             "skill.describe",

@@ -1,4 +1,4 @@
-//! Error answers in the document: one a status, with the codes that go with it.
+//! Answers without a result in the document: errors, one a status with the codes that go with it, and "not modified".
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,14 @@ pub(super) fn of(operation: &Operation) -> Vec<u16> {
 
 /// One answer for each status.
 pub(super) fn responses() -> Value {
-    let mut responses = Map::new();
+    let known = json!({
+        "description": "The answer that `If-None-Match` names is still the one.",
+        "headers": {
+            "x-trace-id": { "$ref": "#/components/headers/TraceId" },
+            "etag": { "$ref": "#/components/headers/ETag" },
+        },
+    });
+    let mut responses = Map::from_iter([("NotModified".to_owned(), known)]);
     for (status, codes) in by_status() {
         let named: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
         let schema = json!({

@@ -231,6 +231,13 @@ fn described(
             "content": content,
         }),
     )]);
+    if operation.shared {
+        parameters.push(json!({ "$ref": "#/components/parameters/IfNoneMatch" }));
+        for headers in responses.values_mut().filter_map(|told| told.get_mut("headers")?.as_object_mut()) {
+            headers.insert("etag".to_owned(), json!({ "$ref": "#/components/headers/ETag" }));
+        }
+        responses.insert("304".to_owned(), json!({ "$ref": "#/components/responses/NotModified" }));
+    }
     for status in errors::of(operation) {
         responses
             .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
@@ -301,6 +308,12 @@ fn parameters() -> Value {
             "description": "Makes the call safe to repeat; the same as `idempotency_key` in the body.",
             "schema": { "type": "string", "pattern": "^[!-~]{1,255}$" },
         },
+        "IfNoneMatch": {
+            "name": "If-None-Match",
+            "in": "header",
+            "description": "The `etag` of an answer that is known: it is sent again only if it is another one now.",
+            "schema": { "type": "string" },
+        },
         "LastEventId": {
             "name": "Last-Event-ID",
             "in": "header",
@@ -314,6 +327,7 @@ fn headers() -> Value {
     let text = |description: &str| json!({ "description": description, "schema": { "type": "string" } });
     json!({
         "TraceId": text("The trace that the call belongs to."),
+        "ETag": text("Names this very answer, for `If-None-Match`."),
         "RateLimit": text("What is left of the limit and when it begins anew, in seconds: `\"default\";r=9;t=42`."),
         "RateLimitPolicy": text("The limit: requests in a window of seconds, `\"default\";q=10;w=60`."),
         "RetryAfter": text("Seconds until the next request is let through."),

@@ -46,6 +46,11 @@ impl Place {
         let state = self.trust.state(&self.at(path));
         // What is remembered and what is read anew must never tell two things.
         assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
+        let glance = self.trust.glance();
+        assert_eq!(
+            [glance.state(&self.at(path)), glance.state(&self.at(path))],
+            [state.clone(), state.clone()]
+        );
         state
     }
 

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::checkpoints;
 use super::failed;
-use super::rows::{append, execute, get, json as encode, moved, own_steps};
-use crate::runs::{Command, Next, transition};
+use super::rows::{append, execute, get, json as encode, moved, own_steps, standing, write_events};
+use crate::runs::{Command, Next, RunState, allowed, transition};
 use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 
 /// Idempotency look-up and creation in one transaction.
@@ -39,19 +39,14 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
             ],
         )?;
     }
-    execute(
-        connection,
-        "keeping a contract",
-        "INSERT OR IGNORE INTO contracts (digest, json) VALUES (?1, ?2)",
-        params![launch.contract_digest, encode(&launch.contract)?],
-    )?;
+    keep_contract(connection, launch)?;
     let expires_in = launch.options.expires_in_s.map(|s| s.saturating_mul(1000)).map(i64::try_from);
     execute(
         connection,
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, contract_digest, inputs, target, trace_id, started_by, steps_total,
-                           created_ms, since_ms, options, expires_in_ms)
-         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
+                           created_ms, since_ms, options, expires_in_ms, events)
+         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, 1)",
         params![
             launch.id.0,
             launch.skill_id,
@@ -74,9 +69,57 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
         params![launch.id.0, now_ms],
     )?;
     let created = moved("run.created", json!({"skill_id": launch.skill_id, "started_by": launch.started_by}));
-    append(connection, &launch.id, &[created], now_ms)?;
-    let (run, _) = get(connection, &launch.id)?;
-    Ok(Begun { run, idempotency: outcome })
+    write_events(connection, &launch.id, 1, &[created], now_ms)?;
+    Ok(Begun { run: created_run(launch, now_ms), idempotency: outcome })
+}
+
+/// Many runs share a contract: its text is made for the first of them alone.
+fn keep_contract(connection: &Connection, launch: &Launch) -> Result<(), StoreError> {
+    let kept = connection
+        .prepare_cached("SELECT 1 FROM contracts WHERE digest = ?1")
+        .and_then(|mut s| s.exists([&launch.contract_digest]))
+        .map_err(|e| failed("looking a contract up".into(), &e))?;
+    if !kept {
+        execute(
+            connection,
+            "keeping a contract",
+            "INSERT INTO contracts (digest, json) VALUES (?1, ?2)",
+            params![launch.contract_digest, encode(&launch.contract)?],
+        )?;
+    }
+    Ok(())
+}
+
+/// A run that was just created, as reading it would give it.
+fn created_run(launch: &Launch, now_ms: i64) -> RunRecord {
+    let mut run = RunRecord {
+        id: launch.id.clone(),
+        skill_id: launch.skill_id.clone(),
+        state: RunState::Pending,
+        held: false,
+        gate: None,
+        decided: None,
+        contract_digest: launch.contract_digest.clone(),
+        inputs: launch.inputs.clone(),
+        target: launch.target.clone(),
+        options: launch.options.clone(),
+        outputs: None,
+        error: None,
+        trace_id: launch.trace_id.clone(),
+        started_by: launch.started_by.clone(),
+        source: None,
+        progress: (0, launch.steps),
+        step: None,
+        head: 0,
+        fence: 0,
+        hold: None,
+        created_ms: now_ms,
+        since_ms: now_ms,
+        expires_ms: None,
+        allowed: Vec::new(),
+    };
+    run.allowed = allowed(&standing(&run, false));
+    run
 }
 
 fn found(
@@ -109,7 +152,7 @@ pub(super) fn branch(
 ) -> Result<RunRecord, StoreError> {
     let (from, replays) = get(connection, source)?;
     let command = if held { Command::Fork } else { Command::Replay };
-    match transition(&super::rows::standing(&from, replays), &command)? {
+    match transition(&standing(&from, replays), &command)? {
         Next::NewRun { .. } => {}
         other => {
             return Err(failed("branching a run".into(), &format!("the state machine answered {other:?}")));

@@ -226,7 +226,10 @@ impl Sqlite {
 /// A reading connection to a file.
 fn reading(path: &Path, place: &str) -> Result<Connection, StoreError> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-        .and_then(|connection| schema::patient(&connection).map(|()| connection))
+        .and_then(|connection| {
+            schema::remembering(&connection);
+            schema::patient(&connection).map(|()| connection)
+        })
         .map_err(|e| failed(format!("opening {place} for reading"), &e))
 }
 

@@ -134,8 +134,15 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A step writes a dozen pages: after the usual thousand, the log would be written back every eighty of them.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", WAL_PAGES, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
-    connection.set_prepared_statement_cache_capacity(64);
+    // What a burst of launches touches stays at hand (negative: KiB).
+    connection.pragma_update(None, "cache_size", -8192)?;
+    remembering(connection);
     Ok(())
+}
+
+/// Keeps every statement in use compiled.
+pub(super) fn remembering(connection: &Connection) {
+    connection.set_prepared_statement_cache_capacity(128);
 }
 
 /// Brings a database to this program's version.

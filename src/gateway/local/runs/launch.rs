@@ -20,10 +20,39 @@ const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
 /// Longest idempotency key and trace id, in bytes.
 const LONGEST: usize = 255;
 
+/// A plan, and what is kept of it with every run.
+#[derive(Clone)]
+pub(super) struct Pinned {
+    steps: u32,
+    digest: String,
+    kept: Arc<Value>,
+}
+
+impl From<Plan> for Pinned {
+    fn from(plan: Plan) -> Self {
+        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
+        let kept = plan.to_value();
+        Self { steps, digest: digest_of(&kept), kept: Arc::new(kept) }
+    }
+}
+
+/// A skill as it may be launched, whatever its inputs.
+pub(super) struct Ready {
+    skill: Arc<Skill>,
+    read: Contracted,
+    /// Looked at last: wrong inputs are told first.
+    plan: Result<Pinned, Error>,
+    /// The root that the skill was read from.
+    place: Option<String>,
+}
+
+/// A look at a skill that is to be launched, as those share it who asked for it at once.
+pub(super) type Readiness = Result<Arc<Ready>, Error>;
+
 /// A launch that may be: everything was looked at.
 pub(super) struct Prepared {
     pub skill_id: SkillId,
-    pub plan: Plan,
+    pub plan: Pinned,
     pub inputs: Map<String, Value>,
     pub options: RunOptions,
 }
@@ -31,20 +60,36 @@ pub(super) struct Prepared {
 impl Runs {
     /// Launches a skill on its own.
     pub(super) async fn launch(self: &Arc<Self>, request: LaunchRequest) -> Result<Launched, Error> {
-        let runs = Arc::clone(self);
-        let asked = request.clone();
-        let prepared = super::super::apart(move || {
-            let skill = runs.skill(&asked.skill)?;
-            if skill.classification.invocation.value == Invocation::Attach {
-                return Err(Error::new(
-                    Code::InvalidRequest,
-                    format!("{} is only attached, never run by itself: skills attach {}", skill.id, skill.id),
-                ));
-            }
-            runs.prepare(&skill, &asked.inputs, &asked.options)
-        })
-        .await?;
-        self.begin(prepared, None, &request.options, request.started_by).await
+        let ready = self.ready_alone(&request.skill).await?;
+        let LaunchRequest { inputs, options, started_by, .. } = request;
+        let prepared = if options.files.is_empty() {
+            self.fit(&ready, &inputs, &options)?
+        } else {
+            let (runs, options) = (Arc::clone(self), options.clone());
+            super::super::apart(move || runs.fit(&ready, &inputs, &options)).await?
+        };
+        self.begin(prepared, None, &options, started_by).await
+    }
+
+    /// A skill that is run directly, looked at on disk once for all who ask for it at the same time.
+    async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
+        let look = || {
+            let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+            super::super::apart(move || {
+                let skill = runs.skill(&wanted)?;
+                if skill.classification.invocation.value == Invocation::Attach {
+                    return Err(Error::new(
+                        Code::InvalidRequest,
+                        format!(
+                            "{} is only attached, never run by itself: skills attach {}",
+                            skill.id, skill.id
+                        ),
+                    ));
+                }
+                runs.ready(&skill).map(Arc::new)
+            })
+        };
+        self.launching.share(wanted, look).await
     }
 
     /// Looks at everything that has to hold before a run is stored. Reads disks.
@@ -57,16 +102,33 @@ impl Runs {
         inputs: &Map<String, Value>,
         options: &ExecutionOptions,
     ) -> Result<Prepared, Error> {
+        self.fit(&self.ready(skill)?, inputs, options)
+    }
+
+    /// What has to hold whatever the inputs are. Reads disks.
+    fn ready(&self, skill: &Arc<Skill>) -> Result<Ready, Error> {
         let read = contracts::read(skill)?;
         if let Some(error) = contracts::broken(&read) {
             return Err(error);
         }
         contracts::trusted(&self.trust, skill)?;
         let approval = self.approval(skill)?;
-        let inputs = check_inputs(&read.contract.inputs, inputs)
+        let plan = self.pin(&read, approval).map(Pinned::from);
+        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
+    }
+
+    /// What has to hold of inputs and options. Reads disks where there are files to hand over.
+    fn fit(
+        &self,
+        ready: &Ready,
+        inputs: &Map<String, Value>,
+        options: &ExecutionOptions,
+    ) -> Result<Prepared, Error> {
+        let skill = &ready.skill;
+        let inputs = check_inputs(&ready.read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
-        let plan = self.pin(&read, approval)?;
-        let options = RunOptions { place: self.place_of(skill), ..self.run_options(options)? };
+        let plan = ready.plan.clone()?;
+        let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
         Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options })
     }
 
@@ -127,13 +189,13 @@ impl Runs {
         let launch = Launch {
             id: RunId(uuid::Uuid::now_v7().to_string()),
             skill_id: skill_id.to_string(),
-            contract_digest: plan.digest(),
-            contract: plan.to_value(),
+            contract_digest: plan.digest,
+            contract: plan.kept,
             inputs,
             target,
             trace_id,
             started_by,
-            steps: u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX),
+            steps: plan.steps,
             options: kept,
             idempotency,
         };
@@ -145,9 +207,10 @@ impl Runs {
     /// The root that a skill was read from.
     fn place_of(&self, skill: &Skill) -> Option<String> {
         let catalogue = self.registry.snapshot();
-        let winner = catalogue.entries.iter().find(|entry| entry.skill.location == skill.location);
-        let loser = || catalogue.shadowed.iter().find(|loser| loser.skill.location == skill.location);
-        let root = winner.map(|entry| entry.root).or_else(|| loser().map(|loser| loser.root))?;
+        let id = skill.id.as_str();
+        let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
+        let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
+        let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
         catalogue.roots.get(root).map(|root| root.path.to_string_lossy().into_owned())
     }
 

@@ -48,7 +48,7 @@ use super::indexer::Shared;
 use crate::audit::Recorder;
 use crate::config::Config;
 use crate::gateway::policies::{self, PolicyFile};
-use crate::gateway::{Error, Event, names};
+use crate::gateway::{Error, Event, Looks, names};
 use crate::policy::{Policy, Verdict};
 use crate::registry::{Registry, Trust};
 use crate::sandbox::Sandbox;
@@ -67,6 +67,8 @@ pub(super) struct Runs {
     by_contract_id: contracts::ByContractId,
     kept: catalogue::Kept,
     overrides: overrides::Overrides,
+    /// Looks at skills that are about to be launched.
+    launching: Looks<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,
     room: OnceCell<Arc<Room>>,
@@ -98,6 +100,7 @@ impl Runs {
             audit: Arc::clone(audit),
             by_contract_id: contracts::ByContractId::default(),
             kept: catalogue::Kept::default(),
+            launching: Looks::default(),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),
             room: OnceCell::new(),

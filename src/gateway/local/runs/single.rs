@@ -45,7 +45,7 @@ impl Runs {
             let plan = plan(&known, &capability, &inputs, approval)?;
             Ok(Prepared {
                 skill_id: SkillId::new(id),
-                plan,
+                plan: plan.into(),
                 inputs,
                 options: runs.run_options(&asked.options)?,
             })
