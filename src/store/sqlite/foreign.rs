@@ -2,12 +2,15 @@
 //! system tells who watches that file. Nothing is looked at while nothing happens.
 
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-/// A commit writes the log in many pieces; one look after this time answers them all.
-const TOGETHER: Duration = Duration::from_millis(2);
+/// Pauses between looks after the log was written to. A commit writes it in many pieces, which one look answers; and
+/// what it wrote can be read only once it is durable, of which the system tells nothing: a fast disk takes less than a
+/// millisecond for that, a busy one many.
+const PAUSES: [u64; 6] = [2, 4, 10, 30, 90, 270];
 
 /// Watches the log of a database for as long as it lives.
 #[derive(Debug)]
@@ -21,23 +24,94 @@ impl Foreign {
     pub fn watch(database: &Path, changed: impl Fn() + Send + 'static) -> Option<Self> {
         let mut log = database.as_os_str().to_owned();
         log.push("-wal");
-        let told = move |event: notify::Result<notify::Event>| match event {
+        let (tell, told) = channel();
+        let written = move |event: notify::Result<notify::Event>| match event {
             Ok(event) if matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) => {
-                changed();
-                std::thread::sleep(TOGETHER);
+                // It ends after this watcher alone.
+                let _ = tell.send(());
             }
             Ok(_) => {}
             Err(e) => tracing::warn!("watching the store's log: {e}"),
         };
-        let watcher = notify::recommended_watcher(told).and_then(|mut watcher| {
+        let watcher = notify::recommended_watcher(written).and_then(|mut watcher| {
             watcher.watch(Path::new(&log), RecursiveMode::NonRecursive).map(|()| watcher)
         });
-        match watcher {
-            Ok(watcher) => Some(Self { _watcher: watcher }),
-            Err(e) => {
+        let started = watcher.map_err(|e| e.to_string()).and_then(|watcher| {
+            std::thread::Builder::new()
+                .name("store-foreign".into())
+                .spawn(move || look(&told, &changed))
+                .map(|_| Self { _watcher: watcher })
+                .map_err(|e| e.to_string())
+        });
+        started
+            .inspect_err(|e| {
                 tracing::info!("{} cannot be watched ({e}); looking from time to time", log.display());
-                None
+            })
+            .ok()
+    }
+}
+
+/// Looks at once when the log was written to, and a few times more until it must be durable; until nobody tells.
+fn look(told: &Receiver<()>, changed: &impl Fn()) {
+    while told.recv().is_ok() {
+        let mut pauses = PAUSES.iter();
+        loop {
+            changed();
+            let Some(pause) = pauses.next() else { break };
+            let pause = Duration::from_millis(*pause);
+            match told.recv_timeout(pause) {
+                Ok(()) => {
+                    // Another commit, or the rest of this one: its pieces share the next look.
+                    std::thread::sleep(Duration::from_millis(PAUSES[0]));
+                    while told.try_recv().is_ok() {}
+                    pauses = PAUSES.iter();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_commit_that_is_durable_only_later_is_looked_at_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("runs.db-wal");
+        std::fs::write(&log, "").unwrap();
+        let (told, looks) = channel();
+        let _foreign = Foreign::watch(&folder.path().join("runs.db"), move || {
+            let _ = told.send(Instant::now());
+        });
+        std::fs::write(&log, "a frame").unwrap();
+        let durable = Instant::now() + Duration::from_millis(50);
+        let seen = || looks.recv_timeout(Duration::from_secs(20)).expect("it is looked at again");
+        while seen() < durable {}
+    }
+
+    #[test]
+    fn nothing_is_looked_at_once_nobody_writes() {
+        static ENDED: AtomicBool = AtomicBool::new(false);
+        let (tell, told) = channel();
+        let (looked, looks) = channel();
+        let thread = std::thread::spawn(move || {
+            look(&told, &move || looked.send(()).unwrap());
+            ENDED.store(true, Ordering::SeqCst);
+        });
+        tell.send(()).unwrap();
+        for _ in 0..=PAUSES.len() {
+            looks.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
+        assert!(!ENDED.load(Ordering::SeqCst), "it waits for the next write");
+        assert!(looks.try_recv().is_err(), "and looks no more meanwhile");
+        drop(tell);
+        thread.join().unwrap();
     }
 }
