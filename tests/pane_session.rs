@@ -140,8 +140,8 @@ fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-    screen.press("] ]").wait_for("max_tokens").wait_for("begin a new session");
-    screen.press("n").wait_for("nobody has said anything yet").wait_for("(s)");
+    screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most services");
+    screen.press("n").wait_for("s: nobody has said anything yet");
     screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
     screen.wait_until("nothing is objected to", |text| {
         text.contains("\"role\": \"user\"") && !text.contains("most services demand")

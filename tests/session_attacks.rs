@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use session_place::{Place, call, failure, names};
-use skill_workbench::gateway::{SessionClient as _, SettingsChange};
+use skill_workbench::gateway::{AuditFilter, SessionClient as _, SettingsChange};
 use skill_workbench::session::{Speaker, ToolFailure};
 
 #[tokio::test]
@@ -335,4 +335,26 @@ async fn a_process_killed_in_the_middle_of_a_load_leaves_a_session_that_goes_on(
         let on = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
         assert_eq!(names(&on).last().map(String::as_str), Some("gamma"), "{point}");
     }
+}
+
+#[tokio::test]
+async fn what_was_refused_is_not_written_down_as_allowed() {
+    let place = Place::new();
+    place.file("alpha/scripts/hello.sh", "echo hello\n");
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap();
+    for path in ["../beta/SKILL.md", "scripts/none.sh", "SKILL.md"] {
+        let answer = core.call_tool(&id, "skills.run_script", json!({"path": path}), true).await.unwrap();
+        answer.result.unwrap_err();
+    }
+    let allowed = || async {
+        let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
+        core.audit_show(filter).await.unwrap()
+    };
+    assert!(allowed().await.is_empty(), "{:?}", allowed().await);
+    let ran =
+        core.call_tool(&id, "skills.run_script", json!({"path": "scripts/hello.sh"}), true).await.unwrap();
+    let ran = usize::from(ran.result.is_ok());
+    assert_eq!(allowed().await.len(), ran, "what a person let run is");
 }

@@ -239,3 +239,34 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     let kept = std::fs::read_to_string(state).unwrap();
     assert!(kept.contains("discover: 2"), "{kept}");
 }
+
+#[test]
+fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
+    let home = tempfile::tempdir().unwrap();
+    let play = |script: &str| {
+        let file = home.path().join("demo.yaml");
+        std::fs::write(&file, script).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
+        command.args(["demo", "demo.yaml", "--auto", "0.2"]);
+        surroundings(&mut command, "");
+        command.env("HOME", home.path());
+        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+            command.env_remove(name);
+        }
+        command.cwd(home.path());
+        let mut pty = Pty::spawn(command, 120, 36);
+        pty.wait_for("q leave");
+        let code = pty.wait_for_end();
+        assert!(pty.restored());
+        code
+    };
+    let session = "title: t\nsteps:\n- say: The session.\n  do: ['4', {until: available_skills}]\n- say: A message.\n  \
+                   do: [s, {until: Say something}, {type: hello}, ctrl-s, {until: user  hello}]\n";
+    assert_eq!(play(session), 0);
+    let data = home.path().join(".local/share/skill-workbench");
+    let kept = std::fs::read_dir(&data).map_or(0, |entries| {
+        let database = |name: &str| name.ends_with(".db") || name.ends_with(".sqlite") || name == "audit";
+        entries.flatten().filter(|entry| database(&entry.file_name().to_string_lossy())).count()
+    });
+    assert_eq!(kept, 0, "it plays on a store that ends with it");
+}

@@ -66,8 +66,8 @@ pub fn payload(
         let what = if transcript.is_empty() {
             "nobody has said anything yet, and most services demand a message of the user first: say something"
         } else {
-            "the transcript does not begin with a message of the user, which most services demand, and what is \
-             written there stays: begin a new session, and say something in it before a skill is loaded"
+            "most services demand a message of the user first, and what this transcript begins with stays: begin a \
+             new session, and say something in it before you load"
         };
         notes.push(what.to_owned());
     }

@@ -13,6 +13,12 @@ fn plain(text: &str) -> String {
     safe_text::line(text).into_owned()
 }
 
+/// A day and the time of it in UTC, to the minute.
+fn moment(millis: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(millis).ok().filter(|_| millis > 0);
+    time.map(|time| time.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
+}
+
 /// `session list`
 pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
     let mut out = String::new();
@@ -26,8 +32,11 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
             out,
             "{}  {}  {}",
             Ink::Strong.paint(&session.session_id, look.colour),
-            Ink::Muted.paint(&format!("{:>4} entries", session.entries), look.colour),
-            cut(&safe_text::line(&active), look.room(120).saturating_sub(52).max(20), look.unicode),
+            Ink::Muted.paint(
+                &format!("{:>4} entries  changed {}", session.entries, moment(session.changed_ms)),
+                look.colour
+            ),
+            cut(&safe_text::line(&active), look.room(120).saturating_sub(75).max(20), look.unicode),
         );
     }
     out

@@ -2,30 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use similar::{ChangeTag, TextDiff};
-
+use super::difference::difference;
 use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
 use crate::gateway::local::levels;
-use crate::gateway::{CallSize, ComposedView, DiffLine, Error, LevelSize, LevelsView, NotListed, detail};
+use crate::gateway::{CallSize, ComposedView, Error, LevelSize, LevelsView, NotListed, detail};
 use crate::session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
 };
 use crate::skill::{self, Digest};
 
-/// Lines of an unchanged stretch that a difference keeps on either side of a change.
-const CONTEXT: usize = 3;
 /// What a model may answer with, in tokens, in an exported request.
 const MOST_ANSWERED: u32 = 4_096;
 /// How many skills are named for each reason why they are not listed.
 const NAMED: usize = 3;
-/// Two calls that have little in common are not compared line by line for longer than this: what is not matched by
-/// then counts as gone and new.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Local {
     fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Arc<Ready>), Error> {
@@ -183,99 +176,4 @@ fn measured(
 fn add(level: &mut LevelSize, text: &str, count: &dyn Fn(&str) -> u32) {
     level.bytes += text.len() as u64;
     level.tokens += count(text);
-}
-
-/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalogue of thousands
-/// is the same in most calls, and needs no more than a comparison of bytes.
-fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
-    if before == after {
-        return ("", "");
-    }
-    let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
-    let start = lines_back(&before.as_bytes()[..same], CONTEXT);
-    let (b, a) = (&before.as_bytes()[same..], &after.as_bytes()[same..]);
-    let same_end = b.iter().rev().zip(a.iter().rev()).take_while(|(b, a)| b == a).count();
-    let tail = &before.as_bytes()[before.len() - same_end..];
-    // Whole lines of the common end that are not shown. The line in which it begins may be a changed one.
-    let shown =
-        tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).nth(CONTEXT);
-    let left = shown.map_or(0, |shown| tail.len() - shown);
-    (&before[start..before.len() - left], &after[start..after.len() - left])
-}
-
-/// Where the line `count` lines before the end of this text begins.
-fn lines_back(text: &[u8], count: usize) -> usize {
-    text.iter()
-        .enumerate()
-        .rev()
-        .filter(|(_, byte)| **byte == b'\n')
-        .map(|(at, _)| at + 1)
-        .nth(count)
-        .unwrap_or(0)
-}
-
-/// Line by line, with a few unchanged lines around each change; empty where nothing differs.
-fn difference(before: &str, after: &str) -> Vec<DiffLine> {
-    let (before, after) = changed(before, after);
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
-    let mut lines = Vec::new();
-    for group in diff.grouped_ops(CONTEXT) {
-        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let text = change.value().trim_end_matches('\n').to_owned();
-            lines.push(match change.tag() {
-                ChangeTag::Equal => DiffLine::Same(text),
-                ChangeTag::Insert => DiffLine::Added(text),
-                ChangeTag::Delete => DiffLine::Removed(text),
-            });
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The difference over the whole texts.
-    fn plainly(before: &str, after: &str) -> Vec<DiffLine> {
-        let diff = TextDiff::from_lines(before, after);
-        let mut lines = Vec::new();
-        for group in diff.grouped_ops(CONTEXT) {
-            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-                let text = change.value().trim_end_matches('\n').to_owned();
-                lines.push(match change.tag() {
-                    ChangeTag::Equal => DiffLine::Same(text),
-                    ChangeTag::Insert => DiffLine::Added(text),
-                    ChangeTag::Delete => DiffLine::Removed(text),
-                });
-            }
-        }
-        lines
-    }
-
-    #[test]
-    fn a_difference_is_the_same_whether_or_not_what_is_equal_was_looked_at() {
-        let numbered = |n: usize| (0..n).map(|at| format!("line {at}\n")).collect::<String>();
-        let whole = numbered(40);
-        let without = whole.replace("line 20\n", "");
-        let other = whole.replace("line 20\n", "line zwei – 2\n");
-        let twice = whole.replace("line 5\n", "new\n").replace("line 35\n", "new too\n");
-        let begins = format!("first\n{whole}");
-        let ends = format!("{whole}last");
-        for (before, after) in [
-            (&whole, &whole),
-            (&whole, &without),
-            (&without, &whole),
-            (&whole, &other),
-            (&whole, &twice),
-            (&whole, &begins),
-            (&begins, &whole),
-            (&whole, &ends),
-            (&ends, &whole),
-            (&String::new(), &whole),
-            (&whole, &String::new()),
-        ] {
-            assert_eq!(difference(before, after), plainly(before, after), "{before:?} {after:?}");
-        }
-    }
 }

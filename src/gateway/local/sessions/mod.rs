@@ -4,6 +4,7 @@
 mod agents;
 mod catalogue;
 mod composing;
+mod difference;
 mod kept;
 mod prepared;
 mod script;

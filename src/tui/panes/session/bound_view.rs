@@ -34,7 +34,7 @@ impl SessionPane {
                 break;
             }
             let at =
-                pen.put(area.x + 4, y, &format!("{} not in it ", count(group.skills)), Role::Warning, room);
+                pen.put(area.x + 4, y, &format!("{} unseen: ", count(group.skills)), Role::Warning, room);
             let left = area.right().saturating_sub(at + 1);
             pen.put(at, y, &cut_end(&shown(&group.why), left, pen.glyphs.ellipsis), Role::Muted, left);
             y += 1;

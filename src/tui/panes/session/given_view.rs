@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
+use crate::gateway::ComposedView;
 use crate::session::{Speaker, Turn};
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
@@ -40,6 +41,20 @@ impl SessionPane {
         rows
     }
 
+    /// The difference as rows of that width; laid out again only when something of it changed.
+    fn diff_rows(&mut self, composed: &ComposedView, told: &[String], width: u16) -> Arc<[Line]> {
+        let lines = composed.diff.as_deref().unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        ("difference", &composed.digest, lines.len(), told, width).hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some((_, rows)) = self.laid_out.as_ref().filter(|(known, _)| *known == key) {
+            return Arc::clone(rows);
+        }
+        let rows: Arc<[Line]> = fitted(difference(told, lines), width).into();
+        self.laid_out = Some((key, Arc::clone(&rows)));
+        rows
+    }
+
     pub(super) fn draw_composed(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(composed) = self.composed.clone() else {
             Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
@@ -58,8 +73,8 @@ impl SessionPane {
                 Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
                 return String::new();
             }
-            let lines = difference(&told, composed.diff.as_deref().unwrap_or_default());
-            self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
+            let lines = self.diff_rows(&composed, &told, room(area));
+            self.draw_lines(&lines, area, buf, cx);
             return "next call against the last".to_owned();
         }
         let lines = self.rows(room(area));
@@ -135,7 +150,7 @@ impl SessionPane {
         }
     }
 
-    /// What the service would object to, and the key that helps; answers the place below. It is told for as long as
+    /// The key that helps, and what the service would object to; answers the place below. It is told for as long as
     /// it holds, and no longer.
     fn draw_objections(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Rect {
         let Some(session) = self.session.as_ref().filter(|_| !self.objections.is_empty()) else {
@@ -148,13 +163,13 @@ impl SessionPane {
         );
         let help = match session.transcript.len() {
             _ if begun => "",
-            0 => " (s)",
-            _ => " (n, then s)",
+            0 => "s: ",
+            _ => "n, then s: ",
         };
         let mut pen = Pen::new(buf, cx);
         let mut y = area.y;
         for (at, why) in self.objections.iter().enumerate() {
-            let text = format!("{}{}", shown(why), if at == 0 { help } else { "" });
+            let text = format!("{}{}", if at == 0 { help } else { "" }, shown(why));
             pen.put(area.x + 2, y, pen.glyphs.warn, Role::Warning, 1);
             for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, pen.glyphs.ellipsis) {
                 if y < area.bottom() {
