@@ -171,17 +171,19 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
     assert!(on.control.unwrap().contains("go on"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
-    assert!(paused.control.unwrap().contains("no pause"));
-    assert!(kinds(&core, &paused.execution).await.contains(&"control.refused".to_owned()));
+    assert!(paused.control.unwrap().contains("waits for a signal already; once that is there it is held"));
+    let held = core.run(&watched.id.0).await.unwrap();
+    assert_eq!((held.run.state, held.run.held), (RunState::WaitingForSignal, true));
+    assert!(kinds(&core, &held.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
     let canceled = attach(&core, "run", &watched.id.0, json!({ "wish": "cancel" })).await.unwrap();
-    assert!(canceled.control.unwrap().contains("applied"));
+    assert!(canceled.control.as_ref().unwrap().contains("it is canceled"));
     let after = core.run(&watched.id.0).await.unwrap();
     assert_eq!(after.run.state, RunState::Canceled);
     let told = kinds(&core, &after.run).await;
-    assert_eq!(told.iter().filter(|kind| *kind == "control.applied").count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|kind| *kind == "control.applied").count(), 2, "{told:?}");
     let by: Vec<&Value> =
         after.events.iter().map(|event| &event.event.data["by"]).filter(|by| !by.is_null()).collect();
-    assert_eq!(by, [&json!(canceled.execution.id)], "whoever asked is named");
+    assert_eq!(by, [&json!(paused.execution.id), &json!(canceled.execution.id)], "whoever asked is named");
 }
 
 #[tokio::test(flavor = "multi_thread")]

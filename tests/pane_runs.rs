@@ -66,7 +66,7 @@ fn a_decision_shows_what_would_happen_and_is_sent_once() {
     harness.press("a a a");
     assert_eq!(orders(&client), [], "a held key approves nothing");
     harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice }] = &orders(&client)[..]
+    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] = &orders(&client)[..]
     else {
         panic!("one order: {:?}", orders(&client))
     };

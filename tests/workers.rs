@@ -135,6 +135,7 @@ fn yes() -> Command {
         step: "one".into(),
         inputs_digest: "d".into(),
         choice: None,
+        result: None,
     })
 }
 

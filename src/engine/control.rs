@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::call::CallFailure;
+use super::call::{CallFailure, Reply};
 use super::failure::Failure;
 use super::gates::{Admission, Ask, Gates};
-use super::leaf::{Leaf, Role, gate_digest};
+use super::fields::check_outputs;
+use super::leaf::{Leaf, Role, gate_digest, sentence};
 use super::mapping::{inputs_of, taken, write_outputs};
 use super::progress::{Active, Kind, Part, Progress, join, owner_of};
 use super::schedule;
@@ -381,6 +382,17 @@ impl Progress {
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
                 out.asks.push(Ask { step: path, capability, inputs, digest, why });
                 Ok(false)
+            }
+            Admission::Happened(outputs) => {
+                if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
+                    let message = format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
+                    return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
+                }
+                let reply = Reply { outputs, ..Reply::default() };
+                let settled = self.settle(&leaf, Ok(reply), turn.now_ms, turn.now_ms)?;
+                out.records.push(settled.record);
+                out.events.extend(settled.events);
+                Ok(true)
             }
             Admission::Skip => {
                 let result =

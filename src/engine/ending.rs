@@ -21,6 +21,13 @@ impl Session<'_> {
         Ok(Executed::Waiting(run))
     }
 
+    /// Gives a paused run back: it goes on when it is resumed.
+    pub(super) async fn hold(&mut self) -> Result<Executed, Leave> {
+        // What was about to be opened is opened then.
+        self.opened.clear();
+        Ok(Executed::Waiting(self.report(WorkerMove::Hold, Vec::new(), Vec::new()).await?))
+    }
+
     /// All steps are through: what the contract promises has to be there.
     pub(super) async fn complete(&mut self) -> Result<Executed, Leave> {
         let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();

@@ -31,7 +31,7 @@ pub enum Executed {
     Completed(RunRecord),
     /// A step failed for good.
     Failed(RunRecord),
-    /// It waits for a person or a signal; the lease is given back.
+    /// It waits for a person or a signal, or is paused; the lease is given back.
     Waiting(RunRecord),
     /// It was told to stop: calls were stopped, nothing was recorded, the lease still stands.
     Stopped,

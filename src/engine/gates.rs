@@ -44,6 +44,8 @@ pub(super) enum Admission {
     Go(u32),
     /// A person has to answer first.
     Ask(Asked),
+    /// A person says that it happened, and what it gave.
+    Happened(Map<String, Value>),
     /// A person chose to go on without it.
     Skip,
     /// A person chose to let it fail.
@@ -159,6 +161,7 @@ impl Progress {
                 return match self.grants.choice(path, digest) {
                     None => Admission::Ask(Asked::UnknownOutcome),
                     Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
+                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, digest)),
                     Some(Choice::Skip) => Admission::Skip,
                     Some(Choice::Fail) => Admission::Fail,
                 };

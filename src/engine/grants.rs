@@ -1,6 +1,8 @@
 //! What people have allowed and nobody has used yet. An approval belongs to one step with exactly what it would run;
 //! the step's beginning uses it up.
 
+use serde_json::{Map, Value};
+
 use crate::runs::Choice;
 use crate::store::RunEvent;
 
@@ -13,6 +15,8 @@ struct Grant {
     step: String,
     digest: String,
     choice: Option<Choice>,
+    /// What the step gave, where it happened.
+    result: Map<String, Value>,
 }
 
 /// Approvals that are not used up.
@@ -31,6 +35,7 @@ impl Grants {
                         step: step.to_owned(),
                         digest: text("inputs_digest").unwrap_or_default().to_owned(),
                         choice: text("choice").and_then(|word| word.parse().ok()),
+                        result: event.data["result"].as_object().cloned().unwrap_or_default(),
                     });
                 }
                 "step.started" | "step.completed" | "step.skipped" | "step.failed" => self.use_up(step),
@@ -53,13 +58,22 @@ impl Grants {
 
     /// What a person chose about a step whose outcome is unknown.
     pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
-        self.0.iter().rev().find(|grant| grant.step == step && grant.digest == digest)?.choice
+        self.about(step, digest)?.choice
+    }
+
+    /// What a person says that a step gave whose outcome was unknown.
+    pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
+        self.about(step, digest).map(|grant| grant.result.clone()).unwrap_or_default()
+    }
+
+    fn about(&self, step: &str, digest: &str) -> Option<&Grant> {
+        self.0.iter().rev().find(|grant| grant.step == step && grant.digest == digest)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::store::{NewEvent, RunId};
@@ -95,7 +109,7 @@ mod tests {
 
     #[test]
     fn only_a_rerun_lets_it_run() {
-        for (choice, runs) in [("rerun", true), ("skip", false), ("fail", false)] {
+        for (choice, runs) in [("rerun", true), ("happened", false), ("skip", false), ("fail", false)] {
             let grants =
                 follow(&[("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}))]);
             assert_eq!(grants.allow("send", "d"), runs, "{choice}");

@@ -1,7 +1,7 @@
 //! One worker's time with one run: the calls under way, what ended and is not yet recorded, and the fence under which
 //! all of it is written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use super::log::{Logs, PAUSE};
 use super::progress::Progress;
 use super::schedule::PARALLEL;
 use super::settle::sized;
-use crate::runs::{Command, Gate, RunState, WorkerMove};
+use crate::runs::{Command, Gate, Refusal, RunState, WorkerMove};
 use crate::skill::contract::Conformance;
 use crate::store::{NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
@@ -43,6 +43,8 @@ pub(super) struct Session<'e> {
     fence: u64,
     head: u64,
     state: RunState,
+    /// Nothing more begins: somebody paused the run.
+    held: bool,
     cancel: CancellationToken,
     conformance: Conformance,
     files: BTreeMap<String, PathBuf>,
@@ -89,6 +91,7 @@ impl<'e> Session<'e> {
         Self {
             engine,
             state: progress.run.state,
+            held: progress.run.held,
             progress,
             fence,
             head,
@@ -150,6 +153,8 @@ impl<'e> Session<'e> {
                 }
                 self.failure = Some(failure);
                 next = Expansion::default();
+            } else if self.held && !next.leaves.is_empty() && self.underway.is_empty() && self.again.is_empty() {
+                return self.hold().await;
             } else if self.underway.is_empty() && next.leaves.is_empty() && self.again.is_empty() {
                 if self.progress.is_complete() {
                     return self.complete().await;
@@ -162,7 +167,9 @@ impl<'e> Session<'e> {
                 return self.wait(gate).await;
             }
             self.begin(next).await?;
-            self.listen().await?;
+            if !self.underway.is_empty() {
+                self.listen().await?;
+            }
         }
     }
 
@@ -237,9 +244,12 @@ impl<'e> Session<'e> {
             intents.push(self.intent(&leaf.path, leaf.attempt, leaf.digest.clone(), leaf.is_repeatable()));
             self.events.extend(leaf.notes.iter().cloned());
         }
-        self.commit(intents).await?;
+        let begun = self.commit(intents).await?;
         for (leaf, backoff) in starting {
-            self.start(leaf, backoff);
+            // What a pause holds back is offered again. An attempt after a failed one belongs to a step under way.
+            if begun.contains(&leaf.path) || self.underway.contains_key(&leaf.path) {
+                self.start(leaf, backoff);
+            }
         }
         Ok(())
     }
@@ -254,8 +264,8 @@ impl<'e> Session<'e> {
         StepIntent { step: step.to_owned(), attempt, inputs_digest, idempotency_key, repeatable }
     }
 
-    /// One transaction with everything that is to be recorded, if anything is.
-    async fn commit(&mut self, intents: Vec<StepIntent>) -> Result<(), Leave> {
+    /// One transaction with everything that is to be recorded, if anything is. Answers the steps that may begin.
+    async fn commit(&mut self, intents: Vec<StepIntent>) -> Result<HashSet<String>, Leave> {
         let store = &self.engine.store;
         let run = &self.progress.run.id;
         if self.records.is_empty() && (intents.len() < 2 || self.state == RunState::Replaying) {
@@ -264,13 +274,22 @@ impl<'e> Session<'e> {
             if !events.is_empty() {
                 store.append(run, self.fence, events).await?;
             }
+            let mut begun = HashSet::new();
             for intent in intents {
-                store.intend(run, self.fence, intent).await?;
+                let step = intent.step.clone();
+                match store.intend(run, self.fence, intent).await {
+                    Ok(()) => {
+                        begun.insert(step);
+                    }
+                    Err(StoreError::Refused(Refusal::Held)) => self.held = true,
+                    Err(error) => return Err(error.into()),
+                }
             }
-            return Ok(());
+            return Ok(begun);
         }
+        let begun = intents.iter().map(|intent| intent.step.clone()).collect();
         self.report(WorkerMove::Checkpoint, Vec::new(), intents).await?;
-        Ok(())
+        Ok(if self.held { HashSet::new() } else { begun })
     }
 
     /// One report: what ended, a checkpoint where something did, and the intents of what begins.
@@ -297,7 +316,7 @@ impl<'e> Session<'e> {
         let store = &self.engine.store;
         let run = store.report(&self.progress.run.id, command, finished, checkpoint, intents, events).await?;
         self.head = run.head;
-        self.state = run.state;
+        (self.state, self.held) = (run.state, run.held);
         Ok(run)
     }
 

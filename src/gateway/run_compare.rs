@@ -1,5 +1,7 @@
 //! Two runs step by step: what differs between them, as data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,6 +31,8 @@ pub struct ComparedRun {
     pub contract_version: String,
     /// Where it stands.
     pub state: RunState,
+    /// How long it took from its launch to its end, milliseconds; none while it goes on.
+    pub took_ms: Option<i64>,
 }
 
 /// One step in two runs.
@@ -44,10 +48,40 @@ pub struct StepComparison {
     pub left_ms: Option<i64>,
     /// How long it took in the second.
     pub right_ms: Option<i64>,
-    /// Differences of its inputs.
+    /// The binding that carried it out in the first.
+    pub left_binding: Option<String>,
+    /// The binding that carried it out in the second.
+    pub right_binding: Option<String>,
+    /// Whether both were given the same, by the digests that are recorded when a step begins; none where one has not
+    /// begun. Known also where what was given is not kept.
+    pub same_inputs: Option<bool>,
+    /// Differences of its inputs, where they are kept.
     pub inputs: Vec<Change>,
     /// Differences of its result.
     pub result: Vec<Change>,
+}
+
+impl StepComparison {
+    /// Whether both did the same with the same, in whatever time.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.differences().is_empty()
+    }
+
+    /// What differs, in words.
+    #[must_use]
+    pub fn differences(&self) -> Vec<&'static str> {
+        let both = self.left.is_some() && self.right.is_some();
+        let found = [
+            (self.right.is_none(), "only the first has it"),
+            (self.left.is_none(), "only the second has it"),
+            (self.same_inputs == Some(false) || !self.inputs.is_empty(), "given something else"),
+            (both && self.left_binding != self.right_binding, "another binding"),
+            (both && self.left != self.right, "another end"),
+            (!self.result.is_empty(), "another result"),
+        ];
+        found.into_iter().filter(|(differs, _)| *differs).map(|(_, word)| word).collect()
+    }
 }
 
 /// Two runs.
@@ -61,8 +95,12 @@ pub struct RunComparison {
     pub same_contract: bool,
     /// Whether nothing differs but time.
     pub same: bool,
+    /// Where they part, in words: what differs first, in the order in which a run takes place.
+    pub first: Option<String>,
     /// Differences of the inputs.
     pub inputs: Vec<Change>,
+    /// Differences of what they are attached to.
+    pub target: Vec<Change>,
     /// Differences of the outputs.
     pub outputs: Vec<Change>,
     /// Steps of either, in the order of the first, the second's own ones behind the step they follow there.
@@ -97,20 +135,37 @@ fn differ(path: String, left: Option<&Value>, right: Option<&Value>, out: &mut V
     }
 }
 
+/// Differences of values of which either may be missing.
+fn optional(one: Option<&Value>, other: Option<&Value>) -> Vec<Change> {
+    let mut out = Vec::new();
+    differ(String::new(), one, other, &mut out);
+    out
+}
+
+fn side(detail: &RunDetail) -> ComparedRun {
+    let run = &detail.run;
+    let ended = run.state.is_terminal() || run.state == RunState::Failed;
+    ComparedRun {
+        run: run.id.clone(),
+        skill_id: run.skill_id.clone(),
+        contract_version: detail.contract_version.clone(),
+        state: run.state,
+        took_ms: ended.then(|| run.since_ms - run.created_ms),
+    }
+}
+
+/// What the steps of a run were given, as digests: of the last time that each began.
+fn given(detail: &RunDetail) -> BTreeMap<&str, &str> {
+    let begun = detail.events.iter().filter(|event| event.event.kind == "step.started");
+    begun
+        .filter_map(|event| Some((event.event.step.as_deref()?, event.event.data["inputs_digest"].as_str()?)))
+        .collect()
+}
+
 /// Compares two runs.
 #[must_use]
 pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
-    let side = |detail: &RunDetail| ComparedRun {
-        run: detail.run.id.clone(),
-        skill_id: detail.run.skill_id.clone(),
-        contract_version: detail.contract_version.clone(),
-        state: detail.run.state,
-    };
-    let optional = |one: Option<&Value>, other: Option<&Value>| {
-        let mut out = Vec::new();
-        differ(String::new(), one, other, &mut out);
-        out
-    };
+    let (left_given, right_given) = (given(left), given(right));
     let steps: Vec<StepComparison> = paths(&left.steps, &right.steps)
         .into_iter()
         .map(|step| {
@@ -123,11 +178,19 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
                 (Some(one), Some(other)) => optional(of(one), of(other)),
                 _ => Vec::new(),
             };
+            let digests = left_given.get(step.as_str()).zip(right_given.get(step.as_str()));
+            let binding = |view: &Option<StepView>| view.as_ref().and_then(|view| view.binding.clone());
+            // What only one of them kept tells nothing about a difference.
+            let kept = |view: &Option<StepView>| view.as_ref().is_some_and(|view| view.inputs.is_some());
+            let inputs = if kept(&one) && kept(&other) { pair(|view| view.inputs.as_ref()) } else { Vec::new() };
             StepComparison {
-                inputs: pair(|view| view.inputs.as_ref()),
+                inputs,
                 result: pair(|view| view.result.as_ref()),
+                same_inputs: digests.map(|(one, other)| one == other),
                 left_ms: took(&one),
                 right_ms: took(&other),
+                left_binding: binding(&one),
+                right_binding: binding(&other),
                 left: one.as_ref().map(|view| view.state),
                 right: other.as_ref().map(|view| view.state),
                 step,
@@ -135,23 +198,48 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
         })
         .collect();
     let inputs = changes(&left.run.inputs, &right.run.inputs);
+    let target = optional(left.run.target.as_ref(), right.run.target.as_ref());
     let outputs = optional(left.run.outputs.as_ref(), right.run.outputs.as_ref());
-    let same_contract = left.run.contract_digest == right.run.contract_digest;
-    let same_steps =
-        steps.iter().all(|step| step.left == step.right && step.inputs.is_empty() && step.result.is_empty());
-    RunComparison {
+    let mut comparison = RunComparison {
         left: side(left),
         right: side(right),
-        same_contract,
-        same: same_contract
-            && same_steps
-            && inputs.is_empty()
-            && outputs.is_empty()
-            && left.run.state == right.run.state,
+        same_contract: left.run.contract_digest == right.run.contract_digest,
+        same: false,
+        first: None,
         inputs,
+        target,
         outputs,
         steps,
+    };
+    comparison.first = first(&comparison);
+    comparison.same = comparison.first.is_none();
+    comparison
+}
+
+/// What differs first.
+fn first(comparison: &RunComparison) -> Option<String> {
+    let names = |changes: &[Change]| {
+        let mut names: Vec<&str> = changes.iter().filter_map(|change| change.path.split('/').nth(1)).collect();
+        names.dedup();
+        names.join(", ")
+    };
+    if !comparison.inputs.is_empty() {
+        return Some(format!("the inputs of the runs: {}", names(&comparison.inputs)));
     }
+    if !comparison.target.is_empty() {
+        return Some(format!("what they are attached to: {}", names(&comparison.target)));
+    }
+    if !comparison.same_contract {
+        return Some("the contract that they run".to_owned());
+    }
+    if let Some(step) = comparison.steps.iter().find(|step| !step.is_same()) {
+        return Some(format!("step {}: {}", step.step, step.differences().join(", ")));
+    }
+    if !comparison.outputs.is_empty() {
+        return Some(format!("the outputs: {}", names(&comparison.outputs)));
+    }
+    let (one, other) = (comparison.left.state, comparison.right.state);
+    (one != other).then(|| format!("where they stand: {one} and {other}"))
 }
 
 /// The paths of both lists, each once.

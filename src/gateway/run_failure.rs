@@ -19,6 +19,7 @@ impl From<Refusal> for Error {
             Refusal::OtherDecision(_)
             | Refusal::StaleFence { .. }
             | Refusal::NotClaimable
+            | Refusal::Held
             | Refusal::NotOver => None,
         };
         Self { reason, ..Self::new(Code::InvalidTransition, message) }

@@ -88,6 +88,9 @@ pub enum RunOrder {
         notes: Option<String>,
         /// For a step of unknown outcome.
         choice: Option<Choice>,
+        /// What the step gave, where it happened: its outputs as an object of fields.
+        #[serde(default)]
+        result: Option<Value>,
     },
     /// Let a held or failed run go on.
     Resume {
@@ -128,6 +131,9 @@ pub struct Ordered {
     pub note: String,
     /// Whether a worker that is alive can take it on (this process's, or another's seen lately).
     pub worker_alive: bool,
+    /// Whether somebody had ordered the same before, so that this order changed nothing.
+    #[serde(default)]
+    pub repeated: bool,
 }
 
 /// Where a step stands.
@@ -197,7 +203,7 @@ pub struct DecisionSheet {
     pub step: String,
     /// Its place, from 1, and how many there are.
     pub place: (u32, u32),
-    /// True when nobody knows how the step ended: the answers are rerun, skip and fail.
+    /// True when nobody knows how the step ended: the answers are rerun, happened, skip and fail.
     pub outcome_unknown: bool,
     /// The capability, empty for a gate before the first step.
     pub capability: String,
@@ -213,6 +219,9 @@ pub struct DecisionSheet {
     pub irreversible: Option<String>,
     /// What it would be given.
     pub inputs: Value,
+    /// What it gives: a result that a person states for an unknown outcome has to fit.
+    #[serde(default)]
+    pub outputs: InputFields,
     /// Binds the decision to exactly this.
     pub inputs_digest: String,
     /// Who is offered as approver, and where that name comes from.

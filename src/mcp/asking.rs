@@ -218,7 +218,9 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
         notes.title("Notes").description("Kept with the decision.").max_length(2000)
     });
     if sheet.outcome_unknown {
-        let choices = Choice::iter().map(|choice| choice.to_string()).collect();
+        // What a step gave does not fit into such a form: the run itself takes it, with the choice happened.
+        let choices = Choice::iter().filter(|choice| *choice != Choice::Happened);
+        let choices = choices.map(|choice| choice.to_string()).collect();
         let choices = EnumSchema::builder(choices)
             .title("What becomes of the step")
             .description("Nobody knows how it ended: run it again, go on without it, or let the run fail.");
@@ -285,6 +287,7 @@ mod tests {
             binding: "POST https://ledger.internal/entries".to_owned(),
             isolation: "reaches the network".to_owned(),
             why: "the capability asks for confirmation".to_owned(),
+            outputs: std::collections::BTreeMap::new(),
             irreversible: Some("cannot be undone".to_owned()),
             inputs: json!({ "total": 120.5, "note": "a\u{202e}b" }),
             inputs_digest: "9f".repeat(32),

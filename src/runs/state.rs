@@ -8,7 +8,7 @@
 use strum::IntoEnumIterator as _;
 
 use super::words::{
-    Asked, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing, Verdict,
+    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing, Verdict,
     WorkerMove,
 };
 
@@ -42,6 +42,7 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
         Command::Decide(decision) => decide(run, decision),
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
+        Command::Pause => pause(run),
         Command::Resume => resume(run),
         Command::Expire(expiry) => expire(run, *expiry),
         Command::Replay => Ok(Next::NewRun { held: false }),
@@ -51,6 +52,17 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
 
 fn to(run: &Standing, state: RunState) -> Next {
     Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
+}
+
+/// What a run waited for is there: it goes on, unless it was paused meanwhile.
+fn on_with(run: &Standing) -> Next {
+    Next::Move {
+        state: RunState::Pending,
+        fence: run.fence,
+        lease: Lease::Release,
+        held: run.held,
+        gate: None,
+    }
 }
 
 fn claim(run: &Standing, lease_expired: bool, attempts_used_up: bool) -> Result<Next, Refusal> {
@@ -74,7 +86,7 @@ fn claim(run: &Standing, lease_expired: bool, attempts_used_up: bool) -> Result<
         active if active.is_active() && lease_expired => active,
         _ => return Err(Refusal::NotClaimable),
     };
-    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, held: false, gate: None })
+    Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, held: run.held, gate: None })
 }
 
 fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal> {
@@ -83,7 +95,10 @@ fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal
     }
     Ok(match report {
         WorkerMove::Checkpoint => {
-            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, held: false, gate: None }
+            Next::Move { state: RunState::Running, fence, lease: Lease::Keep, held: run.held, gate: None }
+        }
+        WorkerMove::Hold => {
+            Next::Move { state: RunState::Pending, fence, lease: Lease::Release, held: true, gate: None }
         }
         WorkerMove::Wait(gate) => Next::Move {
             state: match gate {
@@ -92,7 +107,7 @@ fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal
             },
             fence,
             lease: Lease::Release,
-            held: false,
+            held: run.held,
             gate: Some(gate.clone()),
         },
         WorkerMove::Complete => to(run, RunState::Completed),
@@ -118,13 +133,10 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
             if *step == decision.step && *inputs_digest == decision.inputs_digest =>
         {
             fits(step, why, decision)?;
-            Ok(to(
-                run,
-                match decision.verdict {
-                    Verdict::Approve => RunState::Pending,
-                    Verdict::Deny => RunState::Canceled,
-                },
-            ))
+            Ok(match decision.verdict {
+                Verdict::Approve => on_with(run),
+                Verdict::Deny => to(run, RunState::Canceled),
+            })
         }
         Some(Gate::Human { step, inputs_digest, .. }) => Err(Refusal::OtherDecision(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not on step {} with inputs {}",
@@ -139,8 +151,17 @@ fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
     let unknown = *why == Asked::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
         (true, None) => Err(Refusal::OtherDecision(format!(
-            "nobody knows how step {step} ended: say whether to rerun, skip or fail it"
+            "nobody knows how step {step} ended: say whether it is to be run again, whether it happened (and with \
+             what result), or whether to skip or fail it"
         ))),
+        (true, Some(Choice::Happened)) if decision.result.is_none() => Err(Refusal::OtherDecision(format!(
+            "step {step} happened, and the run goes on with what it gave: state its result"
+        ))),
+        (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
+            Err(Refusal::OtherDecision(format!(
+                "a result belongs to the choice happened; step {step} takes none with this decision"
+            )))
+        }
         (false, Some(choice)) => Err(Refusal::OtherDecision(format!(
             "{choice} answers an unknown outcome; step {step} takes a plain yes or no"
         ))),
@@ -168,7 +189,7 @@ fn same_gate(a: &Decision, b: &Decision) -> bool {
 fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
     match (run.state, &run.gate) {
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
-            Ok(to(run, RunState::Pending))
+            Ok(on_with(run))
         }
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) => {
             Err(invalid(run, "signal", Some(format!("it waits for the signal {awaited:?}, not {name:?}"))))
@@ -191,6 +212,19 @@ fn cancel(run: &Standing) -> Result<Next, Refusal> {
         }),
         _ => Ok(to(run, RunState::Canceled)),
     }
+}
+
+/// Holds a run where nothing is lost by it: at once where no worker has it, else before its next step, or when what
+/// it waits for is there.
+fn pause(run: &Standing) -> Result<Next, Refusal> {
+    if run.state.is_terminal() || run.state == RunState::Failed {
+        return Err(invalid(run, "pause", Some("nothing of it is under way".to_owned())));
+    }
+    if run.held {
+        return Ok(Next::Same);
+    }
+    let lease = if run.state.is_active() { Lease::Keep } else { Lease::Release };
+    Ok(Next::Move { state: run.state, fence: run.fence, lease, held: true, gate: run.gate.clone() })
 }
 
 fn resume(run: &Standing) -> Result<Next, Refusal> {

@@ -126,6 +126,8 @@ pub enum Asked {
 pub enum Choice {
     /// Run it again.
     Rerun,
+    /// It happened: go on with the result that a person states.
+    Happened,
     /// Go on without it, its outputs absent.
     Skip,
     /// Let the run fail there.
@@ -182,6 +184,9 @@ pub struct Decision {
     /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
+    /// What the step gave, where the choice says that it happened: its outputs as an object of fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<serde_json::Value>,
 }
 
 /// What the table needs to know of a run.
@@ -189,7 +194,8 @@ pub struct Decision {
 pub struct Standing {
     /// Its state.
     pub state: RunState,
-    /// A pending run that no worker may claim until it is resumed (a fork).
+    /// Nothing more of it begins until it is resumed: a fork, or a run that was paused. A pending one is claimed by
+    /// nobody, an active one stops before its next step, a waiting one when what it waits for is there.
     pub held: bool,
     /// Whether recorded steps have to be restored before new ones run.
     pub replays: bool,
@@ -208,6 +214,8 @@ pub enum WorkerMove {
     Checkpoint,
     /// A gate asks; the lease is given back.
     Wait(Gate),
+    /// It was paused and nothing of it is under way any more; the lease is given back.
+    Hold,
     /// All steps are through.
     Complete,
     /// A step failed for good.
@@ -240,6 +248,8 @@ pub enum Command {
     },
     /// A person stops it.
     Cancel,
+    /// Something that watches it wants nothing more of it to begin until a person says so.
+    Pause,
     /// Let a held or failed run go on.
     Resume,
     /// The time of a waiting run is over.
@@ -322,7 +332,7 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The state does not take it (HTTP 409, `invalid_transition`).
-    #[error("a {state} run does not take {command}{}; it takes {}", .needed.as_deref().map(|n| format!(": {n}")).unwrap_or_default(), list(.allowed))]
+    #[error("{}", invalid(.command, *.state, .needed.as_deref(), .allowed))]
     Invalid {
         /// The command.
         command: String,
@@ -344,12 +354,25 @@ pub enum Refusal {
         /// The run's.
         present: u64,
     },
+    /// The run is paused: nothing more of it begins.
+    #[error("the run is paused: nothing more of it begins until it is resumed")]
+    Held,
     /// The time of the waiting run is not over (any more).
     #[error("the run's time is not over")]
     NotOver,
     /// Nothing to claim here now.
     #[error("the run cannot be claimed now")]
     NotClaimable,
+}
+
+fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[CommandName]) -> String {
+    let needed = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
+    let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
+    if same.is_empty() {
+        return format!("a {state} run does not take {command}{needed}; it takes {}", list(allowed));
+    }
+    // It takes such a command, only not this one.
+    format!("the run does not take this {command}{needed}; beside that it takes {}", list(&others))
 }
 
 fn list(commands: &[CommandName]) -> String {

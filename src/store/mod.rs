@@ -62,6 +62,9 @@ pub trait Store: Send + Sync + 'static {
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError>;
 
     /// Records that a step is about to begin, before anything of it happens outside.
+    ///
+    /// # Errors
+    /// [`crate::runs::Refusal::Held`] for a step of a paused run that has not begun before.
     async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
 
     /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
@@ -69,6 +72,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// An event `signal.consumed` with the field `name` takes the oldest kept signal of that name out of its box. A
     /// report that waits for a signal which is kept already leads to `pending`.
+    ///
+    /// Of a paused run that goes on no intent is kept but those of steps that have begun before: the record that is
+    /// answered says whether it is held.
     ///
     /// A run that fails keeps the result of the failed step as its error; where no step is to blame, the data of an
     /// event `run.failed` among `events`.
@@ -85,7 +91,7 @@ pub trait Store: Send + Sync + 'static {
     /// Events of a step that goes on (its output lines), under the fence.
     async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError>;
 
-    /// A person's or another program's command: decide, signal, cancel, resume, expire. `resume` may move the head
+    /// A person's or another program's command: decide, signal, cancel, pause, resume, expire. `resume` may move the head
     /// to an earlier checkpoint of this run; later steps run again. The payload is a signal's, or the corrected
     /// inputs of a resumed run (recorded as such in its event).
     async fn command(
@@ -98,7 +104,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<RunRecord, StoreError>;
 
     /// What a finished sidecar asked for on the run it watches: the command and the events `control.applied` of both
-    /// (or `control.refused` of the sidecar) in one transaction. Asked again it answers the first outcome.
+    /// (or `control.refused` of both) in one transaction. Asked again it answers the first outcome.
     async fn control(
         &self,
         sidecar: &RunId,

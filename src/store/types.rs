@@ -337,13 +337,15 @@ pub struct Control {
     pub asked: String,
     /// The command with a signal's payload, or why it cannot become one.
     pub order: Result<(Command, Option<Value>), String>,
+    /// Why it is asked for, in the sidecar's words.
+    pub why: Option<String>,
 }
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
-    /// The command was carried out.
-    Applied,
+    /// The command was carried out: what it did, in words.
+    Applied(String),
     /// It was not, and why.
     Refused(String),
 }

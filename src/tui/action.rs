@@ -88,10 +88,12 @@ pub enum Action {
     Launch,
     Compare,
     ShowCheckpoint,
+    ReadWhole,
     // sheets and forms
     ApproveNow,
     DenyNow,
     RunAgain,
+    ItHappened,
     SkipStep,
     FailStep,
     Mark,

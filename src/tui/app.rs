@@ -110,6 +110,8 @@ pub struct App {
     started: Instant,
     /// The wall clock at the start, where it is not the system's.
     clock_ms: Option<i64>,
+    /// Whether runs are kept nowhere.
+    passing: bool,
     /// When the spinners turned last.
     spun: Instant,
     /// When an age on the screen changes.
@@ -171,6 +173,7 @@ impl App {
             dirty: true,
             started: now,
             clock_ms: settings.clock_ms,
+            passing: settings.passing,
             spun: now,
             aged: None,
             counted: None,

@@ -209,6 +209,7 @@ impl Calls {
             | Effect::Sheet(_)
             | Effect::Trouble(..)
             | Effect::Awaited(_)
+            | Effect::Read(_)
             | Effect::Keep(..) => {}
         }
     }

@@ -5,6 +5,7 @@ mod help;
 mod log;
 mod palette;
 mod question;
+mod reader;
 mod sheet;
 
 use std::time::Instant;
@@ -23,6 +24,7 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette};
 pub use question::Question;
+pub use reader::{Passage, Reader, Reading};
 pub use sheet::{
     Asking, NAME_OF_EXPORT, OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order,
     name_of_script, state_word,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
-use super::overlay::Sheet;
+use super::overlay::{Reading, Sheet};
 use super::run_traffic::{RunAsk, RunTold};
 use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
@@ -78,6 +78,8 @@ pub enum Effect {
     Session(SessionAsk),
     /// Open a sheet over the pane; what it asks is answered to the pane too.
     Sheet(Box<Sheet>),
+    /// Show a text whole, over everything.
+    Read(Box<Reading>),
     /// Something failed: what, and where or what to do. Stays until it is seen.
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
@@ -96,6 +98,8 @@ pub enum Target {
     Intent(String),
     /// Put the cursor on this run.
     Run(RunId),
+    /// State what the waiting step of this run gave, whose outcome is unknown.
+    Happened(RunId),
     /// Launch a run of this skill.
     Launch(SkillId),
     /// Attach this skill, or to this: `(type, reference)`.
@@ -262,6 +266,10 @@ pub trait Pane {
     /// What would be lost if the workbench ended now, as a sentence.
     fn unsaved(&self) -> Option<String> {
         None
+    }
+    /// How many runs this process works at this moment: they stop when it ends.
+    fn under_way(&self) -> usize {
+        0
     }
     /// Texts to keep for the next session, oldest first (the intents asked).
     fn kept(&self) -> Vec<String> {

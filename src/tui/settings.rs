@@ -31,6 +31,8 @@ pub struct Settings {
     pub log: Ring,
     /// What the terminal does when a run begins to wait; nothing, unless it is asked for.
     pub signs: Signs,
+    /// Whether runs are kept nowhere: they end with the workbench.
+    pub passing: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
     /// without it, the system's.
     pub clock_ms: Option<i64>,
@@ -49,6 +51,7 @@ impl Default for Settings {
             config_file: "config.yaml".to_owned(),
             log: Ring::new(),
             signs: Signs::default(),
+            passing: false,
             clock_ms: None,
         }
     }
@@ -80,6 +83,7 @@ impl Settings {
             remaps: remaps.collect(),
             editor: config.editor.clone(),
             signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
+            passing: config.store.as_deref() == Some(crate::config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),
             config_file: crate::config::shown(&file, &config.cwd, &config.dirs.home),

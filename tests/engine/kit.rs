@@ -360,8 +360,18 @@ impl Bench {
         let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
             panic!("nobody is asked")
         };
-        let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice });
+        let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result: None });
         self.store.command(run, decision, None, None, None).await.unwrap()
+    }
+
+    /// Says that the step whose outcome is unknown happened, and what it gave.
+    pub async fn happened(&self, run: &RunId, result: Value) {
+        let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
+            panic!("nobody is asked")
+        };
+        let (verdict, choice, result) = (Verdict::Approve, Some(Choice::Happened), Some(result));
+        let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
+        self.store.command(run, decision, None, None, None).await.unwrap();
     }
 
     pub async fn approve(&self, run: &RunId) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skill_workbench::engine::Executed;
-use skill_workbench::runs::{Choice, Gate, RunState, Verdict};
+use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
 use skill_workbench::store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
@@ -75,6 +75,41 @@ async fn a_signal_that_comes_while_the_run_begins_to_wait_wakes_it() {
     completed(&bench.work(&run).await);
 }
 
+const SIDE: &str = "
+id: demo.side
+outputs: { by: { type: any } }
+steps:
+  - { id: slow, uses: x.slow, output: { by: vars.by }, config: { depends_on: [] } }
+  - { id: also, uses: x.also, config: { depends_on: [] } }
+  - { id: after, uses: x.after, input: { by: vars.by }, output: { by: outputs.by } , config: { depends_on: [slow, also] } }
+";
+
+#[tokio::test]
+async fn a_paused_run_ends_what_is_under_way_and_begins_nothing_more_until_it_is_resumed() {
+    let mut bench = Bench::new();
+    bench.declare_unsafe("x.slow");
+    let (store, paused) = (bench.store.clone(), Arc::new(std::sync::Mutex::new(None)));
+    let run = bench.launch(SIDE, json!({})).await;
+    *paused.lock().unwrap() = Some(run.clone());
+    bench.fake.does("x.slow", move |_, _, _| {
+        let (store, run) = (store.clone(), paused.lock().unwrap().clone().unwrap());
+        Box::pin(async move {
+            store.command(&run, Command::Pause, None, None, None).await.unwrap();
+            tokio::task::yield_now().await;
+            Ok(json!({"by": "ana"}))
+        })
+    });
+    let executed = bench.work(&run).await;
+    let Executed::Waiting(held) = executed else { panic!("{executed:?}") };
+    assert_eq!((held.state, held.held, held.hold), (RunState::Pending, true, None));
+    assert_eq!(bench.status(&run, "slow").await, Some(StepStatus::Completed), "its result is not lost");
+    assert_eq!(bench.fake.count("after"), 0);
+    assert!(!bench.kinds(&run, "after").await.contains(&"step.started".to_owned()));
+    bench.resume(&run, None, None).await;
+    assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"by": "ana"})));
+    assert_eq!((bench.fake.count("slow"), bench.fake.count("after")), (1, 1));
+}
+
 const PAY: &str = "
 id: demo.pay
 outputs: { paid: { type: any } }
@@ -119,6 +154,36 @@ async fn a_rerun_that_is_lost_too_is_asked_about_again() {
     bench.fake.heals("bank.pay");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     completed(&bench.work(&run).await);
+}
+
+#[tokio::test]
+async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_runs_no_more() {
+    let (bench, run) = lost().await;
+    bench.happened(&run, json!({"paid": {"receipt": "R-7"}})).await;
+    let executed = bench.work(&run).await;
+    completed(&executed);
+    assert_eq!(bench.fake.count("pay"), 1, "it is not called again");
+    assert_eq!(bench.fake.count("tell"), 1, "the run goes on behind it");
+    let pay = bench.step(&run, "pay").await.unwrap();
+    assert_eq!((pay.status, pay.result), (StepStatus::Completed, json!({"paid": {"receipt": "R-7"}})));
+    let head = bench.store.checkpoint(&run, bench.record(&run).await.head).await.unwrap();
+    assert_eq!(head.state["vars"]["paid"]["receipt"], "R-7", "its outputs go where the contract says");
+}
+
+#[tokio::test]
+async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_behind_it() {
+    let mut bench = Bench::new();
+    let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": {"type": "boolean", "required": true}}});
+    bench.declare("bank.pay", shape);
+    bench.fake.hangs("bank.pay");
+    let run = bench.launch(PAY, json!({})).await;
+    bench.work_until(&run, "pay", 1).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    bench.happened(&run, json!({"paid": "yes"})).await;
+    let (code, message) = failed(&bench.work(&run).await);
+    assert_eq!(code, "invalid_request");
+    assert!(message.contains("paid") && message.contains("a person said what it gave"), "{message}");
+    assert_eq!(bench.fake.count("pay"), 1);
 }
 
 #[tokio::test]

@@ -229,6 +229,7 @@ async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
                 step: step.clone(),
                 inputs_digest: inputs_digest.clone(),
                 choice,
+                result: None,
             })
         }
         Some(Gate::Signal { name, .. }) => Command::Signal { name: name.clone() },

@@ -117,6 +117,7 @@ pub fn decide(verdict: Verdict, approver: &str) -> RunOrder {
         approver: Some(approver.to_owned()),
         notes: Some("as agreed".to_owned()),
         choice: None,
+        result: None,
     }
 }
 

@@ -5,7 +5,7 @@ use skill_workbench::store::{Control, ControlOutcome};
 use super::*;
 
 fn asked(order: Result<(Command, Option<serde_json::Value>), String>) -> Control {
-    Control { asked: "as a test".to_owned(), order }
+    Control { asked: "as a test".to_owned(), order, why: Some("2 findings".to_owned()) }
 }
 
 async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
@@ -18,7 +18,7 @@ pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
     let signal = || Ok((Command::Signal { name: "checked".into() }, Some(json!(7))));
     for _ in 0..2 {
         let outcome = store.control(&sidecar, &watched, asked(signal())).await.unwrap();
-        assert_eq!(outcome, ControlOutcome::Applied);
+        assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains("waits for it")), "{outcome:?}");
     }
     let told = kinds(store, &watched).await;
     assert_eq!(told.iter().filter(|kind| *kind == "signal.received").count(), 1, "{told:?}");
@@ -29,13 +29,42 @@ pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
 pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Store, _: &Time) {
     let watched = waiting(store, 1).await;
     store.command(&watched, Command::Cancel, None, None, None).await.unwrap();
-    let before = kinds(store, &watched).await;
-    for (n, order) in [(2, Ok((Command::Signal { name: "x".into() }, None))), (3, Err("no pause".to_owned()))]
-    {
+    let before = store.run(&watched).await.unwrap();
+    let orders = [
+        Ok((Command::Signal { name: "x".into() }, None)),
+        Ok((Command::Pause, None)),
+        Err("no such wish".to_owned()),
+    ];
+    for (n, order) in (2..).zip(orders) {
         let sidecar = store.launch(launch(n)).await.unwrap().run.id;
         let outcome = store.control(&sidecar, &watched, asked(order)).await.unwrap();
         assert!(matches!(&outcome, ControlOutcome::Refused(why) if !why.is_empty()), "{outcome:?}");
         assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.refused");
+        let told = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;
+        assert_eq!(told.kind, "control.refused", "the watched run tells it too");
+        assert_eq!((told.data["by"].as_str(), told.data["why"].as_str()), (Some(&*sidecar.0), Some("2 findings")));
     }
-    assert_eq!(kinds(store, &watched).await, before);
+    assert_eq!(store.run(&watched).await.unwrap(), before);
+}
+
+pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn Store, time: &Time) {
+    let watched = waiting(store, 1).await;
+    let expires = store.run(&watched).await.unwrap().unwrap().expires_ms;
+    time.pass(5);
+    for (n, says) in [(2, "once that is decided"), (3, "held already")] {
+        let sidecar = store.launch(launch(n)).await.unwrap().run.id;
+        let outcome = store.control(&sidecar, &watched, asked(Ok((Command::Pause, None)))).await.unwrap();
+        assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains(says)), "{outcome:?}");
+    }
+    let waits = store.run(&watched).await.unwrap().unwrap();
+    assert_eq!((waits.state, waits.held), (RunState::WaitingForHuman, true));
+    assert_eq!(waits.expires_ms, expires, "a pause gives no more time to answer");
+    let Some(Gate::Human { step, inputs_digest, .. }) = waits.gate else { panic!("{waits:?}") };
+    let yes = Command::Decide(Decision { verdict: Verdict::Approve, step, inputs_digest, choice: None, result: None });
+    let after = store.command(&watched, yes, None, None, None).await.unwrap();
+    assert_eq!((after.state, after.held), (RunState::Pending, true));
+    assert_eq!(kinds(store, &watched).await.last().unwrap(), "run.held");
+    assert!(store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_none(), "nobody may work it");
+    store.command(&watched, Command::Resume, None, None, None).await.unwrap();
+    assert!(store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_some());
 }

@@ -184,6 +184,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         workers_that_beat_are_alive,
         a_sidecars_wish_is_carried_out_once,
         a_refused_wish_is_written_down_and_changes_nothing,
+        a_paused_run_that_waits_is_held_when_its_wait_is_over,
         a_dead_workers_runs_are_free_at_once,
         what_is_due_is_told,
         what_a_run_wrote_down_is_forgotten_and_its_results_stay,
@@ -366,7 +367,7 @@ async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
 }
 
 pub fn decision(verdict: Verdict) -> Command {
-    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into(), choice: None })
+    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into(), choice: None, result: None })
 }
 
 fn human() -> Gate {

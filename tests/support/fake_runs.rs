@@ -235,7 +235,7 @@ impl RunClient for FakeRuns {
         }
         drop(book);
         self.news.notify_waiters();
-        Ok(Ordered { run: answered, note, worker_alive: true })
+        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Same })
     }
 
     async fn run_events(

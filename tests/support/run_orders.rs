@@ -41,7 +41,7 @@ pub fn standing(run: &RunRecord) -> Standing {
 
 pub fn command(run: &RunRecord, order: &RunOrder) -> Command {
     match order {
-        RunOrder::Decide { verdict, step, inputs_digest, choice, .. } => {
+        RunOrder::Decide { verdict, step, inputs_digest, choice, result, .. } => {
             let (at, digest) = match (&run.gate, &run.decided) {
                 (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
                 (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
@@ -52,6 +52,7 @@ pub fn command(run: &RunRecord, order: &RunOrder) -> Command {
                 step: step.clone().unwrap_or(at),
                 inputs_digest: inputs_digest.clone().unwrap_or(digest),
                 choice: *choice,
+                result: result.clone(),
             })
         }
         RunOrder::Resume { .. } => Command::Resume,
@@ -109,6 +110,7 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
         }
         (RunOrder::Decide { choice: Some(choice), .. }, _) => match choice {
             Choice::Rerun => "runs again",
+            Choice::Happened => "taken as happened",
             Choice::Skip => "skipped",
             Choice::Fail => "failed there",
         }

@@ -232,6 +232,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         binding: "ledger.entry.create.script: scripts/book.sh".to_owned(),
         isolation: "full: Landlock ABI 7, seccomp".to_owned(),
         why: "the capability wants a yes each time".to_owned(),
+        outputs: std::collections::BTreeMap::new(),
         irreversible: Some("it cannot be undone".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),
         inputs_digest: inputs_digest.clone(),

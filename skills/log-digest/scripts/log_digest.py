@@ -12,7 +12,20 @@ LINE = re.compile(r"^(?P<time>\S+)\s+(?P<host>\S+)\s+(?P<level>[A-Z]+)\s+(?P<mes
 TOOK = re.compile(r"\btook=(\d+)")
 
 
-def events(log):
+def log_of(given):
+    """The attached file, where there is one; else the log that was given."""
+    target = given.get("target")
+    if not isinstance(target, dict):
+        return given["log"]
+    content = target.get("content")
+    if not isinstance(content, str) or target.get("encoding", "text") != "text":
+        name, form = target.get("name", "the attached file"), target.get("encoding", "no text")
+        sys.exit(f"{name} is no log of lines ({form}): attach a text file, one event a line")
+    return content
+
+
+def events(given):
+    log = log_of(given)
     lines = [line for line in log.splitlines() if line.strip()]
     found = [match.groupdict() for match in map(LINE.match, lines) if match]
     if len(found) < len(lines):
@@ -21,23 +34,23 @@ def events(log):
 
 
 def errors(given):
-    counts = collections.Counter(e["message"] for e in events(given["log"]) if e["level"] in ("ERROR", "FATAL"))
+    counts = collections.Counter(e["message"] for e in events(given) if e["level"] in ("ERROR", "FATAL"))
     return {"errors": [{"message": message, "times": times} for message, times in counts.most_common(10)]}
 
 
 def slow(given):
-    timed = [(int(t.group(1)), e) for e in events(given["log"]) for t in [TOOK.search(e["message"])] if t]
+    timed = [(int(t.group(1)), e) for e in events(given) for t in [TOOK.search(e["message"])] if t]
     timed.sort(key=lambda pair: -pair[0])
     return {"slow": [{"ms": ms, "host": e["host"], "what": TOOK.sub("", e["message"]).strip()}
                      for ms, e in timed[:5]]}
 
 
 def sources(given):
-    return {"sources": sorted({e["host"] for e in events(given["log"])})}
+    return {"sources": sorted({e["host"] for e in events(given)})}
 
 
 def host(given):
-    mine = [e for e in events(given["log"]) if e["host"] == given["host"]]
+    mine = [e for e in events(given) if e["host"] == given["host"]]
     bad = sum(e["level"] in ("ERROR", "FATAL") for e in mine)
     print(f"{given['host']}: {len(mine)} lines", file=sys.stderr)
     return {"line": f"{given['host']}: {len(mine)} lines, {bad} errors, last at {mine[-1]['time']}"}

@@ -232,6 +232,9 @@ pub struct DecideArgs {
     /// What to do about a step that nobody knows the end of.
     #[arg(long, value_parser = words::<Choice>(&CHOICES))]
     pub choice: Option<Choice>,
+    /// What it gave, with --choice happened: JSON with its outputs, or @FILE.
+    #[arg(long, value_name = "JSON")]
+    pub result: Option<String>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
     pub onward: OnwardArgs,
@@ -310,7 +313,7 @@ pub struct WorkArgs {
 const CONFORMANCES: [&str; 3] = ["experimental", "standard", "strict"];
 const AUDITS: [&str; 3] = ["standard", "full", "off"];
 const EXPIRIES: [&str; 2] = ["deny", "fail"];
-const CHOICES: [&str; 3] = ["rerun", "skip", "fail"];
+const CHOICES: [&str; 4] = ["rerun", "happened", "skip", "fail"];
 const TARGETS: [&str; 5] = ["task", "run", "output", "transcript", "artifact"];
 const STATES: [&str; 8] = [
     "pending",

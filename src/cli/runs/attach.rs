@@ -72,8 +72,8 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the answer above.
         let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
-        let applied = events.iter().rev().find(|event| event.event.kind == "control.applied");
-        attached.control = applied.map(|event| super::event_line::told("control.applied", &event.event.data));
+        let wish = events.iter().rev().find(|event| event.event.kind.starts_with("control."));
+        attached.control = wish.map(|event| super::event_line::told(&event.event.kind, &event.event.data));
     }
     let done = settle::conclude(cx, &settled, &mut voice)?;
     if let Some(control) = &attached.control {

@@ -56,16 +56,31 @@ fn render(comparison: &RunComparison, look: Look) -> String {
     for (name, side) in [("left ", &comparison.left), ("right", &comparison.right)] {
         let _ = writeln!(
             out,
-            "{} {}  {} {}  {}",
+            "{} {}  {} {}  {}{}",
             Ink::Muted.paint(name, look.colour),
             side.run,
             safe_text::line(&side.skill_id),
             safe_text::line(&side.contract_version),
-            side.state
+            side.state,
+            side.took_ms.map(|took| format!(" after {}", clock::took(took))).unwrap_or_default()
         );
     }
     if !comparison.same_contract {
         let _ = writeln!(out, "{}", Ink::Warn.paint("they run different contracts", look.colour));
+    }
+    match &comparison.first {
+        Some(first) => {
+            let told = format!("they part at {}", safe_text::line(first));
+            let _ = writeln!(out, "{}", Ink::Warn.paint(&told, look.colour));
+        }
+        None => {
+            let _ = writeln!(out, "{}", Ink::Good.paint("no difference but time", look.colour));
+        }
+    }
+    for (title, changes) in [("inputs", &comparison.inputs), ("attached to", &comparison.target)] {
+        if !changes.is_empty() {
+            let _ = write!(out, "\n{}\n{}", strong(title), changes_text(changes, look));
+        }
     }
     let longest = comparison.steps.iter().map(|step| cells(&safe_text::line(&step.step))).max().unwrap_or(8);
     let width = longest.clamp(8, 28);
@@ -75,34 +90,35 @@ fn render(comparison: &RunComparison, look: Look) -> String {
             let sign = state.map_or_else(|| " ".to_owned(), |state| standing::step_sign(state, look));
             format!("{sign} {:>10}", ms.map_or_else(|| "-".to_owned(), clock::took))
         };
-        let differs = match (step.left, step.right) {
-            (Some(_), None) => "left only",
-            (None, Some(_)) => "right only",
-            _ if step.inputs.is_empty() && step.result.is_empty() && step.left == step.right => "same",
-            _ => "differs",
+        let differs = match step.differences() {
+            none if none.is_empty() => "same".to_owned(),
+            some => some.join(", "),
         };
-        let ink = if differs == "same" { Ink::Muted } else { Ink::Warn };
+        let ink = if step.is_same() { Ink::Muted } else { Ink::Warn };
         let _ = writeln!(
             out,
             "  {}  {}  {}  {}",
             fit(&safe_text::line(&step.step), width, look.unicode),
             side(step.left, step.left_ms),
             side(step.right, step.right_ms),
-            ink.paint(differs, look.colour)
+            ink.paint(&differs, look.colour)
         );
+        if step.left_binding != step.right_binding {
+            let named = |binding: &Option<String>| {
+                binding.as_deref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id).into_owned())
+            };
+            let arrow = if look.unicode { "→" } else { "->" };
+            let (left, right) = (named(&step.left_binding), named(&step.right_binding));
+            let _ = writeln!(out, "      {} {left} {arrow} {right}", Ink::Muted.paint("binding", look.colour));
+        }
         for (what, changes) in [("inputs", &step.inputs), ("result", &step.result)] {
             for line in changes_text(changes, look).lines() {
                 let _ = writeln!(out, "      {} {}", Ink::Muted.paint(what, look.colour), line.trim_start());
             }
         }
     }
-    for (title, changes) in [("inputs", &comparison.inputs), ("outputs", &comparison.outputs)] {
-        if !changes.is_empty() {
-            let _ = write!(out, "\n{}\n{}", strong(title), changes_text(changes, look));
-        }
-    }
-    if comparison.same {
-        let _ = writeln!(out, "\n{}", Ink::Good.paint("no difference but time", look.colour));
+    if !comparison.outputs.is_empty() {
+        let _ = write!(out, "\n{}\n{}", strong("outputs"), changes_text(&comparison.outputs, look));
     }
     out
 }

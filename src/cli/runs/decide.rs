@@ -1,6 +1,7 @@
 //! `skills runs approve` and `skills runs deny`: what would happen is shown, a person says yes, and that is decided.
 
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 use super::onward::Caller;
 use super::voice::{self, Voice};
@@ -20,14 +21,19 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let id = detail.run.id.0.clone();
     // What is named and does not wait is not asked about: the core says what became of it, or why it is refused.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
-    let mut choice = args.choice;
+    let mut result = args.result.as_deref().map(|text| orders::json("--result", text, cx)).transpose()?;
+    // Who states a result says that it happened.
+    let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
-        let asked = Asking { verdict, id: &id, args, caller: Caller::of(&cx.global) };
+        let asked = Asking { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
         if !args.yes {
             let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), voice.look);
             asked.show(&mut voice, &text);
         }
         choice = asked.choice(sheet)?;
+        if choice == Some(Choice::Happened) && result.is_none() {
+            result = Some(asked.result(sheet)?);
+        }
         if !args.yes && !asked.agreed(sheet, choice)? {
             let message = format!("nothing was decided: run {} still waits", standing::short(&id));
             return Err(Error::new(Code::ConfirmationRequired, message).into());
@@ -43,6 +49,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             .or_else(|| waits.and_then(|sheet| sheet.approver.as_ref()).map(|(name, _)| name.clone())),
         notes: args.notes.clone(),
         choice,
+        result,
     };
     let seen = orders::last_event(&detail);
     let steps = orders::step_names(&detail);
@@ -61,6 +68,8 @@ struct Asking<'a> {
     verdict: Verdict,
     id: &'a str,
     args: &'a DecideArgs,
+    /// What the options say of an unknown outcome.
+    said: Option<Choice>,
     caller: Caller,
 }
 
@@ -76,10 +85,12 @@ impl Asking<'_> {
     /// What to give where nobody can be asked.
     fn instead(&self, sheet: &DecisionSheet) -> String {
         let choice =
-            if sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none() {
-                &["--choice", "rerun|skip|fail"][..]
-            } else {
-                &[]
+            match (sheet.outcome_unknown && self.verdict == Verdict::Approve, self.said) {
+                (true, None) => &["--choice", "rerun|happened|skip|fail"][..],
+                (true, Some(Choice::Happened)) if self.args.result.is_none() => {
+                    &["--choice", "happened", "--result", "JSON"]
+                }
+                _ => &[],
             };
         let verb = self.verdict.to_string();
         let words = ["runs", &verb, self.id, "--step", &sheet.step, "--inputs-digest", &sheet.inputs_digest];
@@ -88,26 +99,42 @@ impl Asking<'_> {
 
     /// What becomes of a step that nobody knows the end of.
     fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
-        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.args.choice.is_none();
+        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {
-            return Ok(self.args.choice);
+            return Ok(self.said);
         }
-        let question = format!("How did {} end? rerun, skip or fail it [nothing]:", sheet.step);
+        let question = format!("How did {} end? rerun it, it happened, skip or fail it (rerun, happened, skip, fail) [nothing]:", sheet.step);
         let answer = voice::ask(&question, &self.instead(sheet))?;
         if let Ok(choice) = answer.parse::<Choice>() {
             Ok(Some(choice))
         } else {
             let message = format!(
-                "nothing was decided: {answer:?} is none of rerun, skip, fail; run {} still waits",
+                "nothing was decided: {answer:?} is none of rerun, happened, skip, fail; run {} still waits",
                 standing::short(self.id)
             );
             Err(Error::new(Code::ConfirmationRequired, message).into())
         }
     }
 
+    /// What a step gave that happened, from a person.
+    fn result(&self, sheet: &DecisionSheet) -> Result<Value, Failure> {
+        let fields: Vec<String> =
+            sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
+        let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
+        let question = format!("What did {} give? One line of JSON ({fields}) [nothing]:", sheet.step);
+        let answer = voice::ask_text(&question, &self.instead(sheet))?;
+        serde_json::from_str(&answer).map_err(|error| {
+            let message = format!(
+                "nothing was decided: the result is no JSON: {error}; run {} still waits",
+                standing::short(self.id)
+            );
+            Error::new(Code::ConfirmationRequired, message).into()
+        })
+    }
+
     fn agreed(&self, sheet: &DecisionSheet, choice: Option<Choice>) -> Result<bool, Failure> {
         // A choice that was typed at the question before is the answer to this one too.
-        if choice.is_some() && self.args.choice.is_none() {
+        if choice.is_some() && self.said.is_none() {
             return Ok(true);
         }
         let question = match self.verdict {
@@ -152,7 +179,7 @@ mod tests {
         use clap::Parser as _;
         let args = args(&[]);
         let caller = Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global);
-        let asking = Asking { verdict: Verdict::Approve, id: "abcd", args: &args, caller };
+        let asking = Asking { verdict: Verdict::Approve, id: "abcd", args: &args, said: None, caller };
         let mut sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
         let digest = "9f".repeat(32);
         assert_eq!(
@@ -160,6 +187,6 @@ mod tests {
             format!("decide with skills runs approve abcd --step book --inputs-digest {digest} --yes")
         );
         sheet.outcome_unknown = true;
-        assert!(asking.instead(&sheet).ends_with("--choice 'rerun|skip|fail' --yes"));
+        assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
     }
 }

@@ -36,7 +36,7 @@ fn ink(kind: &str) -> Ink {
     match kind {
         "run.completed" | "step.completed" | "gate.approved" => Ink::Good,
         "run.failed" | "step.failed" | "gate.denied" => Ink::Bad,
-        "run.abandoned" | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying"
+        "run.abandoned" | "run.paused" | "run.held" | "control.applied" | "control.refused" | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying"
         | "run.expired" => Ink::Warn,
         _ => Ink::Info,
     }
@@ -48,6 +48,9 @@ pub fn told(kind: &str, data: &Value) -> String {
         return data.get("text").map(values::brief).unwrap_or_default();
     }
     if let Some(told) = standing::claim(kind, data) {
+        return told;
+    }
+    if let Some(told) = controlled(kind, data) {
         return told;
     }
     // What a run waits for is told as its page tells it.
@@ -82,6 +85,26 @@ pub fn told(kind: &str, data: &Value) -> String {
         plain => Some(format!("{name}={}", values::brief(plain))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// What a sidecar asked for and what came of it, on either run.
+fn controlled(kind: &str, data: &Value) -> Option<String> {
+    let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
+    let asked = text("asked").filter(|_| matches!(kind, "control.applied" | "control.refused"))?;
+    let came = match (text("refused"), text("did")) {
+        (Some(why), _) => format!("refused: {why}"),
+        (None, Some(did)) => did,
+        (None, None) => "applied".to_owned(),
+    };
+    let skill = text("skill").map(|skill| format!("{skill} ")).unwrap_or_default();
+    Some(match (text("by"), text("on")) {
+        (Some(by), _) => {
+            let why = text("why").map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("{asked}, asked for by sidecar {skill}{by}{why}: {came}")
+        }
+        (None, Some(on)) => format!("{asked} of run {skill}{on}: {came}"),
+        (None, None) => format!("{asked}: {came}"),
+    })
 }
 
 #[cfg(test)]

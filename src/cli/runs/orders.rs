@@ -47,7 +47,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
 
 /// Runs `skills runs signal`.
 pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
-    let payload = payload(&args.payload, cx)?;
+    let payload = json("--payload", &args.payload, cx)?;
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
@@ -147,13 +147,13 @@ pub async fn go_on(
     Ok(done)
 }
 
-/// A signal's payload: JSON, or a file with it.
-fn payload(text: &str, cx: &Context) -> Result<Value, Failure> {
+/// An option's value: JSON, or a file with it.
+pub fn json(option: &str, text: &str, cx: &Context) -> Result<Value, Failure> {
     let text = match text.strip_prefix('@') {
         Some(file) => inputs::read(file, &cx.cwd)?,
         None => text.to_owned(),
     };
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("--payload: not JSON: {error} (a text needs quotes of its own: '\"text\"')"))
+        Failure::usage(format!("{option}: not JSON: {error} (a text needs quotes of its own: '\"text\"')"))
     })
 }

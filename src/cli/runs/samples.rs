@@ -96,6 +96,7 @@ pub fn detail(state: RunState) -> RunDetail {
         binding: "openapi POST https://ledger.example/entries".to_owned(),
         isolation: "leaves this machine".to_owned(),
         why: "it wants a yes each time".to_owned(),
+        outputs: std::collections::BTreeMap::new(),
         irreversible: Some("It leaves this machine and cannot be undone.".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),
         inputs_digest: "9f".repeat(32),

@@ -10,7 +10,7 @@ use super::{clock, compare, event_line, sheet, standing, values};
 use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
 use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes};
 use crate::skill::safe_text;
 use crate::store::{Checkpoint, Hold};
@@ -166,6 +166,7 @@ impl Page {
                 notes.unwrap_or_default()
             );
         }
+        self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
         let next = self.caller.next(run);
         if !next.is_empty() {
@@ -290,6 +291,25 @@ impl Page {
                 self.muted(&words)
             );
             let _ = writeln!(out, "{}", line.trim_end());
+        }
+    }
+
+    /// What sidecars asked for on this run, or this one as a sidecar, and what came of it.
+    fn controls(&self, out: &mut String, detail: &RunDetail) {
+        let wishes: Vec<_> =
+            detail.events.iter().filter(|event| event.event.kind.starts_with("control.")).collect();
+        if wishes.is_empty() {
+            return;
+        }
+        self.title(out, "sidecar");
+        for event in wishes {
+            let told = event_line::told(&event.event.kind, &event.event.data);
+            let moment = clock::moment(event.at_ms, &self.zone);
+            let room = self.look.room(100).saturating_sub(cells(&moment) + 4).max(20);
+            for (at, line) in wrap(&told, room).into_iter().enumerate() {
+                let left = if at == 0 { moment.clone() } else { " ".repeat(cells(&moment)) };
+                let _ = writeln!(out, "  {}  {line}", self.muted(&left));
+            }
         }
     }
 

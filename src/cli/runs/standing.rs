@@ -51,16 +51,20 @@ pub fn words(run: &RunRecord) -> String {
             let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
             let word = step.filter(|_| run.state == RunState::Running);
             let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
+            let word = if run.held { format!("{word}, to be held before its next step") } else { word };
             if lost { format!("{word}, but nobody works it") } else { word }
         }
-        RunState::WaitingForHuman | RunState::WaitingForSignal => match &run.gate {
-            Some(Gate::Human { step, why: Asked::UnknownOutcome, .. }) => {
-                format!("{}: outcome unknown", safe_text::line(step))
-            }
-            Some(Gate::Human { step, .. }) => format!("{} waits for a person", safe_text::line(step)),
-            Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
-            None => run.state.to_string(),
-        },
+        RunState::WaitingForHuman | RunState::WaitingForSignal => {
+            let waits = match &run.gate {
+                Some(Gate::Human { step, why: Asked::UnknownOutcome, .. }) => {
+                    format!("{}: outcome unknown", safe_text::line(step))
+                }
+                Some(Gate::Human { step, .. }) => format!("{} waits for a person", safe_text::line(step)),
+                Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
+                None => run.state.to_string(),
+            };
+            if run.held { format!("{waits}, then held until resumed") } else { waits }
+        }
         RunState::Completed => "completed".to_owned(),
         RunState::Failed => match (failed_step(run), failure(run)) {
             (Some(step), Some(why)) => format!("failed at {step}: {why}"),

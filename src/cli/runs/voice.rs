@@ -72,6 +72,11 @@ impl Drop for Voice {
 /// # Errors
 /// `confirmation_required` where nobody can be asked.
 pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
+    Ok(ask_text(question, means)?.to_lowercase())
+}
+
+/// As [`ask`], with the answer as it was typed.
+pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         let message = format!("nobody can be asked here, nothing was decided; {means}");
         return Err(Error::new(Code::ConfirmationRequired, message).into());
@@ -83,5 +88,5 @@ pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
         .lock()
         .read_line(&mut line)
         .map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
-    Ok(line.trim().to_lowercase())
+    Ok(line.trim().to_owned())
 }

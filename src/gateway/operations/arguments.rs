@@ -248,9 +248,12 @@ arguments! {
         /// Free text, kept with the decision.
         #[serde(default)]
         notes: Option<String>,
-        /// For a step of unknown outcome: `rerun`, `skip` or `fail`.
+        /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
         #[serde(default)]
         choice: Option<Choice>,
+        /// What the step gave, where it happened: its outputs as an object of fields.
+        #[serde(default)]
+        result: Option<Value>,
     }
 
     /// A run to let go on.

@@ -305,9 +305,10 @@ struct AttachedTraced {
 }
 
 async fn decide(asked: &Asked, ask: DecisionOn, verdict: Verdict) -> Result<Ordered, Error> {
-    let DecisionOn { run_id, step, inputs_digest, approver, notes, choice } = ask;
+    let DecisionOn { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
     let approver = asked.caller.name(approver);
-    order(asked, &run_id, RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice }).await
+    let decide = RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+    order(asked, &run_id, decide).await
 }
 
 async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {

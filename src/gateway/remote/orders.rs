@@ -19,7 +19,7 @@ const MOST_TRIES: usize = 3;
 impl Remote {
     pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
         match order {
-            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice } => {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let (step, inputs_digest) = match (step, inputs_digest) {
                     (Some(step), Some(digest)) => (Some(step), Some(digest)),
                     // What waits now is what is decided, whatever waits when the decision arrives.
@@ -28,12 +28,14 @@ impl Remote {
                 let made = json!({
                     "run_id": run, "step": step, "inputs_digest": inputs_digest,
                     "approver": approver.or_else(|| self.user.clone()), "notes": notes, "choice": choice,
+                    "result": result,
                 });
                 let decision = Decision {
                     verdict,
                     step: step.unwrap_or_default(),
                     inputs_digest: inputs_digest.unwrap_or_default(),
                     choice,
+                    result,
                 };
                 self.decided(run, &decision, arguments(made)).await
             }
@@ -149,5 +151,5 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
     // Who took it on shows in the run.
     let worker_alive = run.state != RunState::Pending;
-    Ordered { run, note: format!("{word}{by} (the answer was lost, the run shows it)"), worker_alive }
+    Ordered { run, note: format!("{word}{by} (the answer was lost, the run shows it)"), worker_alive, repeated: false }
 }

@@ -23,7 +23,7 @@ fn standing(state: RunState) -> Standing {
 }
 
 fn decision(verdict: Verdict) -> Decision {
-    Decision { verdict, step: "send".into(), inputs_digest: "d1".into(), choice: None }
+    Decision { verdict, step: "send".into(), inputs_digest: "d1".into(), choice: None, result: None }
 }
 
 /// One cell of the table in a few letters: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
@@ -43,7 +43,7 @@ fn cell(run: &Standing, command: &Command) -> String {
         Ok(Next::NewRun { held }) => format!("new{}", if held { " held" } else { "" }),
         Err(Refusal::Invalid { .. } | Refusal::OtherDecision(_)) => "409".into(),
         Err(Refusal::StaleFence { .. }) => "stale".into(),
-        Err(Refusal::NotOver | Refusal::NotClaimable) => "–".into(),
+        Err(Refusal::NotOver | Refusal::NotClaimable | Refusal::Held) => "–".into(),
     }
 }
 
@@ -56,6 +56,7 @@ fn the_whole_table() {
         ("checkpoint", Command::Work { fence: 7, report: WorkerMove::Checkpoint }),
         ("checkpoint, old fence", Command::Work { fence: 6, report: WorkerMove::Checkpoint }),
         ("wait", Command::Work { fence: 7, report: WorkerMove::Wait(human("send")) }),
+        ("hold", Command::Work { fence: 7, report: WorkerMove::Hold }),
         ("complete", Command::Work { fence: 7, report: WorkerMove::Complete }),
         ("fail", Command::Work { fence: 7, report: WorkerMove::Fail }),
         ("approve", Command::Decide(decision(Verdict::Approve))),
@@ -63,6 +64,7 @@ fn the_whole_table() {
         ("signal, fits", Command::Signal { name: "books-closed".into() }),
         ("signal, other", Command::Signal { name: "other".into() }),
         ("cancel", Command::Cancel),
+        ("pause", Command::Pause),
         ("resume", Command::Resume),
         ("expire, deny", Command::Expire(Expiry::Deny)),
         ("expire, fail", Command::Expire(Expiry::Fail)),
@@ -92,6 +94,25 @@ fn a_held_run_is_claimed_only_after_resume() {
 }
 
 #[test]
+fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resumed() {
+    for state in RunState::iter().filter(|state| !state.is_terminal() && *state != RunState::Failed) {
+        let mut run = standing(state);
+        apply(&mut run, &Command::Pause);
+        assert!(run.held && run.state == state && run.fence == 7, "{state}: what is under way is not stopped");
+        assert_eq!(transition(&run, &Command::Pause), Ok(Next::Same), "{state}");
+        // A worker that dies meanwhile is followed by one that knows of it.
+        apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
+        apply(&mut run, &Command::Work { fence: run.fence, report: WorkerMove::Checkpoint });
+        apply(&mut run, &Command::Work { fence: run.fence, report: WorkerMove::Hold });
+        apply(&mut run, &Command::Decide(decision(Verdict::Approve)));
+        apply(&mut run, &Command::Signal { name: "books-closed".into() });
+        assert_eq!((run.state, run.held), (RunState::Pending, true), "{state}");
+        apply(&mut run, &Command::Resume);
+        assert_eq!((run.state, run.held), (RunState::Pending, false), "{state}");
+    }
+}
+
+#[test]
 fn a_replay_restores_before_it_runs() {
     let mut run = standing(RunState::Pending);
     run.replays = true;
@@ -118,6 +139,35 @@ fn a_decision_for_other_inputs_is_refused() {
 }
 
 #[test]
+fn a_signal_of_another_name_is_refused_without_a_contradiction() {
+    let other = Command::Signal { name: "other".into() };
+    let refusal = transition(&standing(RunState::WaitingForSignal), &other).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "the run does not take this signal: it waits for the signal \"books-closed\", not \"other\"; beside that it \
+         takes cancel, replay, fork"
+    );
+}
+
+#[test]
+fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
+    let mut run = standing(RunState::WaitingForHuman);
+    run.gate = Some(Gate::Human { step: "send".into(), inputs_digest: "d1".into(), why: Asked::UnknownOutcome });
+    let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
+    let result = || Some(serde_json::json!({"sent": true}));
+    let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
+    assert!(refused(said(Some(Choice::Happened), None)).contains("state its result"));
+    assert!(refused(said(Some(Choice::Skip), result())).contains("belongs to the choice happened"));
+    assert!(refused(said(None, result())).contains("nobody knows how step send ended"));
+    let happened = Command::Decide(said(Some(Choice::Happened), result()));
+    assert!(matches!(transition(&run, &happened), Ok(Next::Move { state: RunState::Pending, .. })));
+    apply(&mut run, &happened);
+    assert_eq!(transition(&run, &happened), Ok(Next::Same));
+    let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(Refusal::OtherDecision(_))));
+}
+
+#[test]
 fn resume_of_a_waiting_run_says_what_is_needed() {
     let refusal = transition(&standing(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
     insta::assert_snapshot!(refusal.to_string(), @r#"a waiting_for_signal run does not take resume: it needs the signal "books-closed"; it takes signal, cancel, replay, fork"#);
@@ -137,12 +187,13 @@ fn any_command() -> impl Strategy<Value = Command> {
     prop_oneof![
         (any::<bool>(), any::<bool>())
             .prop_map(|(lease_expired, attempts_used_up)| Command::Claim { lease_expired, attempts_used_up }),
-        (0..4_u64, 0..4_u8).prop_map(|(back, kind)| Command::Work {
+        (0..4_u64, 0..5_u8).prop_map(|(back, kind)| Command::Work {
             fence: 10_u64.saturating_sub(back),
             report: match kind {
                 0 => WorkerMove::Checkpoint,
                 1 => WorkerMove::Wait(human("send")),
                 2 => WorkerMove::Complete,
+                3 => WorkerMove::Hold,
                 _ => WorkerMove::Fail,
             },
         }),
@@ -150,6 +201,7 @@ fn any_command() -> impl Strategy<Value = Command> {
         Just(Command::Decide(decision(Verdict::Deny))),
         Just(Command::Signal { name: "books-closed".into() }),
         Just(Command::Cancel),
+        Just(Command::Pause),
         Just(Command::Resume),
         Just(Command::Expire(Expiry::Deny)),
         Just(Command::Expire(Expiry::Fail)),

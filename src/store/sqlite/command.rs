@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::checkpoints;
 use super::failed;
 use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
-use crate::runs::{Command, Expiry, Next, Refusal, Verdict, transition};
+use crate::runs::{Command, Expiry, Next, Refusal, RunState, Verdict, transition};
 use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError};
 
 /// A command with what is kept beside it.
@@ -53,7 +53,7 @@ pub(super) fn command(
                 kind: format!("gate.{word}"),
                 step: Some(decision.step.clone()),
                 data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
-                             "inputs_digest": decision.inputs_digest}),
+                             "result": decision.result, "inputs_digest": decision.inputs_digest}),
             });
             if decision.verdict == Verdict::Deny {
                 events.push(moved("run.canceled", json!({"reason": "denied"})));
@@ -70,6 +70,7 @@ pub(super) fn command(
             events.push(moved("signal.received", json!({"name": name, "payload": payload})));
         }
         Command::Cancel => events.push(moved("run.canceled", json!({}))),
+        Command::Pause => events.push(moved("run.paused", json!({"state": before.state}))),
         Command::Resume => {
             let head = resume(connection, run, before.head, order.head)?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
@@ -106,8 +107,11 @@ pub(super) fn command(
         }
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
-    append(connection, run, &events, now_ms)?;
     let after = get(connection, run)?.0;
+    if after.held && after.state == RunState::Pending {
+        events.push(moved("run.held", json!({})));
+    }
+    append(connection, run, &events, now_ms)?;
     if !after.state.is_active() {
         checkpoints::forget(connection, run)?;
     }

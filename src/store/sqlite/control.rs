@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::command::{Order, command};
 use super::failed;
-use super::rows::{append, column, moved};
-use crate::store::{Control, ControlOutcome, RunId, StoreError};
+use super::rows::{append, column, find, moved};
+use crate::runs::{Command, RunState};
+use crate::store::{Control, ControlOutcome, RunId, RunRecord, StoreError};
 
 /// The sidecar's own event, whichever way it went.
 const RECORDED: &str =
@@ -27,28 +28,70 @@ pub(super) fn control(
     if let Some(first) = before {
         return Ok(match first["refused"].as_str() {
             Some(why) => ControlOutcome::Refused(why.to_owned()),
-            None => ControlOutcome::Applied,
+            None => ControlOutcome::Applied(first["did"].as_str().unwrap_or_default().to_owned()),
         });
     }
-    let refused = match &control.order {
-        Err(why) => Some(why.clone()),
-        Ok((order, payload)) => {
+    let before = find(connection, watched)?.map(|(run, _)| run);
+    let outcome = match (&control.order, &before) {
+        (Err(why), _) => ControlOutcome::Refused(why.clone()),
+        (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
+        (Ok((order, payload)), Some(before)) => {
             let order = Order { command: order.clone(), record: None, head: None, payload: payload.clone() };
             match command(connection, watched, &order, now_ms) {
-                Ok(_) => None,
-                Err(error @ (StoreError::Refused(_) | StoreError::NoRun(_))) => Some(error.to_string()),
+                Ok(after) => ControlOutcome::Applied(did(&order.command, before, &after)),
+                Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),
                 Err(error) => return Err(error),
             }
         }
     };
-    if let Some(why) = refused {
-        let data = json!({"on": watched, "asked": control.asked, "refused": why});
-        append(connection, sidecar, &[moved("control.refused", data)], now_ms)?;
-        return Ok(ControlOutcome::Refused(why));
+    let mut data = json!({"asked": control.asked});
+    if let Some(why) = &control.why {
+        data["why"] = why.as_str().into();
     }
-    let (on, by) =
-        (json!({"on": watched, "asked": control.asked}), json!({"by": sidecar, "asked": control.asked}));
-    append(connection, sidecar, &[moved("control.applied", on)], now_ms)?;
-    append(connection, watched, &[moved("control.applied", by)], now_ms)?;
-    Ok(ControlOutcome::Applied)
+    let kind = match &outcome {
+        ControlOutcome::Applied(did) => {
+            data["did"] = did.as_str().into();
+            "control.applied"
+        }
+        ControlOutcome::Refused(why) => {
+            data["refused"] = why.as_str().into();
+            "control.refused"
+        }
+    };
+    let (mut on, mut by) = (data.clone(), data);
+    (on["on"], by["by"]) = (json!(watched), json!(sidecar));
+    if let Some((run, _)) = find(connection, sidecar)? {
+        by["skill"] = run.skill_id.into();
+    }
+    if let Some(run) = &before {
+        on["skill"] = run.skill_id.as_str().into();
+    }
+    append(connection, sidecar, &[moved(kind, on)], now_ms)?;
+    if before.is_some() {
+        append(connection, watched, &[moved(kind, by)], now_ms)?;
+    }
+    Ok(outcome)
+}
+
+/// What a command that was carried out means for the run, in words.
+fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
+    let words = match (command, before.state) {
+        (Command::Pause, _) if before.held => "it was held already",
+        (Command::Pause, RunState::Pending) => "it is held until somebody resumes it",
+        (Command::Pause, RunState::WaitingForHuman) => {
+            "it waits for a person already; once that is decided it is held until somebody resumes it"
+        }
+        (Command::Pause, RunState::WaitingForSignal) => {
+            "it waits for a signal already; once that is there it is held until somebody resumes it"
+        }
+        (Command::Pause, _) => "it stops before its next step and is held until somebody resumes it",
+        (Command::Cancel, RunState::Canceled) => "it was canceled already",
+        (Command::Cancel, _) => "it is canceled",
+        (Command::Signal { .. }, RunState::WaitingForSignal) if after.state == RunState::Pending => {
+            "the step that waited for it goes on"
+        }
+        (Command::Signal { .. }, _) => "it is kept until a step waits for it",
+        _ => "done",
+    };
+    words.to_owned()
 }

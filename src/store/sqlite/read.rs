@@ -1,7 +1,7 @@
 //! What is read without writing: runs by page, steps, events.
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, named_params, params, params_from_iter};
 
 use super::failed;
 use super::rows::{RUN_COLUMNS, SEQ, column, listed_columns, record};
@@ -105,11 +105,11 @@ pub(super) fn due(connection: &Connection, now_ms: i64, places: Option<&str>) ->
     connection
         .prepare_cached(&format!(
             "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {here})
-                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < ?1 AND ?2 = ?2 AND {here}),
-                EXISTS (SELECT 1 FROM runs WHERE expires_ms <= ?1)",
+                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < :now AND {here}),
+                EXISTS (SELECT 1 FROM runs WHERE expires_ms <= :now)",
         ))
         .and_then(|mut s| {
-            s.query_row(rusqlite::params![now_ms, "", places], |row| {
+            s.query_row(named_params! {":now": now_ms, ":places": places}, |row| {
                 Ok(Due { claimable: row.get(0)?, expired: row.get(1)? })
             })
         })

@@ -1,6 +1,6 @@
 //! What workers do: claim, renew, intend, report. Every write is fenced.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, named_params, params};
 use serde_json::json;
 
 use super::rows::{
@@ -73,9 +73,9 @@ pub(super) fn claim(
     }
 }
 
-/// Holds for runs of the places in the JSON array `?3`, for those of no place, and for all where it is null.
+/// Holds for runs of the places in the JSON array `:places`, for those of no place, and for all where it is null.
 pub(super) const HERE: &str =
-    "(?3 IS NULL OR coalesce(options ->> '$.place' IN (SELECT value FROM json_each(?3)), 1))";
+    "(:places IS NULL OR coalesce(options ->> '$.place' IN (SELECT value FROM json_each(:places)), 1))";
 
 /// A run that may be claimed.
 struct Candidate {
@@ -105,25 +105,25 @@ fn candidate(
     };
     if let Some(run) = only {
         let sql = format!(
-            "{columns} WHERE id = ?2 AND ((state = 'pending' AND held = 0) OR lease_until_ms < ?1) AND {HERE}"
+            "{columns} WHERE id = :run AND ((state = 'pending' AND held = 0) OR lease_until_ms < :now) AND {HERE}"
         );
         return connection
             .prepare_cached(&sql)
-            .and_then(|mut s| s.query_row(params![now_ms, run.0, places], read).optional())
+            .and_then(|mut s| s.query_row(named_params! {":run": run.0, ":now": now_ms, ":places": places}, read).optional())
             .map(|found| found.map(|(_, run)| run))
             .map_err(|e| failed(doing(), &e));
     }
     let free = connection
         .prepare_cached(&format!(
-            "{columns} WHERE state = 'pending' AND held = 0 AND (?1 = ?1 AND ?2 = ?2) AND {HERE} ORDER BY seq LIMIT 1"
+            "{columns} WHERE state = 'pending' AND held = 0 AND {HERE} ORDER BY seq LIMIT 1"
         ))
-        .and_then(|mut s| s.query_row(params![now_ms, "", places], read).optional())
+        .and_then(|mut s| s.query_row(named_params! {":places": places}, read).optional())
         .map_err(|e| failed(doing(), &e))?;
     let lapsed = connection
         .prepare_cached(&format!(
-            "{columns} WHERE lease_until_ms < ?1 AND ?2 = ?2 AND {HERE} ORDER BY seq LIMIT 1"
+            "{columns} WHERE lease_until_ms < :now AND {HERE} ORDER BY seq LIMIT 1"
         ))
-        .and_then(|mut s| s.query_row(params![now_ms, "", places], read).optional())
+        .and_then(|mut s| s.query_row(named_params! {":now": now_ms, ":places": places}, read).optional())
         .map_err(|e| failed(doing(), &e))?;
     Ok(free.into_iter().chain(lapsed).min_by_key(|(seq, _)| *seq).map(|(_, run)| run))
 }
@@ -178,10 +178,10 @@ pub(super) fn note(
 }
 
 /// The run, if this fence may still write to it.
-fn fenced(connection: &Connection, run: &RunId, fence: u64) -> Result<(), StoreError> {
+fn fenced(connection: &Connection, run: &RunId, fence: u64) -> Result<RunRecord, StoreError> {
     let (record, _) = get(connection, run)?;
     if record.fence == fence && record.state.is_active() {
-        Ok(())
+        Ok(record)
     } else {
         Err(Refusal::StaleFence { given: fence, present: record.fence }.into())
     }
@@ -210,10 +210,21 @@ pub(super) fn intend(
     intent: &StepIntent,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    fenced(connection, run, fence)?;
+    let record = fenced(connection, run, fence)?;
+    if record.held && !has_begun(connection, run, &intent.step)? {
+        return Err(Refusal::Held.into());
+    }
     let begun = keep_intent(connection, run, intent)?;
     show_step(connection, run, &intent.step)?;
     append(connection, run, &[begun], now_ms)
+}
+
+/// Whether a step has an intent already.
+fn has_begun(connection: &Connection, run: &RunId, step: &str) -> Result<bool, StoreError> {
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM intents WHERE run = ?1 AND step = ?2)")
+        .and_then(|mut s| s.query_row(params![run.0, step], |row| row.get(0)))
+        .map_err(|e| failed("looking for an intent".into(), &e))
 }
 
 /// Keeps an intent; answers the event that tells of it.
@@ -298,6 +309,7 @@ pub(super) fn report(
                 }));
                 events.push(moved("gate.waiting", json!({"gate": gate})));
             }
+            RunState::Pending => events.push(moved("run.held", json!({}))),
             _ => {}
         }
     }
@@ -310,7 +322,12 @@ pub(super) fn report(
             params![run.0, name],
         )?;
     }
+    // A paused run begins nothing more; another attempt at what has begun is none.
+    let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
     for intent in &report.intents {
+        if held && !has_begun(connection, run, &intent.step)? {
+            continue;
+        }
         events.push(keep_intent(connection, run, intent)?);
         shown.step = Some(Some(intent.step.clone()));
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{App, Want};
 use crate::tui::action::Action;
-use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question};
+use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader};
 use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind};
 use crate::tui::theme::contrast;
 use crate::tui::theme::{Depth, Role};
@@ -14,6 +14,24 @@ const SPLIT_STEP: i16 = 2;
 const SPLIT_MOST: i16 = 60;
 /// Actions the palette remembers.
 const RECENT: usize = 5;
+
+/// What becomes of runs that are worked here when the workbench ends, in words.
+fn stopped(runs: usize, passing: bool) -> Option<String> {
+    let (are, they) = match runs {
+        0 => return None,
+        1 => ("1 run is under way here".to_owned(), "It"),
+        more => (format!("{more} runs are under way here"), "They"),
+    };
+    let goes = if runs == 1 { "goes" } else { "go" };
+    Some(if passing {
+        format!("{are}, and nothing of it is kept: the store is in memory.")
+    } else {
+        format!(
+            "{are}. {they} {goes} on for 2 s at most; steps that have not ended then are stopped, and {goes} on at the next \
+             start. A step that may not be repeated asks you then."
+        )
+    })
+}
 
 impl App {
     pub(super) fn perform(&mut self, action: Action, now: Instant) {
@@ -58,7 +76,12 @@ impl App {
     pub(super) fn leave(&mut self, now: Instant) {
         // What was typed on a sheet belongs to its pane from here on, which is asked below.
         self.close(now);
-        match self.panes.iter().find_map(|pane| pane.unsaved()) {
+        let typed = self.panes.iter().find_map(|pane| pane.unsaved());
+        // What a server works goes on without this screen.
+        let here = self.elsewhere().is_none();
+        let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
+        let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
+        match [typed, stopped].into_iter().flatten().reduce(|one, other| format!("{one} {other}")) {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(Want::Quit),
         }
@@ -132,6 +155,7 @@ impl App {
                     let opened = (self.clock(now), now);
                     self.overlay = Some(sheet.open(pane, opened));
                 }
+                Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
                 Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
                 Effect::Trouble(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {

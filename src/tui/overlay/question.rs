@@ -12,6 +12,9 @@ use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::wrap::wrap_to;
 
+/// Lines of what would be lost, at most.
+const LINES: usize = 10;
+
 /// "Leave and lose this?"
 pub struct Question {
     /// What would be lost, as a sentence.
@@ -68,11 +71,11 @@ impl Overlay for Question {
     }
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
-        let outer = centred(area, 56, 9);
+        let lost = [Seg::new(self.lost.as_str(), Role::Text)];
+        let lines = wrap_to(&lost, 52.min(area.width.saturating_sub(4)), LINES, pen.glyphs.ellipsis);
+        let outer = centred(area, 56, 6 + (lines.len() as u16).max(3));
         let title = format!("{} Leave the workbench?", pen.glyphs.waiting);
         let inside = frame(outer, pen, &title, "", true);
-        let lines =
-            wrap_to(&[Seg::new(self.lost.as_str(), Role::Text)], inside.width, 3, pen.glyphs.ellipsis);
         for (line, y) in lines.iter().zip(inside.y + 1..) {
             pen.line(inside.x, y, line, inside.width);
         }

@@ -88,6 +88,19 @@ pub enum OrderKind {
         /// The name it waits for; empty where it waits for none.
         name: String,
     },
+    /// Go on with what a step gave, although nobody saw its end.
+    Happened {
+        /// The step.
+        step: String,
+        /// What it was given, as the gate has it.
+        inputs_digest: String,
+        /// What it gives.
+        outputs: InputFields,
+        /// Who says so.
+        approver: Option<String>,
+        /// What is said to it.
+        notes: Option<String>,
+    },
     /// Stop it.
     Cancel,
     /// A new run from a checkpoint, at once.
@@ -134,6 +147,7 @@ pub fn name_of_order(kind: &OrderKind, run: &RunId) -> String {
     let what = match kind {
         OrderKind::Resume { .. } => "resume",
         OrderKind::Signal { .. } => "signal",
+        OrderKind::Happened { .. } => "happened",
         OrderKind::Cancel => "cancel",
         OrderKind::Replay => "replay",
         OrderKind::Fork => "fork",

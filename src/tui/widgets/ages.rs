@@ -13,6 +13,18 @@ pub fn age(millis: i64) -> String {
     }
 }
 
+/// How long ago, with the word: `just now`, `12 s ago`.
+#[must_use]
+pub fn ago(millis: i64) -> String {
+    if millis < 1_000 { "just now".to_owned() } else { format!("{} ago", age(millis)) }
+}
+
+/// How long it has lasted, with the word: `just now`, `for 12 s`.
+#[must_use]
+pub fn lasting(millis: i64) -> String {
+    if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
+}
+
 /// After how many milliseconds [`age`] says something else.
 #[must_use]
 pub fn until_older(millis: i64) -> i64 {

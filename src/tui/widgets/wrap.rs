@@ -111,8 +111,8 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let mut lines = Vec::new();
     let mut line: Vec<(&str, &Seg)> = Vec::new();
     let graphemes = segs.iter().flat_map(|seg| seg.text.graphemes(true).map(move |grapheme| (grapheme, seg)));
+    let mut used = 0;
     for grapheme in graphemes {
-        let used: usize = line.iter().map(|(grapheme, _)| grapheme.width()).sum();
         if used + grapheme.0.width() > width && !line.is_empty() {
             let indent = line.iter().take_while(|(grapheme, _)| *grapheme == " ").count();
             let space = line.iter().rposition(|(grapheme, _)| *grapheme == " ");
@@ -122,7 +122,9 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
             };
             let rest = line.split_off(at);
             lines.push(joined(&std::mem::replace(&mut line, rest)));
+            used = line.iter().map(|(grapheme, _)| grapheme.width()).sum();
         }
+        used += grapheme.0.width();
         line.push(grapheme);
     }
     lines.push(joined(&line));

@@ -206,7 +206,7 @@ impl Runs {
                 out.push(if state.is_terminal() {
                     format!("run {id} is {state}: nothing it asks for changes it any more")
                 } else {
-                    format!("run {id} is {state} now: a cancel stops it, with what it waits for")
+                    format!("run {id} is {state} now: a pause keeps its next step from beginning, a cancel stops it")
                 });
             }
             let capabilities = runs.capabilities()?;
@@ -247,7 +247,7 @@ fn effect(skill: &Skill) -> String {
     match skill.classification.effect_mode.value {
         EffectMode::ReadOnly => "reads the target and its inputs, and changes nothing".to_owned(),
         EffectMode::Enrich => "reads the target and its inputs, and answers something about it".to_owned(),
-        EffectMode::ControlSignal => "may stop the run it is attached to, or send it a signal".to_owned(),
+        EffectMode::ControlSignal => "may pause or stop the run it is attached to, or send it a signal".to_owned(),
     }
 }
 

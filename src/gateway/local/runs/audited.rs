@@ -66,9 +66,11 @@ pub(super) fn commanded(
             if let Some(choice) = decision.choice {
                 entry.data.insert("choice".to_owned(), json!(choice));
             }
-            with(entry, after, json!({ "notes": by.and_then(|by| by.notes.clone()) }))
+            let notes = by.and_then(|by| by.notes.clone());
+            with(entry, after, json!({ "notes": notes, "result": decision.result }))
         }
         Command::Cancel => Entry::new("run.canceled", who, about),
+        Command::Pause => Entry::new("run.paused", who, about),
         Command::Resume => Entry::new("run.resumed", who, about),
         Command::Expire(expiry) => {
             let mut entry = Entry::new("run.expired", None, about);
@@ -100,7 +102,7 @@ pub(super) fn controlled(
     outcome: &ControlOutcome,
 ) -> Entry {
     let refused = match outcome {
-        ControlOutcome::Applied => None,
+        ControlOutcome::Applied(_) => None,
         ControlOutcome::Refused(why) => Some(why),
     };
     let data = json!({ "run": watched, "sidecar": sidecar, "asked": asked.asked, "refused": refused });

@@ -52,7 +52,9 @@ impl RunClient for Local {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
         let page = async {
-            let page = self.runs.room().await?.store.runs(filter).await?;
+            let room = self.runs.room().await?;
+            super::expiring::apply_due(&*room.store).await;
+            let page = room.store.runs(filter).await?;
             Ok(RunPage { runs: page.runs.into_iter().map(tended).collect(), ..page })
         };
         let page = page.await;

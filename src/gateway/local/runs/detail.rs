@@ -16,6 +16,7 @@ impl Runs {
     /// One run whole.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
         let room = self.room().await?;
+        super::expiring::apply_due(&*room.store).await;
         let run = find::run(&*room.store, wanted).await?;
         let plan = room.plan(&run.contract_digest).await?;
         let events = all_events(&*room.store, &run.id).await?;

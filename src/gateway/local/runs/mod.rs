@@ -15,6 +15,7 @@ mod contracts;
 mod control;
 mod detail;
 mod earlier;
+mod expiring;
 mod find;
 mod gist;
 mod launch;

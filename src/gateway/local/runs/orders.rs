@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{Room, Runs, find, launch};
-use crate::engine::{Plan, check_inputs};
+use crate::engine::{Plan, check_inputs, check_outputs};
 use crate::gateway::{Code, Error, Ordered, RunOrder};
-use crate::runs::{Choice, Command, Decision, Gate, Next, Verdict, transition};
+use crate::runs::{Choice, Command, Decision, Gate, Next, Refusal, Verdict, transition};
 use crate::store::{Decided, DecisionRecord, RunId, RunRecord, StoreError};
 
 impl Runs {
@@ -15,11 +15,14 @@ impl Runs {
     pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
         let room = self.room().await?;
         let run = Self::expire(&room, find::run(&*room.store, wanted).await?).await?;
+        let mut repeated = false;
         let (run, note) = match order {
-            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice } => {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let (step, inputs_digest) = bound(&run, step, inputs_digest);
-                let decision = Decision { verdict, step, inputs_digest, choice };
-                self.decide(&room, &run, decision, DecisionRecord { approver, notes }).await?
+                let decision = Decision { verdict, step, inputs_digest, choice, result };
+                let made = self.decide(&room, &run, decision, DecisionRecord { approver, notes }).await?;
+                repeated = made.2;
+                (made.0, made.1)
             }
             RunOrder::Resume { checkpoint, inputs, despite_change } => {
                 self.resume(&room, &run, checkpoint, inputs, despite_change).await?
@@ -28,14 +31,15 @@ impl Runs {
             RunOrder::Cancel => {
                 let before = self.next(&room, &run, &Command::Cancel).await?;
                 let after = room.store.command(&run.id, Command::Cancel, None, None, None).await?;
-                let note = if before == Next::Same { "was already canceled" } else { "canceled" };
+                repeated = before == Next::Same;
+                let note = if repeated { "was already canceled" } else { "canceled" };
                 (after, note.to_owned())
             }
             RunOrder::Replay { checkpoint } => branch(&room, &run, checkpoint, false).await?,
             RunOrder::Fork { checkpoint } => branch(&room, &run, checkpoint, true).await?,
         };
         let worker_alive = self.worker_alive(&room).await;
-        Ok(Ordered { run, note, worker_alive })
+        Ok(Ordered { run, note, worker_alive, repeated })
     }
 
     /// What a command would lead to now.
@@ -66,23 +70,35 @@ impl Runs {
         run: &RunRecord,
         decision: Decision,
         mut by: DecisionRecord,
-    ) -> Result<(RunRecord, String), Error> {
+    ) -> Result<(RunRecord, String, bool), Error> {
         let known = room.store.decisions(&run.id).await?.len();
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approver().await.0);
         }
+        if let Some(result) = &decision.result {
+            fits(room, run, &decision, result).await?;
+        }
         let command = Command::Decide(decision.clone());
-        let after = room.store.command(&run.id, command, Some(by.clone()), None, None).await?;
+        let ordered = room.store.command(&run.id, command, Some(by.clone()), None, None).await;
         let decisions = room.store.decisions(&run.id).await?;
+        let after = match ordered {
+            Ok(after) => after,
+            Err(refused @ StoreError::Refused(Refusal::OtherDecision(_) | Refusal::Invalid { .. })) => {
+                return Err(too_late(&decision, &decisions, refused));
+            }
+            Err(error) => return Err(error.into()),
+        };
         // The first record of this decision that was not there before is ours, if it says what we said: somebody who
         // decided the same at the same moment is named instead.
         let recorded = decisions.iter().rev().find(|kept| kept.decision == decision);
         let new = decisions.len() > known;
-        let note = match recorded {
-            Some(kept) if !new || kept.by != by => already(&decision, kept, &by),
-            _ => word(&decision).to_owned(),
-        };
-        Ok((after, note))
+        Ok(match recorded {
+            Some(kept) if !new || kept.by != by => (after, already(&decision, kept, &by), true),
+            _ => {
+                let note = word(&decision).to_owned() + then_held(&after);
+                (after, note, false)
+            }
+        })
     }
 
     async fn resume(
@@ -139,10 +155,47 @@ impl Runs {
     }
 }
 
+/// Refuses a result that the step could not have given.
+async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
+    let wrong = |message: String| Error::new(Code::InvalidRequest, message);
+    let Some(fields) = result.as_object() else {
+        return Err(wrong("a result is an object of fields: {\"field\": value}".to_owned()));
+    };
+    let at = room.engine.at_gate(&run.id).await?;
+    let asked = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
+    // What does not wait is answered by the state machine, in its own words.
+    let Some(capability) = asked.and_then(|at| at.capability) else { return Ok(()) };
+    check_outputs(&capability.outputs, fields).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        wrong(format!("the result is none of {}: {}", capability.id, problems.join("; ")))
+    })
+}
+
+/// A decision that is not taken any more: who decided, what and when, where that is known.
+fn too_late(decision: &Decision, decisions: &[Decided], refused: StoreError) -> Error {
+    let first = decisions.iter().rev().find(|kept| {
+        kept.decision.step == decision.step && kept.decision.inputs_digest == decision.inputs_digest
+    });
+    let error = Error::from(refused);
+    let Some(first) = first else { return error };
+    let message = format!(
+        "step {} {}; a decision cannot be taken back",
+        decision.step,
+        was(&first.decision, first, "already ")
+    );
+    Error { message, ..error }
+}
+
+/// `was already approved by ana at 2026-07-14 09:28:30 UTC`.
+fn was(decision: &Decision, first: &Decided, already: &str) -> String {
+    let who = first.by.approver.as_deref().unwrap_or("somebody");
+    let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
+    format!("was {already}{} by {who} at {} UTC", word(decision), at.strftime("%Y-%m-%d %H:%M:%S"))
+}
+
 /// What to say to somebody who decides what was decided: the first decision stands, with what was said to it.
 fn already(decision: &Decision, first: &Decided, now: &DecisionRecord) -> String {
-    let who = first.by.approver.as_deref().unwrap_or("somebody");
-    let said = format!("was already {} by {who}", word(decision));
+    let said = was(decision, first, "already ");
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
     match (spoken(&now.notes), spoken(&first.by.notes)) {
         (Some(new), Some(kept)) if new == kept => said,
@@ -155,10 +208,16 @@ fn already(decision: &Decision, first: &Decided, now: &DecisionRecord) -> String
     }
 }
 
+/// What a sidecar's pause makes of a run that could go on now.
+fn then_held(after: &RunRecord) -> &'static str {
+    if after.held { "; it was paused meanwhile and is held until somebody resumes it" } else { "" }
+}
+
 fn word(decision: &Decision) -> &'static str {
     match (decision.verdict, decision.choice) {
         (Verdict::Approve, None) => "approved",
         (Verdict::Approve, Some(Choice::Rerun)) => "approved to run again",
+        (Verdict::Approve, Some(Choice::Happened)) => "taken as happened, with the result that was stated",
         (Verdict::Approve, Some(Choice::Skip)) => "approved to be skipped",
         (Verdict::Approve, Some(Choice::Fail)) => "left to fail",
         (Verdict::Deny, _) => "denied",
@@ -189,7 +248,7 @@ async fn signal(
     let after = room.store.command(&run.id, command, None, None, Some(payload)).await?;
     let awaited = matches!(&run.gate, Some(Gate::Signal { name: wanted, .. }) if *wanted == name);
     let note = if awaited {
-        format!("signal {name} received")
+        format!("signal {name} received{}", then_held(&after))
     } else {
         format!("signal {name} is kept until a step waits for it")
     };

@@ -47,6 +47,7 @@ pub(super) fn sheet(
         why: reason(why, capability),
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
         inputs,
+        outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
         inputs_digest: inputs_digest.clone(),
         approver: Some(approver),
         since_ms: run.since_ms,

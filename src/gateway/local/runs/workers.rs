@@ -130,16 +130,16 @@ impl Runs {
         let wish = Wish::read(asked);
         let (words, order) = match wish {
             Ok(wish) => match wish.command() {
-                Ok(None) => return Ok(Some(format!("lets run {watched} go on"))),
-                Ok(Some(order)) => (wish.words(), Ok(order)),
-                Err(why) => (wish.words(), Err(why)),
+                None => return Ok(Some(format!("lets run {watched} go on"))),
+                Some(order) => (wish.words(), Ok(order)),
             },
             Err(why) => (asked.to_string(), Err(why)),
         };
-        let control = Control { asked: words.clone(), order };
+        let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
+        let control = Control { asked: words.clone(), order, why: why.map(str::to_owned) };
         let outcome = room.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
         Ok(Some(match outcome {
-            ControlOutcome::Applied => format!("{words}: applied to run {watched}"),
+            ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),
             ControlOutcome::Refused(why) => format!("{words}: not applied to run {watched}: {why}"),
         }))
     }

@@ -7,15 +7,16 @@ use serde_json::{Map, Value};
 
 use super::decision_keys::HELD;
 use super::parts::Button;
-use crate::gateway::{Code, DecisionSheet, Error, RunDetail, RunOrder};
+use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
 use crate::runs::{Choice, Verdict};
 use crate::store::RunId;
 use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::form::Text;
 use crate::tui::overlay::Outcome;
-use crate::tui::pane::{Effect, PaneId};
+use crate::tui::pane::{Effect, PaneId, Target};
 use crate::tui::run_traffic::RunAsk;
+use crate::tui::widgets::ages::time_of_day;
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::scroll::Scroll;
 
@@ -149,7 +150,7 @@ impl Decision {
     /// "Not now" first; none but it while an answer is under way or nothing is left to answer.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
-        if open == 0 || self.sending() {
+        if !self.takes_text() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
@@ -160,6 +161,7 @@ impl Decision {
         if self.waiting[0].sheet.outcome_unknown {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
+            out.push(Button::new(Action::ItHappened, "Happened", "H"));
             out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
         } else {
             out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
@@ -169,7 +171,7 @@ impl Decision {
 
     fn ring(&self) -> Vec<Focus> {
         let mut ring: Vec<Focus> = (0..self.buttons().len()).map(Focus::Button).collect();
-        if self.open_ones() > 0 || self.waiting.len() > 1 {
+        if self.takes_text() || self.waiting.len() > 1 {
             if self.waiting.len() > 1 {
                 ring.push(Focus::Together);
             }
@@ -207,13 +209,33 @@ impl Decision {
                 approver: approver.clone(),
                 notes: notes.clone(),
                 choice,
+                result: None,
             };
             let (run, order) = (one.sheet.run.clone(), Box::new(order));
             effects.push(Effect::Run(RunAsk::Order { run, order, ticket }));
         }
+        if effects.is_empty() {
+            if self.takes_text() {
+                self.said = Some("None of them is taken in: space takes in the one under the cursor.".to_owned());
+                self.body.offset = 0;
+            }
+            return Outcome::Stay;
+        }
         self.said = None;
         self.focus = Focus::Button(0);
-        if effects.is_empty() { Outcome::Stay } else { Outcome::Ask(self.pane, effects) }
+        Outcome::Ask(self.pane, effects)
+    }
+
+    /// Goes on to the sheet that asks what the step under the cursor gave, with what was typed here.
+    fn happened(&mut self) -> Outcome {
+        let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
+        if !one.sheet.outcome_unknown || one.standing != Standing::Open || self.sending() {
+            return Outcome::Stay;
+        }
+        let run = one.sheet.run.clone();
+        let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
+        let go = Effect::Go(self.pane, Some(Target::Happened(run)));
+        Outcome::Done(self.pane, vec![keep, go])
     }
 
     pub(super) fn press(&mut self, action: Action) -> Outcome {
@@ -222,18 +244,26 @@ impl Decision {
             Action::ApproveNow => self.decide(Verdict::Approve, None),
             Action::DenyNow => self.decide(Verdict::Deny, None),
             Action::RunAgain => self.decide(Verdict::Approve, Some(Choice::Rerun)),
+            Action::ItHappened => self.happened(),
             Action::SkipStep => self.decide(Verdict::Approve, Some(Choice::Skip)),
             Action::FailStep => self.decide(Verdict::Approve, Some(Choice::Fail)),
             _ => Outcome::Stay,
         }
     }
 
-    pub(super) fn answered(&mut self, run: &RunId, answer: Result<(), &Error>) -> Outcome {
+    pub(super) fn answered(&mut self, run: &RunId, answer: Result<&Ordered, &Error>) -> Outcome {
         let Some(one) = self.waiting.iter_mut().find(|one| one.sheet.run == *run) else {
             return Outcome::Stay;
         };
         match answer {
-            Ok(()) => one.standing = Standing::Done,
+            Ok(ordered) if ordered.repeated => {
+                // Theirs stands, and whoever comes second has to know it: it stays until it is closed.
+                let name = shown(&one.sheet.skill_id);
+                one.standing = Standing::Past("decided by somebody else".to_owned());
+                self.said = Some(format!("Somebody else decided first: {name} {}", shown(&ordered.note)));
+                self.body.offset = 0;
+            }
+            Ok(_) => one.standing = Standing::Done,
             Err(error) if error.code == Code::InvalidTransition => {
                 one.standing = Standing::Past("decided by somebody else".to_owned());
                 let said = format!("Somebody else decided first: {}", shown(&error.message));
@@ -273,6 +303,8 @@ impl Decision {
                 });
                 let by = decided.and_then(|decided| decided.by.approver.as_deref());
                 let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();
+                let at = decided.map(|decided| format!(" at {}", time_of_day(decided.at_ms)));
+                let by = by + &at.unwrap_or_default();
                 let state = super::choice::state_word(detail.run.state);
                 let what = match decided.map(|decided| decided.decision.verdict) {
                     Some(Verdict::Approve) => format!("was approved{by}"),
@@ -280,7 +312,10 @@ impl Decision {
                     None => "moved on".to_owned(),
                 };
                 let name = shown(&detail.run.skill_id);
-                self.said = Some(format!("{name} {what} meanwhile; it is {state} now."));
+                let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
+                let notes = notes.filter(|notes| !notes.is_empty());
+                let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();
+                self.said = Some(format!("{name} {what} meanwhile{notes}; it is {state} now."));
                 one.standing = Standing::Past(what);
                 one.marked = false;
                 self.focus = Focus::Button(0);
@@ -324,13 +359,14 @@ impl Decision {
 
     /// Whether an answer is still to come, so that notes go with it.
     pub(super) fn takes_text(&self) -> bool {
-        self.open_ones() > 0 && !self.sending()
+        self.waiting.iter().any(|one| one.standing == Standing::Open) && !self.sending()
     }
 
     pub(super) fn mark(&mut self, index: usize) {
         let Some(one) = self.waiting.get_mut(index) else { return };
         if one.standing == Standing::Open {
             one.marked = !one.marked;
+            self.said = None;
         }
     }
 }

@@ -27,6 +27,7 @@ impl Decision {
                 Action::ApproveNow
                     | Action::DenyNow
                     | Action::RunAgain
+                    | Action::ItHappened
                     | Action::SkipStep
                     | Action::FailStep
                     | Action::Copy
@@ -119,7 +120,7 @@ impl Overlay for Decision {
     fn told(&mut self, message: &Message) -> Outcome {
         match message {
             Message::Run(RunTold::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
-                self.answered(run, answer.as_ref().map(|_| ()))
+                self.answered(run, answer.as_deref())
             }
             Message::Run(RunTold::Detail(_, Ok(detail))) => {
                 self.news_of(detail);
@@ -180,6 +181,7 @@ impl Overlay for Decision {
                 Action::DenyNow => "deny",
                 Action::ApproveNow => "approve",
                 Action::RunAgain => "run again",
+                Action::ItHappened => "it happened",
                 Action::SkipStep => "skip",
                 _ => "fail",
             };

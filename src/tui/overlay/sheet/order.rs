@@ -10,7 +10,7 @@ use super::choice::{Choice, state_word};
 use super::parts::Button;
 use super::{Offered, OrderKind};
 use crate::gateway::{Code, Error, InputFields, RunOrder};
-use crate::runs::CommandName;
+use crate::runs::{self, CommandName, RunState, Verdict};
 use crate::skill::contract::{Field, FieldType};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
@@ -18,12 +18,13 @@ use crate::tui::form::Form;
 use crate::tui::overlay::Outcome;
 use crate::tui::pane::{Effect, PaneId};
 use crate::tui::run_traffic::RunAsk;
-use crate::tui::widgets::ages::age;
 use crate::tui::widgets::measure::shown;
 
 /// Names of the two fields of a signal.
 const SIGNAL: &str = "signal";
 const PAYLOAD: &str = "payload";
+/// Name of the field of a result that no capability declares.
+const RESULT: &str = "result";
 
 /// What has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +112,11 @@ impl OrderSheet {
                     sheet.focus = Focus::Form;
                 }
             }
+            OrderKind::Happened { outputs, .. } => {
+                let fields = if outputs.is_empty() { any_result() } else { outputs };
+                sheet.form = Form::new(&fields, &Map::new());
+                sheet.focus = Focus::Form;
+            }
             // A question that stops something begins on "no".
             OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
@@ -120,7 +126,7 @@ impl OrderSheet {
     /// Offers the checkpoints, newest first: the head is what is meant when nothing is said.
     pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
         let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
-        if checkpoints.is_empty() || !asks || self.run.held {
+        if checkpoints.is_empty() || !asks || (self.run.held && self.run.state == RunState::Pending) {
             return self;
         }
         let head = self.run.head;
@@ -154,6 +160,7 @@ impl OrderSheet {
         match &self.kind {
             OrderKind::Resume { .. } => "Resume this run",
             OrderKind::Signal { .. } => "Send a signal",
+            OrderKind::Happened { .. } => "It happened: what did it give?",
             OrderKind::Cancel => "Cancel this run?",
             OrderKind::Replay => "Replay from a checkpoint",
             OrderKind::Fork => "Fork from a checkpoint",
@@ -174,6 +181,11 @@ impl OrderSheet {
                 is kept until a step asks for it."
                     .to_owned()
             }
+            OrderKind::Happened { step, .. } => format!(
+                "{} is recorded as completed with what you state here, as if it had said so itself. Nothing of it \
+                 runs again, and the run goes on behind it.",
+                shown(step)
+            ),
             OrderKind::Cancel if self.run.state.is_active() => format!(
                 "Its worker stops what it does{}. What has happened outside stays. This is the end of the run.",
                 step.map(|step| format!(" in {step}")).unwrap_or_default()
@@ -204,6 +216,7 @@ impl OrderSheet {
         let label = match &self.kind {
             OrderKind::Resume { .. } => "Resume",
             OrderKind::Signal { .. } => "Send",
+            OrderKind::Happened { .. } => "It happened",
             OrderKind::Cancel => "Cancel the run",
             OrderKind::Replay => "Replay",
             OrderKind::Fork => "Fork",
@@ -265,6 +278,19 @@ impl OrderSheet {
                 };
                 RunOrder::Signal { name, payload }
             }
+            OrderKind::Happened { step, inputs_digest, outputs, approver, notes } => {
+                let mut stated = self.form.so_far();
+                let result = if outputs.is_empty() { stated.remove(RESULT) } else { Some(stated.into()) };
+                RunOrder::Decide {
+                    verdict: Verdict::Approve,
+                    step: Some(step.clone()),
+                    inputs_digest: Some(inputs_digest.clone()),
+                    approver: approver.clone(),
+                    notes: notes.clone(),
+                    choice: Some(runs::Choice::Happened),
+                    result,
+                }
+            }
             OrderKind::Cancel => RunOrder::Cancel,
             OrderKind::Replay => RunOrder::Replay { checkpoint },
             OrderKind::Fork => RunOrder::Fork { checkpoint },
@@ -311,6 +337,7 @@ impl OrderSheet {
         let (command, gone) = match &self.kind {
             OrderKind::Resume { .. } => (CommandName::Resume, "there is nothing to resume"),
             OrderKind::Signal { .. } => (CommandName::Signal, "it takes no signal any more"),
+            OrderKind::Happened { .. } => (CommandName::Approve, "nobody is asked any more"),
             OrderKind::Cancel => (CommandName::Cancel, "there is nothing left to cancel"),
             OrderKind::Replay => (CommandName::Replay, "it cannot be replayed now"),
             OrderKind::Fork => (CommandName::Fork, "it cannot be forked now"),
@@ -324,10 +351,20 @@ impl OrderSheet {
         }
     }
 
-    /// How long the run has been as it is.
-    pub(super) fn note(&self, now: Instant) -> String {
-        age(super::parts::clock(self.opened, now) - self.run.since_ms)
+    /// How long the run has been as it is, milliseconds.
+    pub(super) fn passed(&self, now: Instant) -> i64 {
+        super::parts::clock(self.opened, now) - self.run.since_ms
     }
+}
+
+/// The field for a result of which nothing is declared.
+fn any_result() -> InputFields {
+    let field = Field {
+        required: true,
+        description: Some("An object of fields as JSON.".to_owned()),
+        ..Field::of(FieldType::Object)
+    };
+    BTreeMap::from([(RESULT.to_owned(), field)])
 }
 
 fn signal_form(name: &str) -> Form {

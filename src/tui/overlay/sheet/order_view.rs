@@ -7,10 +7,12 @@ use ratatui::layout::{Position, Rect};
 use super::choice::state_word;
 use super::order::{Focus, OrderSheet};
 use super::parts::{self, LABEL};
+use crate::runs::RunState;
 use crate::tui::form::Look;
 use crate::tui::overlay::{centred, frame};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
+use crate::tui::widgets::ages::{ago, lasting};
 use crate::tui::widgets::measure::{cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -26,11 +28,12 @@ impl OrderSheet {
             Seg::new(format!(" {}", shown(&self.run.id.0)), Role::Muted),
         ])];
         let (through, all) = self.run.progress;
-        let word = if self.run.held { "held" } else { state_word(self.run.state) };
+        let held = self.run.held && self.run.state == RunState::Pending;
+        let word = if held { "held" } else { state_word(self.run.state) };
         let since = if self.run.state.is_terminal() {
-            format!("{word} {} ago", self.note(now))
+            format!("{word} {}", ago(self.passed(now)))
         } else {
-            format!("{word} for {}", self.note(now))
+            format!("{word} {}", lasting(self.passed(now)))
         };
         let state = format!("{since} {} step {} of {all}", pen.glyphs.dot, (through + 1).min(all));
         out.push(RichLine::of(state, Role::Muted));

@@ -59,7 +59,10 @@ fn control_line(event: &NewEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).map(shown);
     let (asked, on) = (text("asked")?, text("on")?);
     match event.kind.as_str() {
-        "control.applied" => Some(format!("{asked}: applied to run {on}")),
+        "control.applied" => {
+            let did = text("did").map(|did| format!(": {did}")).unwrap_or_default();
+            Some(format!("{asked}: applied to run {on}{did}"))
+        }
         "control.refused" => {
             let why = text("refused").unwrap_or_default();
             Some(format!("{asked}: not applied to run {on}: {why}"))

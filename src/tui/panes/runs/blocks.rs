@@ -309,7 +309,7 @@ pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Maki
         let more = rows.len().saturating_sub(10);
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: y copies them"), Role::Muted)]));
+            out.push(Line::of(vec![Seg::new(format!("{more} more lines: v reads them"), Role::Muted)]));
         }
     }
 }

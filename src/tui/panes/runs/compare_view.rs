@@ -9,8 +9,8 @@ use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
 use super::{Part, Runs};
-use crate::gateway::{RunDetail, StepComparison, compare_runs};
-use crate::store::RunId;
+use crate::gateway::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
+use crate::store::{RunId, RunRecord};
 use crate::tui::overlay::state_word;
 use crate::tui::pane::{Draw, Effect, Picker, PickerKind};
 use crate::tui::run_traffic::RunAsk;
@@ -23,16 +23,26 @@ use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
 use crate::tui::widgets::scroll::Scroll;
+use crate::tui::widgets::wrap::wrap_to;
 
-/// Differences shown of one step.
+/// Differences shown of one thing.
 const SHOWN: usize = 6;
+/// Other runs of a skill that are offered.
+const ALIKE: usize = 30;
 
 impl Runs {
-    /// The runs this one can be compared with, its source first.
+    /// The runs this one can be compared with, its source first; where it has no kin, other runs of its skill, newest
+    /// first.
     fn relatives(&self) -> Vec<RunId> {
         let Some(run) = self.record() else { return Vec::new() };
         let mut out: Vec<RunId> = run.source.iter().map(|(run, _)| run.clone()).collect();
         out.extend(self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default());
+        if out.is_empty() {
+            let alike = |other: &&RunRecord| other.skill_id == run.skill_id && other.id != run.id;
+            let mut others: Vec<&RunRecord> = self.known.iter().map(|(other, _)| other).filter(alike).collect();
+            others.sort_by_key(|other| std::cmp::Reverse((other.created_ms, other.id.clone())));
+            out.extend(others.into_iter().take(ALIKE).map(|other| other.id.clone()));
+        }
         out
     }
 
@@ -45,7 +55,7 @@ impl Runs {
         } else if on_point {
             Err("it has one checkpoint only".to_owned())
         } else {
-            Err("it was neither replayed nor forked".to_owned())
+            Err("there is no other run of this skill here".to_owned())
         }
     }
 
@@ -92,9 +102,15 @@ impl Runs {
             (_, []) => Vec::new(),
             (_, several) => {
                 let source = self.record().and_then(|run| run.source.clone()).map(|(run, _)| run);
+                let made = self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default();
                 let choice = |run: &RunId| {
-                    let how =
-                        if source.as_ref() == Some(run) { "where it comes from" } else { "made from it" };
+                    let how = if source.as_ref() == Some(run) {
+                        "where it comes from"
+                    } else if made.contains(run) {
+                        "made from it"
+                    } else {
+                        self.known.get(run).map_or("", |run| state_word(run.state))
+                    };
                     (format!("run {run}"), shown(&run.0), how.to_owned())
                 };
                 let choices = several.iter().map(choice).collect();
@@ -144,34 +160,66 @@ impl Runs {
             return;
         };
         let width = area.width.saturating_sub(4);
-        let turning = spinner(cx);
-        let all = compare_runs(detail, &second).steps;
-        let mut lines = vec![heads(detail, &second, width), RichLine::default()];
-        for pair in &all {
-            pair_lines(pair, width, cx, turning, &mut lines);
-        }
-        lines.push(RichLine::default());
-        let differing = all.iter().filter(|pair| !same(pair)).count();
-        let verdict = match differing {
-            0 => RichLine::of("both did the same with the same", Role::Muted),
-            count => RichLine::of(format!("{} of {} differ", count, counted(all.len(), "step")), Role::Text),
-        };
-        lines.push(verdict);
+        let lines = pair_rows(&compare_runs(detail, &second), width, cx, spinner(cx));
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
         scrolled(&mut self.detail.tree, &lines, body, &mut Pen::new(buf, cx));
     }
 }
 
+/// The whole comparison: where they part, what they were given, step by step, what came of it.
+fn pair_rows(
+    comparison: &RunComparison,
+    width: u16,
+    cx: &Draw<'_>,
+    turning: &'static str,
+) -> Vec<RichLine> {
+    let mut lines = Vec::new();
+    match &comparison.first {
+        Some(first) => {
+            let segs = [Seg::new("they part at ", Role::Muted), Seg::new(shown(first), Role::Strong)];
+            lines.extend(wrap_to(&segs, width, 3, cx.glyphs.ellipsis));
+        }
+        None => lines.push(RichLine::of("both did the same with the same; only time differs", Role::Muted)),
+    }
+    if !comparison.same_contract {
+        lines.push(RichLine::of("they run different contracts", Role::Warning));
+    }
+    lines.push(RichLine::default());
+    for (what, changes) in [("inputs", &comparison.inputs), ("target", &comparison.target)] {
+        change_lines(what, changes, width, cx, &mut lines);
+    }
+    if lines.last().is_some_and(|line| line.width() > 0) {
+        lines.push(RichLine::default());
+    }
+    lines.push(heads(comparison, width));
+    lines.push(RichLine::default());
+    for pair in &comparison.steps {
+        pair_lines(pair, width, cx, turning, &mut lines);
+    }
+    lines.push(RichLine::default());
+    change_lines("outputs", &comparison.outputs, width, cx, &mut lines);
+    let differing = comparison.steps.iter().filter(|pair| !pair.is_same()).count();
+    if differing > 0 {
+        let text = format!("{differing} of {} differ", counted(comparison.steps.len(), "step"));
+        lines.push(RichLine::of(text, Role::Text));
+    }
+    lines
+}
+
 /// The two columns of states and times, from the right edge.
 const COLUMN: u16 = 12;
 
-fn heads(one: &RunDetail, other: &RunDetail, width: u16) -> RichLine {
+fn heads(comparison: &RunComparison, width: u16) -> RichLine {
     let first = width.saturating_sub(2 * COLUMN + 2);
-    let state = |detail: &RunDetail| cut_end(state_word(detail.run.state), COLUMN, "…").into_owned();
+    let side = |side: &ComparedRun| {
+        let took = side.took_ms.map(|took| format!(" {}", duration(took))).unwrap_or_default();
+        let room = COLUMN.saturating_sub(cells(&took));
+        format!("{}{took}", cut_end(state_word(side.state), room, "…"))
+    };
     RichLine::from_segs(vec![
         Seg::new(pad("step", first), Role::Muted),
-        Seg::new(pad(&state(one), COLUMN + 2), Role::Text),
-        Seg::new(pad(&state(other), COLUMN), Role::Text),
+        Seg::new(pad(&side(&comparison.left), COLUMN + 2), Role::Text),
+        Seg::new(pad(&side(&comparison.right), COLUMN), Role::Text),
     ])
 }
 
@@ -183,7 +231,8 @@ fn pair_lines(
     lines: &mut Vec<RichLine>,
 ) {
     let first = width.saturating_sub(2 * COLUMN + 2);
-    let name_role = if same(pair) { Role::Muted } else { Role::Strong };
+    let differences = pair.differences();
+    let name_role = if differences.is_empty() { Role::Muted } else { Role::Strong };
     let name = cut_end(&shown(&pair.step), first.saturating_sub(2), cx.glyphs.ellipsis).into_owned();
     let mut segs = vec![Seg::new(pad(&name, first), name_role)];
     for (state, took, room) in [(pair.left, pair.left_ms, COLUMN + 2), (pair.right, pair.right_ms, COLUMN)] {
@@ -197,35 +246,45 @@ fn pair_lines(
         segs.push(Seg::new(pad(&took, room.saturating_sub(2)), Role::Text));
     }
     lines.push(RichLine::from_segs(segs));
-    for (what, found) in [("inputs", &pair.inputs), ("result", &pair.result)] {
-        for change in found.iter().take(SHOWN) {
-            let path = if change.path.is_empty() {
-                what.to_owned()
-            } else {
-                format!("{what}{}", shown(&change.path))
-            };
-            lines.push(RichLine::of(format!("  {path}"), Role::Muted));
-            for (value, sign, role) in
-                [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
-            {
-                let Some(value) = value else { continue };
-                let mut segs = vec![Seg::new(format!("    {sign} "), role)];
-                let mut value = on_one_line(value, width.saturating_sub(8), cx.glyphs.ellipsis);
-                value.iter_mut().for_each(|seg| seg.role = role);
-                segs.extend(value);
-                lines.push(RichLine::from_segs(segs));
-            }
-        }
-        if found.len() > SHOWN {
-            let more = counted(found.len() - SHOWN, "more difference");
-            lines.push(RichLine::of(format!("  {more} in the {what}"), Role::Muted));
-        }
+    if !differences.is_empty() {
+        lines.push(RichLine::of(format!("  {}", differences.join(", ")), Role::Muted));
+    }
+    if pair.same_inputs == Some(false) && pair.inputs.is_empty() {
+        lines.push(RichLine::of("  what it was given is not kept (audit mode full keeps it)", Role::Muted));
+    }
+    if pair.left_binding != pair.right_binding {
+        let value = |binding: &Option<String>| binding.clone().map(serde_json::Value::String);
+        let change = Change {
+            path: String::new(),
+            left: value(&pair.left_binding),
+            right: value(&pair.right_binding),
+        };
+        change_lines("  binding", &[change], width, cx, lines);
+    }
+    for (what, found) in [("  inputs", &pair.inputs), ("  result", &pair.result)] {
+        change_lines(what, found, width, cx, lines);
     }
 }
 
-/// Whether both did the same with the same.
-fn same(pair: &StepComparison) -> bool {
-    pair.left == pair.right && pair.inputs.is_empty() && pair.result.is_empty()
+/// Each place where something differs, with both values below it.
+fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: &mut Vec<RichLine>) {
+    for change in found.iter().take(SHOWN) {
+        lines.push(RichLine::of(format!("{what}{}", shown(&change.path)), Role::Muted));
+        for (value, sign, role) in
+            [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
+        {
+            let Some(value) = value else { continue };
+            let mut segs = vec![Seg::new(format!("    {sign} "), role)];
+            let mut value = on_one_line(value, width.saturating_sub(8), cx.glyphs.ellipsis);
+            value.iter_mut().for_each(|seg| seg.role = role);
+            segs.extend(value);
+            lines.push(RichLine::from_segs(segs));
+        }
+    }
+    if found.len() > SHOWN {
+        let more = counted(found.len() - SHOWN, "more difference");
+        lines.push(RichLine::of(format!("{what}: {more}"), Role::Muted));
+    }
 }
 
 fn pad(text: &str, width: u16) -> String {

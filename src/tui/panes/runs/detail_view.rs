@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::blocks::{Kind, Line, Making, checkpoint_lines, result_lines, waiting_lines};
 use super::detail::{Showing, Stop};
-use super::list::{Group, tail};
+use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
@@ -18,13 +18,15 @@ use crate::tui::action::Action;
 use crate::tui::overlay::state_word;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{age, duration};
+use crate::tui::widgets::ages::{age, ago, duration, lasting};
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
 use crate::tui::widgets::wrap::{cut_line, wrap_to};
 
+/// Wishes of sidecars that are told above the steps.
+const WISHES: usize = 2;
 /// Lines of output before it is opened, and at most.
 const OUTPUT: usize = 8;
 const OUTPUT_OPEN: usize = 2_000;
@@ -155,6 +157,7 @@ impl Runs {
         let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
         blank(&mut out);
         out.extend(self.state_lines(record, &making));
+        self.control_lines(&making, &mut out);
         out.push(Line::blank());
         self.step_lines(detail, record, &making, roomy, &mut out);
         result_lines(detail, record, &making, &mut out);
@@ -180,13 +183,20 @@ impl Runs {
             RunState::Failed => (glyphs.bad, Role::Danger),
             RunState::Canceled => (glyphs.canceled, Role::Muted),
         };
-        let word = if record.held { "held until resumed" } else { state_word(record.state) };
+        let word = match record.state {
+            _ if has_expired(record, making.now_ms) => "expired".to_owned(),
+            RunState::Pending if record.held => "held until resumed".to_owned(),
+            state if record.held && state.is_active() => "pausing before its next step".to_owned(),
+            state if record.held => format!("{}, then held", state_word(state)),
+            state => state_word(state).to_owned(),
+        };
         let word_role = if role == Role::Muted { Role::Text } else { role };
-        let ago = age(making.now_ms - record.since_ms);
+        let passed = making.now_ms - record.since_ms;
         let when = match Group::of(record) {
-            Group::Done => format!("{ago} ago after {}", duration(record.since_ms - record.created_ms)),
-            Group::Running => format!("for {}", age(making.now_ms - record.created_ms)),
-            _ => format!("since {ago}"),
+            Group::Done => format!("{} after {}", ago(passed), duration(record.since_ms - record.created_ms)),
+            Group::Running => lasting(making.now_ms - record.created_ms),
+            _ if passed < 1_000 => ago(passed),
+            _ => format!("since {}", age(passed)),
         };
         let dot = glyphs.dot;
         let first = vec![
@@ -205,9 +215,12 @@ impl Runs {
         let mut out =
             vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];
         if let Some(expires) = record.expires_ms {
-            let left = age(expires - making.now_ms);
-            let then = format!("{:?}", record.options.on_expiry).to_lowercase();
-            let text = format!("{} expires in {left}: {then}", glyphs.warn);
+            let then = record.options.on_expiry;
+            let text = if expires <= making.now_ms {
+                format!("{} its time is over since {}: {then}", glyphs.warn, age(making.now_ms - expires))
+            } else {
+                format!("{} expires in {}: {then}", glyphs.warn, age(expires - making.now_ms))
+            };
             out.push(Line::of(vec![Seg::new(text, Role::Warning)]));
         }
         if let Some(target) = &record.target {
@@ -218,6 +231,18 @@ impl Runs {
             ]));
         }
         out
+    }
+
+    /// What sidecars asked for on this run, or this run as one, and what came of it: the newest of each word.
+    fn control_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
+        let wishes = self.detail.events().rev().filter(|event| event.event.kind.starts_with("control."));
+        let mut told: Vec<String> = wishes.map(|event| live::controlled(&event.event.data)).collect();
+        told.dedup();
+        for told in told.into_iter().take(WISHES) {
+            let segs = [Seg::new(format!("{} {told}", making.cx.glyphs.warn), Role::Warning)];
+            let lines = wrap_to(&segs, making.width, 3, making.cx.glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
     }
 
     fn step_lines(
@@ -287,11 +312,12 @@ impl Runs {
         let mut more = 0usize;
         for event in self.detail.events().rev() {
             if lines.len() < limit {
-                lines.extend(live::line(event, detail, column));
+                lines.extend(live::lines(event, detail, column).into_iter().rev());
             } else {
                 more += usize::from(live::speaks(event));
             }
         }
+        lines.truncate(limit);
         lines.reverse();
         let note = if record.state.is_active() { "live" } else { "" };
         let mut title = Line::rule("Output", note).at(Stop::Output);

@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use super::detail::{Showing, Stop};
 use super::{Part, Row, Runs, list};
 use crate::runs::RunState;
+use crate::store::Holder;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::tui::widgets::ages::until_older;
@@ -90,7 +91,17 @@ impl Pane for Runs {
     fn changes_at(&self, clock_ms: i64) -> Option<i64> {
         let shown = self.record().map(|run| run.since_ms);
         let all = self.drawn.since.iter().copied().chain(shown);
-        all.map(|since| clock_ms + until_older(clock_ms - since)).min()
+        let ages = all.map(|since| clock_ms + until_older(clock_ms - since));
+        // A wait whose time runs out is told at that moment.
+        let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
+        ages.chain(expiries).min()
+    }
+
+    fn under_way(&self) -> usize {
+        let here = |run: &crate::store::RunRecord| {
+            run.state.is_active() && run.hold.as_ref().is_some_and(|hold| hold.holder == Holder::Here)
+        };
+        self.known.iter().filter(|(run, _)| here(run)).count()
     }
 
     fn unsaved(&self) -> Option<String> {

@@ -119,9 +119,16 @@ pub fn tail(id: &RunId) -> String {
     all[all.len().saturating_sub(3)..].iter().collect::<String>().to_uppercase()
 }
 
+/// Whether the time of a waiting run is over, though nobody has ended its wait so far.
+pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
+    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    waits && run.expires_ms.is_some_and(|at| at <= now_ms)
+}
+
 /// What the row says about the state, in two or three words; whether it asks for a person.
-pub fn word(run: &RunRecord) -> (String, bool) {
+pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
+        _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
         (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
             ("unknown end".to_owned(), true)
         }
@@ -136,6 +143,7 @@ pub fn word(run: &RunRecord) -> (String, bool) {
         (RunState::Replaying, _) => ("replaying".to_owned(), false),
         (RunState::Failed, _) => (failure(run), false),
         (RunState::Canceled, _) => ("canceled".to_owned(), false),
+        (RunState::Running, _) if run.held => ("pausing".to_owned(), false),
         (RunState::Running | RunState::Completed, _) => (String::new(), false),
     }
 }

@@ -202,7 +202,7 @@ impl Runs {
         if let Some(progress) = columns.progress {
             pen.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
-        let (word, asks) = word(run);
+        let (word, asks) = word(run, now_ms);
         let (step_at, step_room) = columns.step;
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
         let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();

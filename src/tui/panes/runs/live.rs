@@ -3,25 +3,43 @@
 use serde_json::Value;
 
 use crate::gateway::{RunDetail, StepState};
+use crate::skill::safe_text;
 use crate::store::RunEvent;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{duration, time_of_day};
 use crate::tui::widgets::measure::{cells, shown};
 use crate::tui::widgets::rich::{RichLine, Seg};
 
-/// One line of the output; none for an event that says nothing to a person.
+/// The lines of an event in the output, the white space of what was printed as it is; none for one that says nothing
+/// to a person.
 #[must_use]
-pub fn line(event: &RunEvent, detail: &RunDetail, column: u16) -> Option<RichLine> {
-    let (text, role) = said(event, detail)?;
+pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine> {
+    let Some((text, role)) = whole(event, detail) else { return Vec::new() };
     let step = shown(event.event.step.as_deref().unwrap_or_default());
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
-    let pad = usize::from(column.saturating_sub(cells(&step)));
-    Some(RichLine::from_segs(vec![
-        Seg::new(format!("{} ", time_of_day(event.at_ms)), Role::Muted),
-        Seg::new(step, step_role),
-        Seg::new(format!("{}  ", " ".repeat(pad)), Role::Text),
-        Seg::new(text, role),
-    ]))
+    let pad = usize::from(column.max(cells(&step)) - cells(&step));
+    let time = format!("{} ", time_of_day(event.at_ms));
+    let text = safe_text::block(&text);
+    let line = |(at, part): (usize, &str)| {
+        let mut segs = vec![Seg::new(time.clone(), Role::Muted), Seg::new(step.clone(), step_role)];
+        if at > 0 {
+            let indent = usize::from(cells(&time) + cells(&step));
+            segs = vec![Seg::new(" ".repeat(indent), Role::Text)];
+        }
+        segs.push(Seg::new(format!("{}  ", " ".repeat(pad)), Role::Text));
+        segs.push(Seg::new(part, role));
+        RichLine::from_segs(segs)
+    };
+    text.trim_end_matches('\n').split('\n').enumerate().map(line).collect()
+}
+
+/// What an event says, of any number of lines: printed ones as they were printed, not made safe to draw.
+#[must_use]
+pub fn whole(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
+    let (said, role) = said(event, detail)?;
+    let printed = event.event.data.get("text").and_then(Value::as_str);
+    let printed = printed.filter(|_| event.event.kind == "step.log");
+    Some((printed.map_or(said, str::to_owned), role))
 }
 
 /// The column of the steps' names: as wide as the widest, within bounds.
@@ -83,6 +101,8 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "run.completed" => ("completed".to_owned(), Role::Success),
         "run.failed" => (reasoned("failed", &failure(data, None)), Role::Danger),
         "run.canceled" => (format!("canceled{}", by()), Role::Muted),
+        "run.paused" => ("to be held before its next step".to_owned(), Role::Warning),
+        "run.held" => ("held until somebody resumes it".to_owned(), Role::Warning),
         "run.expired" => ("its time was over".to_owned(), Role::Warning),
         "run.replayed_from" | "run.forked_from" => ("restored from a checkpoint".to_owned(), Role::Muted),
         "run.replayed_to" => ("replayed as a new run".to_owned(), Role::Muted),
@@ -91,15 +111,25 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     })
 }
 
-/// What a sidecar asked for, and of which run, or by which one.
-fn controlled(data: &Value) -> String {
+/// What a sidecar asked for, and of which run, or by which one; and what came of it.
+#[must_use]
+pub fn controlled(data: &Value) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown);
     let asked = text("asked").unwrap_or_else(|| "control".to_owned());
-    match (text("by"), text("on"), text("refused")) {
-        (Some(by), ..) => format!("{asked}, asked for by the sidecar {by}"),
-        (None, Some(on), Some(why)) => format!("{asked}: not applied to run {on}: {why}"),
-        (None, Some(on), None) => format!("{asked}: applied to run {on}"),
-        (None, None, _) => asked,
+    let because = text("why").map(|why| format!(" ({why})")).unwrap_or_default();
+    let came = match (text("refused"), text("did")) {
+        (Some(why), _) => format!(", refused: {why}"),
+        (None, Some(did)) => format!(": {did}"),
+        (None, None) => String::new(),
+    };
+    let named = |run: String| {
+        let end = super::list::tail(&crate::store::RunId(run));
+        text("skill").map_or_else(|| format!("run {end}"), |skill| format!("{skill} {end}"))
+    };
+    match (text("by"), text("on")) {
+        (Some(by), _) => format!("the sidecar {} asked for {asked}{because}{came}", named(by)),
+        (None, Some(on)) => format!("asked for {asked} of {}{came}", named(on)),
+        (None, None) => asked,
     }
 }
 

@@ -12,6 +12,7 @@ mod list_view;
 mod live;
 mod mouse;
 mod orders;
+mod reading;
 mod state_view;
 mod steps_view;
 mod view;
@@ -130,6 +131,7 @@ impl Runs {
                 self.probe()
             }
             Message::Visit(Target::Run(run)) => self.go_to(run),
+            Message::Visit(Target::Happened(run)) => self.open_happened(run),
             Message::Visit(Target::Launch(skill)) => {
                 self.launching = Some(skill.to_string());
                 vec![Effect::Run(RunAsk::Contract(skill.to_string()))]

@@ -80,6 +80,7 @@ impl Runs {
             let back = if self.elsewhere() { "the run" } else { "list" };
             out.push(offer(Action::Back, back));
         }
+        out.push(with_run(offer(Action::ReadWhole, "read")));
         let compare = self.comparable().err();
         out.push(Command { blocked: none.clone().or(compare), ..offer(Action::Compare, "compare") });
         out.push(with_run(hidden(Action::AttachThis, "attach")));
@@ -127,6 +128,7 @@ impl Runs {
             }
             Action::Launch => vec![Effect::Run(RunAsk::Launchable)],
             Action::Compare => self.compare(),
+            Action::ReadWhole => self.read_whole(),
             Action::ShowCheckpoint => {
                 let head = known(self)?.head;
                 let number = self.detail.checkpoint().unwrap_or(head);
@@ -197,6 +199,27 @@ impl Runs {
         out
     }
 
+    /// Asks what a step gave that happened although nobody saw its end.
+    pub(super) fn open_happened(&mut self, run: &RunId) -> Vec<Effect> {
+        let sheet = self.detail.other(run).and_then(|detail| detail.sheet.clone());
+        let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
+            return vec![Effect::Toast("it waits for nobody any more".to_owned())];
+        };
+        let kept = self.typed_before(&name_of_decision(run));
+        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
+        let kind = OrderKind::Happened {
+            step: sheet.step,
+            inputs_digest: sheet.inputs_digest,
+            outputs: sheet.outputs,
+            approver: text("approver").or(sheet.approver.map(|(name, _)| name)),
+            notes: text("notes"),
+        };
+        let typed = self.typed_before(&name_of_order(&kind, run));
+        let ticket = self.next_ticket();
+        let (run, checkpoints) = (Box::new(record), Vec::new());
+        vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen: None, typed, ticket }))]
+    }
+
     /// The sheet that waited for the run's detail.
     pub(super) fn open_awaited_sheet(&mut self, run: &RunId) -> Vec<Effect> {
         if !self.detail.sheet_wanted || self.selected.as_ref() != Some(run) {
@@ -258,6 +281,7 @@ impl Runs {
             "decide" => format!("The notes for the decision on {name}"),
             "launch" => format!("The inputs for a launch of {name}"),
             "signal" => format!("The signal for {name}"),
+            "happened" => format!("The result of a step of {name}"),
             _ => format!("The corrected inputs of {name}"),
         };
         let more = names.len() - 1;

@@ -1,0 +1,275 @@
+//! A text read whole over the full screen: its white space as it is, lines broken at the width, all of it to copy.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use serde_json::Value;
+
+use super::{Hint, Outcome, Overlay, frame};
+use crate::skill::safe_text;
+use crate::tui::action::{Action, Context};
+use crate::tui::pane::{Effect, PaneId};
+use crate::tui::theme::Role;
+use crate::tui::widgets::figures::count;
+use crate::tui::widgets::json_text::{self, Layout};
+use crate::tui::widgets::measure::{cells, head, shown};
+use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
+use crate::tui::widgets::scroll::Scroll;
+use crate::tui::widgets::wrap::break_code;
+
+/// What is read, as it is: it is made safe where it is drawn.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reading {
+    /// Of what.
+    pub title: String,
+    /// What the copy of it is called.
+    pub what: String,
+    /// Its parts, from top to bottom.
+    pub passages: Vec<Passage>,
+}
+
+/// A part of a reading.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Passage {
+    /// What the parts below it are.
+    Heading(String),
+    /// A value: fields with their names, texts as they are, everything else as JSON.
+    Value(Value),
+    /// A text of any number of lines, with what stands before the first of them.
+    Text {
+        /// A time or a name; the other lines are as far in.
+        before: String,
+        /// The text.
+        text: String,
+        /// How it looks.
+        role: Role,
+    },
+}
+
+/// The overlay.
+pub struct Reader {
+    pane: PaneId,
+    reading: Reading,
+    /// The lines, and the width they were made for.
+    rows: Vec<RichLine>,
+    width: u16,
+    scroll: Scroll,
+}
+
+impl Reader {
+    /// Opens a reading at its top.
+    #[must_use]
+    pub fn new(pane: PaneId, reading: Reading) -> Self {
+        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default() }
+    }
+}
+
+impl Overlay for Reader {
+    fn in_text(&self) -> bool {
+        false
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        vec![Context::Text, Context::Overlay]
+    }
+
+    fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {
+        let page = self.scroll.page();
+        let all = isize::try_from(self.rows.len()).unwrap_or(isize::MAX);
+        let by = match action {
+            Some(Action::Up) => -1,
+            Some(Action::Down) => 1,
+            Some(Action::PageUp) => -page,
+            Some(Action::PageDown) => page,
+            Some(Action::Top) => -all,
+            Some(Action::Bottom) => all,
+            Some(Action::Copy) => {
+                let copy = Effect::Copy(plain(&self.reading), self.reading.what.clone());
+                return Outcome::Ask(self.pane, vec![copy]);
+            }
+            Some(Action::Back | Action::ReadWhole) => return Outcome::Close,
+            _ => 0,
+        };
+        self.scroll.roll(by, self.rows.len());
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows.len()),
+            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows.len()),
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        vec![
+            Hint { action: Action::Down, label: "scroll" },
+            Hint { action: Action::Bottom, label: "end" },
+            Hint { action: Action::Copy, label: "copy all" },
+            Hint { action: Action::Back, label: "close" },
+        ]
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        let width = area.width.saturating_sub(4).max(1);
+        if width != self.width {
+            // The line that stands on top stays near the top.
+            let before = self.rows.len().max(1);
+            self.rows = rows(&self.reading, width, pen.glyphs.ellipsis);
+            self.scroll.offset = self.scroll.offset * self.rows.len() / before;
+            self.width = width;
+        }
+        self.scroll.height = usize::from(area.height.saturating_sub(2));
+        self.scroll.roll(0, self.rows.len());
+        let (first, all) = (self.scroll.offset, self.rows.len());
+        let last = (first + self.scroll.height).min(all);
+        let note = format!("{} to {} of {} lines", count(first + 1), count(last), count(all));
+        let inside = frame(area, pen, &shown(&self.reading.title), &note, false);
+        for (row, y) in self.rows.iter().skip(first).take(usize::from(inside.height)).zip(inside.y..) {
+            pen.line(inside.x, y, row, inside.width);
+        }
+        None
+    }
+}
+
+/// The lines of a reading at a width.
+fn rows(reading: &Reading, width: u16, ellipsis: &str) -> Vec<RichLine> {
+    let mut out = Vec::new();
+    for passage in &reading.passages {
+        match passage {
+            Passage::Heading(name) => {
+                if !out.is_empty() {
+                    out.push(RichLine::default());
+                }
+                out.push(RichLine::of(shown(name), Role::Strong));
+            }
+            Passage::Value(Value::Object(fields)) if !fields.is_empty() => {
+                for (name, value) in fields {
+                    let name = Seg::new(safe_text::line(name).into_owned(), Role::CodeKey);
+                    out.push(RichLine::from_segs(vec![name]));
+                    push_value(value, 2, width, ellipsis, &mut out);
+                }
+            }
+            Passage::Value(value) => push_value(value, 0, width, ellipsis, &mut out),
+            Passage::Text { before, text, role } => push_text(before, text, *role, width, &mut out),
+        }
+    }
+    out
+}
+
+fn push_value(value: &Value, indent: u16, width: u16, ellipsis: &str, out: &mut Vec<RichLine>) {
+    let pad = " ".repeat(usize::from(indent));
+    if let Value::String(text) = value {
+        push_text(&pad, text, Role::Text, width, out);
+        return;
+    }
+    let layout = Layout { width: width.saturating_sub(indent), whole: true, ellipsis };
+    for line in json_text::lines(value, layout).0 {
+        let mut segs = vec![Seg::new(pad.clone(), Role::Text)];
+        segs.extend(line.segs);
+        out.push(RichLine::from_segs(segs));
+    }
+}
+
+fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<RichLine>) {
+    let before = safe_text::line(before).into_owned();
+    let indent = cells(&before).min(width / 2);
+    let text = safe_text::block(text);
+    let mut head = Seg::new(head(&before, indent), Role::Muted);
+    for line in text.trim_end_matches('\n').split('\n') {
+        for part in break_code(&[Seg::new(line, role)], width - indent) {
+            let mut segs = vec![head];
+            segs.extend(part);
+            out.push(RichLine::from_segs(segs));
+            head = Seg::new(" ".repeat(usize::from(indent)), Role::Text);
+        }
+    }
+}
+
+/// A reading as text, for the clipboard: nothing broken, nothing left out.
+fn plain(reading: &Reading) -> String {
+    let json = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    let mut out = String::new();
+    for passage in &reading.passages {
+        match passage {
+            Passage::Heading(name) => {
+                if !out.is_empty() {
+                    out.push('\n');
+                }
+                out.push_str(name);
+            }
+            Passage::Value(value) => out.push_str(&json(value)),
+            Passage::Text { before, text, .. } => {
+                out.push_str(before);
+                out.push_str(text);
+            }
+        }
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reading() -> Reading {
+        let text = |before: &str, text: &str| Passage::Text {
+            before: before.to_owned(),
+            text: text.to_owned(),
+            role: Role::Text,
+        };
+        Reading {
+            title: "t".to_owned(),
+            what: "output".to_owned(),
+            passages: vec![
+                Passage::Heading("outputs".to_owned()),
+                Passage::Value(json!({"page": "Errors\n     2 x a  b\n\tend", "rows": [1, 2]})),
+                Passage::Heading("printed".to_owned()),
+                text("09:00:00 a  ", "col1    col2\n\u{1b}[2Jnext line that is long"),
+            ],
+        }
+    }
+
+    #[test]
+    fn columns_stay_columns_and_long_lines_are_broken_not_cut() {
+        let lines: Vec<String> = rows(&reading(), 30, "…").iter().map(RichLine::plain).collect();
+        assert_eq!(
+            lines,
+            [
+                "outputs",
+                "page",
+                "  Errors",
+                "       2 x a  b",
+                "      end",
+                "rows",
+                "  [1, 2]",
+                "",
+                "printed",
+                "09:00:00 a  col1    col2",
+                "            ␛[2Jnext line that",
+                "             is long",
+            ]
+        );
+        let narrow = rows(&reading(), 8, "…");
+        assert!(narrow.iter().all(|line| line.width() <= 8), "{narrow:?}");
+    }
+
+    #[test]
+    fn what_is_copied_is_what_was_there() {
+        let text = plain(&reading());
+        assert!(text.contains("09:00:00 a  col1    col2\n\u{1b}[2Jnext line that is long\n"), "{text}");
+        assert!(text.starts_with("outputs\n{\n  \"page\": \"Errors\\n     2 x a  b"), "{text}");
+    }
+}

@@ -1,0 +1,130 @@
+//! What `v` reads whole: the step, checkpoint or run under the cursor, with everything it gave and printed.
+
+use serde_json::{Map, Value, json};
+
+use super::detail::{Showing, Stop};
+use super::detail_view::label_of;
+use super::{Part, Runs, live};
+use crate::gateway::{RunDetail, StepView};
+use crate::store::RunEvent;
+use crate::tui::overlay::{Passage, Reading};
+use crate::tui::pane::Effect;
+use crate::tui::theme::Role;
+use crate::tui::widgets::ages::{duration, time_of_day};
+use crate::tui::widgets::measure::{cells, shown};
+
+impl Runs {
+    /// Opens what the cursor is on as a text of its own.
+    pub(super) fn read_whole(&self) -> Vec<Effect> {
+        let Some(detail) = self.detail.get() else {
+            return vec![Effect::Toast("the run is being read".to_owned())];
+        };
+        let stop = self.detail.stop.as_ref().filter(|_| self.focus == Part::Detail);
+        let number = match (&self.detail.showing, stop) {
+            (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),
+            (_, Some(Stop::Checkpoint(number))) => Some(*number),
+            _ => None,
+        };
+        let events: Vec<&RunEvent> = self.detail.events().collect();
+        let reading = match (number, stop) {
+            (Some(number), _) => checkpoint(detail, number),
+            (None, Some(Stop::Step(path))) => match detail.steps.iter().find(|step| step.step == *path) {
+                Some(view) => step(detail, view, &events),
+                None => run(detail, &events),
+            },
+            _ => run(detail, &events),
+        };
+        vec![Effect::Read(Box::new(reading))]
+    }
+}
+
+fn checkpoint(detail: &RunDetail, number: u64) -> Reading {
+    let state = detail.checkpoints.iter().find(|point| point.number == number).map(|point| &point.state);
+    let value = state.cloned().unwrap_or_default();
+    Reading {
+        title: format!("{} c{number}, {}", shown(&detail.run.skill_id), label_of(detail, number)),
+        what: format!("state at c{number}"),
+        passages: vec![Passage::Value(value)],
+    }
+}
+
+fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
+    let mut passages = Vec::new();
+    let took = view.started_ms.zip(view.ended_ms).map(|(start, end)| duration(end - start));
+    let facts = [
+        ("uses", Some(view.uses.clone())),
+        ("state", Some(view.state.to_string())),
+        ("took", took),
+        ("attempts", (view.attempts > 1).then(|| view.attempts.to_string())),
+        ("binding", view.binding.clone()),
+        ("isolation", view.isolation.clone()),
+    ];
+    for (name, fact) in facts {
+        let Some(text) = fact.filter(|fact| !fact.is_empty()) else { continue };
+        passages.push(Passage::Text { before: format!("{name:<11}"), text, role: Role::Text });
+    }
+    let kept = "nothing is kept (only the audit mode full keeps what steps are given)";
+    value("given", view.inputs.as_ref(), kept, &mut passages);
+    value("result", view.result.as_ref(), "there is none so far", &mut passages);
+    printed(detail, events.iter().filter(|event| of_step(event, &view.step)), &mut passages);
+    Reading {
+        title: format!("{} {}", shown(&detail.run.skill_id), shown(&view.step)),
+        what: format!("step {}", shown(&view.step)),
+        passages,
+    }
+}
+
+/// Whether an event is about a step or a part of it.
+fn of_step(event: &RunEvent, step: &str) -> bool {
+    let about = event.event.step.as_deref().and_then(|at| at.strip_prefix(step));
+    about.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '/', '~']))
+}
+
+fn run(detail: &RunDetail, events: &[&RunEvent]) -> Reading {
+    let mut passages = Vec::new();
+    if let Some(error) = &detail.run.error {
+        value("error", Some(error), "", &mut passages);
+    }
+    value("outputs", detail.run.outputs.as_ref(), "there are none so far", &mut passages);
+    value("inputs", Some(&detail.run.inputs), "", &mut passages);
+    printed(detail, events.iter(), &mut passages);
+    Reading {
+        title: format!("{} {}", shown(&detail.run.skill_id), shown(&detail.run.id.0)),
+        what: "run".to_owned(),
+        passages,
+    }
+}
+
+fn value(name: &str, value: Option<&Value>, none: &str, passages: &mut Vec<Passage>) {
+    passages.push(Passage::Heading(name.to_owned()));
+    passages.push(match value.filter(|value| !value.is_null()) {
+        Some(value) => Passage::Value(value.clone()),
+        None if none.is_empty() => Passage::Value(json!(Map::new())),
+        None => Passage::Text { before: String::new(), text: none.to_owned(), role: Role::Muted },
+    });
+}
+
+/// What was printed and what happened, as it came.
+fn printed<'e>(
+    detail: &RunDetail,
+    events: impl Iterator<Item = &'e &'e RunEvent>,
+    passages: &mut Vec<Passage>,
+) {
+    passages.push(Passage::Heading("output".to_owned()));
+    let column = usize::from(live::column(detail));
+    let before_any = passages.len();
+    for event in events {
+        let Some((text, role)) = live::whole(event, detail) else { continue };
+        let name = shown(event.event.step.as_deref().unwrap_or_default());
+        let pad = " ".repeat(column.saturating_sub(usize::from(cells(&name))));
+        passages.push(Passage::Text {
+            before: format!("{} {name}{pad}  ", time_of_day(event.at_ms)),
+            text,
+            role,
+        });
+    }
+    if passages.len() == before_any {
+        let text = "nothing so far".to_owned();
+        passages.push(Passage::Text { before: String::new(), text, role: Role::Muted });
+    }
+}
