@@ -66,7 +66,8 @@ fn a_decision_shows_what_would_happen_and_is_sent_once() {
     harness.press("a a a");
     assert_eq!(orders(&client), [], "a held key approves nothing");
     harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] = &orders(&client)[..]
+    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
+        &orders(&client)[..]
     else {
         panic!("one order: {:?}", orders(&client))
     };
@@ -176,7 +177,9 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
     harness.press("a").wait_for("3 waiting for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
     // Not now, Deny, Approve, then the list.
-    harness.press("tab tab tab down space").wait_for("Approve 2");
+    harness.press("tab tab tab space A").wait_for("None of them is taken in");
+    assert_eq!(orders(&client), [], "nothing marked, nothing decided");
+    harness.press("space down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
     let mut ordered: Vec<String> =
         client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();

@@ -6,10 +6,12 @@ mod support;
 
 use serde_json::json;
 use skill_workbench::gateway::RunOrder;
-use skill_workbench::runs::RunState;
+use skill_workbench::runs::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skill_workbench::store::{Hold, Holder, WorkerId};
+use skill_workbench::tui::app::Want;
 use skill_workbench::tui::harness::Harness;
 use support::run_pane::{core, has, id, opened, orders};
-use support::run_samples::{detail, every_state};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, sheet};
 
 #[test]
 fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
@@ -133,4 +135,124 @@ fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
     harness.press("ctrl-s");
     harness.wait_for("does not take");
     has(&harness, &["Send a signal", "[1]"]);
+}
+
+#[test]
+fn what_a_run_gave_is_read_whole_with_its_columns_and_copied() {
+    let mut run = detail(&id(6), "invoice-intake", RunState::Completed);
+    run.run.outputs = Some(json!({ "page": "Errors\n     2 x  pool exhausted\n     1 x  closed" }));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    let log = json!({ "stream": "stdout", "text": "host    lines  errors\nweb-1      12       3" });
+    client.runs.work(&id(6), "step.log", log, |_| {});
+    harness.wait_for("host    lines  errors");
+    has(&harness, &["web-1      12       3"]);
+    harness.press("v").wait_for("copy all");
+    has(&harness, &["  Errors", "       2 x  pool exhausted", "host    lines  errors"]);
+    harness.take_outside();
+    harness.press("y");
+    let copied = harness.take_outside().into_iter().find_map(|want| match want {
+        Want::Copy(text, _) => Some(text),
+        _ => None,
+    });
+    assert!(copied.unwrap().contains("web-1      12       3"), "whole and as it was");
+    harness.press("esc").wait_until("the text is gone", |screen| !screen.contains("copy all"));
+    harness.press("enter v").wait_for("document.table.extract.script");
+    has(&harness, &["given", "invoices/2026-07.pdf", "result"]);
+}
+
+#[test]
+fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
+    let mut other = detail(&id(5), "invoice-intake", RunState::Completed);
+    other.run.inputs = json!({ "file": "invoices/2026-08.pdf", "currency": "EUR" });
+    other.steps[1].binding = Some("another.script".to_owned());
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed), other]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("=").wait_for("they part at the inputs of the runs: file");
+    has(
+        &harness,
+        &["invoices/2026-07.pdf", "invoices/2026-08.pdf", "another binding", "1 of 4 steps differ"],
+    );
+}
+
+#[test]
+fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
+    let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
+    let digest = "ab".repeat(32);
+    run.run.gate =
+        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    let mut asked = sheet(&run.run);
+    asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
+    asked.outputs.get_mut("booking").unwrap().required = true;
+    run.sheet = Some(asked);
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    harness
+        .press("a")
+        .wait_for("Nobody knows how this step ended")
+        .type_text("seen at the bank")
+        .press("esc H");
+    harness.wait_for("what did it give?").press("ctrl-s");
+    assert_eq!(orders(&client), [], "a field that it always gives is missing");
+    harness
+        .type_text("B-7")
+        .press("ctrl-s")
+        .wait_until("the sheet is gone", |s| !s.contains("what did it give?"));
+    let [RunOrder::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
+    assert_eq!((*choice, result), (Some(Choice::Happened), &Some(json!({ "booking": "B-7" }))));
+    assert_eq!((notes.as_deref(), approver.as_deref()), (Some("seen at the bank"), Some("ana")));
+}
+
+#[test]
+fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    // An event that says nothing: the sheet has not heard of it.
+    client.runs.work(&id(1), "step.log", json!({}), |run| {
+        let inputs_digest = "9f".repeat(32);
+        let (verdict, step) = (Verdict::Approve, "book".to_owned());
+        run.run.decided = Some(Decision { verdict, step, inputs_digest, choice: None, result: None });
+        (run.run.state, run.run.gate) = (RunState::Pending, None);
+    });
+    harness.press("A").wait_for("Somebody else decided first");
+    has(&harness, &["Your decision", "was already approved by", "Close"]);
+    harness.press("esc").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+}
+
+#[test]
+fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
+    let mut run = detail(&id(3), "site-report", RunState::Running);
+    let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
+    run.run.hold = Some(Hold { worker, until_ms: i64::MAX, holder: Holder::Here });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("q").wait_for("1 run is under way here");
+    has(&harness, &["at the next start"]);
+    harness.press("esc");
+    assert!(!harness.take_outside().contains(&Want::Quit));
+    harness.press("q").wait_for("under way").press("Q");
+    assert!(harness.take_outside().contains(&Want::Quit));
+}
+
+#[test]
+fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    let wish = json!({
+        "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding",
+        "did": "it waits for a person already; once that is decided it is held until somebody resumes it",
+    });
+    client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
+    harness.wait_for("the sidecar secret-scan 009 asked for pause (1 finding)");
+    has(&harness, &["waiting for you, then held"]);
+}
+
+#[test]
+fn a_wait_whose_time_is_over_is_called_expired() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.run.expires_ms = Some(NOW_MS - 5_000);
+    let harness = opened(&core(vec![run]), 120, 36);
+    has(&harness, &["expired", "its time is over since 5 s: deny"]);
+    assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
 }

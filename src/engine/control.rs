@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallFailure, Reply};
 use super::failure::Failure;
-use super::gates::{Admission, Ask, Gates};
 use super::fields::check_outputs;
+use super::gates::{Admission, Ask, Gates};
 use super::leaf::{Leaf, Role, gate_digest, sentence};
 use super::mapping::{inputs_of, taken, write_outputs};
 use super::progress::{Active, Kind, Part, Progress, join, owner_of};
@@ -385,7 +385,8 @@ impl Progress {
             }
             Admission::Happened(outputs) => {
                 if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
-                    let message = format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
+                    let message =
+                        format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
                     return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
                 }
                 let reply = Reply { outputs, ..Reply::default() };

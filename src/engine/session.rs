@@ -153,7 +153,11 @@ impl<'e> Session<'e> {
                 }
                 self.failure = Some(failure);
                 next = Expansion::default();
-            } else if self.held && !next.leaves.is_empty() && self.underway.is_empty() && self.again.is_empty() {
+            } else if self.held
+                && !next.leaves.is_empty()
+                && self.underway.is_empty()
+                && self.again.is_empty()
+            {
                 return self.hold().await;
             } else if self.underway.is_empty() && next.leaves.is_empty() && self.again.is_empty() {
                 if self.progress.is_complete() {

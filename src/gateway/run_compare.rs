@@ -182,7 +182,8 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
             let binding = |view: &Option<StepView>| view.as_ref().and_then(|view| view.binding.clone());
             // What only one of them kept tells nothing about a difference.
             let kept = |view: &Option<StepView>| view.as_ref().is_some_and(|view| view.inputs.is_some());
-            let inputs = if kept(&one) && kept(&other) { pair(|view| view.inputs.as_ref()) } else { Vec::new() };
+            let inputs =
+                if kept(&one) && kept(&other) { pair(|view| view.inputs.as_ref()) } else { Vec::new() };
             StepComparison {
                 inputs,
                 result: pair(|view| view.result.as_ref()),
@@ -219,7 +220,8 @@ pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
 /// What differs first.
 fn first(comparison: &RunComparison) -> Option<String> {
     let names = |changes: &[Change]| {
-        let mut names: Vec<&str> = changes.iter().filter_map(|change| change.path.split('/').nth(1)).collect();
+        let mut names: Vec<&str> =
+            changes.iter().filter_map(|change| change.path.split('/').nth(1)).collect();
         names.dedup();
         names.join(", ")
     };

@@ -8,8 +8,8 @@
 use strum::IntoEnumIterator as _;
 
 use super::words::{
-    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing, Verdict,
-    WorkerMove,
+    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
+    Verdict, WorkerMove,
 };
 
 /// The commands of people that a run takes now, in the order of [`CommandName`].

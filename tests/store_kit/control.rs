@@ -18,7 +18,10 @@ pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
     let signal = || Ok((Command::Signal { name: "checked".into() }, Some(json!(7))));
     for _ in 0..2 {
         let outcome = store.control(&sidecar, &watched, asked(signal())).await.unwrap();
-        assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains("waits for it")), "{outcome:?}");
+        assert!(
+            matches!(&outcome, ControlOutcome::Applied(did) if did.contains("waits for it")),
+            "{outcome:?}"
+        );
     }
     let told = kinds(store, &watched).await;
     assert_eq!(told.iter().filter(|kind| *kind == "signal.received").count(), 1, "{told:?}");
@@ -42,7 +45,10 @@ pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Stor
         assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.refused");
         let told = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;
         assert_eq!(told.kind, "control.refused", "the watched run tells it too");
-        assert_eq!((told.data["by"].as_str(), told.data["why"].as_str()), (Some(&*sidecar.0), Some("2 findings")));
+        assert_eq!(
+            (told.data["by"].as_str(), told.data["why"].as_str()),
+            (Some(&*sidecar.0), Some("2 findings"))
+        );
     }
     assert_eq!(store.run(&watched).await.unwrap(), before);
 }
@@ -60,7 +66,13 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
     assert_eq!((waits.state, waits.held), (RunState::WaitingForHuman, true));
     assert_eq!(waits.expires_ms, expires, "a pause gives no more time to answer");
     let Some(Gate::Human { step, inputs_digest, .. }) = waits.gate else { panic!("{waits:?}") };
-    let yes = Command::Decide(Decision { verdict: Verdict::Approve, step, inputs_digest, choice: None, result: None });
+    let yes = Command::Decide(Decision {
+        verdict: Verdict::Approve,
+        step,
+        inputs_digest,
+        choice: None,
+        result: None,
+    });
     let after = store.command(&watched, yes, None, None, None).await.unwrap();
     assert_eq!((after.state, after.held), (RunState::Pending, true));
     assert_eq!(kinds(store, &watched).await.last().unwrap(), "run.held");

@@ -367,7 +367,13 @@ async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
 }
 
 pub fn decision(verdict: Verdict) -> Command {
-    Command::Decide(Decision { verdict, step: "two".into(), inputs_digest: "d1".into(), choice: None, result: None })
+    Command::Decide(Decision {
+        verdict,
+        step: "two".into(),
+        inputs_digest: "d1".into(),
+        choice: None,
+        result: None,
+    })
 }
 
 fn human() -> Gate {

@@ -109,7 +109,8 @@ fn render(comparison: &RunComparison, look: Look) -> String {
             };
             let arrow = if look.unicode { "→" } else { "->" };
             let (left, right) = (named(&step.left_binding), named(&step.right_binding));
-            let _ = writeln!(out, "      {} {left} {arrow} {right}", Ink::Muted.paint("binding", look.colour));
+            let _ =
+                writeln!(out, "      {} {left} {arrow} {right}", Ink::Muted.paint("binding", look.colour));
         }
         for (what, changes) in [("inputs", &step.inputs), ("result", &step.result)] {
             for line in changes_text(changes, look).lines() {

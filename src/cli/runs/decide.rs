@@ -84,14 +84,13 @@ impl Asking<'_> {
 
     /// What to give where nobody can be asked.
     fn instead(&self, sheet: &DecisionSheet) -> String {
-        let choice =
-            match (sheet.outcome_unknown && self.verdict == Verdict::Approve, self.said) {
-                (true, None) => &["--choice", "rerun|happened|skip|fail"][..],
-                (true, Some(Choice::Happened)) if self.args.result.is_none() => {
-                    &["--choice", "happened", "--result", "JSON"]
-                }
-                _ => &[],
-            };
+        let choice = match (sheet.outcome_unknown && self.verdict == Verdict::Approve, self.said) {
+            (true, None) => &["--choice", "rerun|happened|skip|fail"][..],
+            (true, Some(Choice::Happened)) if self.args.result.is_none() => {
+                &["--choice", "happened", "--result", "JSON"]
+            }
+            _ => &[],
+        };
         let verb = self.verdict.to_string();
         let words = ["runs", &verb, self.id, "--step", &sheet.step, "--inputs-digest", &sheet.inputs_digest];
         format!("decide with {}", self.caller.line(&[&words, choice, &["--yes"]].concat()))
@@ -103,7 +102,10 @@ impl Asking<'_> {
         if !open {
             return Ok(self.said);
         }
-        let question = format!("How did {} end? rerun it, it happened, skip or fail it (rerun, happened, skip, fail) [nothing]:", sheet.step);
+        let question = format!(
+            "How did {} end? rerun it, it happened, skip or fail it (rerun, happened, skip, fail) [nothing]:",
+            sheet.step
+        );
         let answer = voice::ask(&question, &self.instead(sheet))?;
         if let Ok(choice) = answer.parse::<Choice>() {
             Ok(Some(choice))

@@ -36,8 +36,8 @@ fn ink(kind: &str) -> Ink {
     match kind {
         "run.completed" | "step.completed" | "gate.approved" => Ink::Good,
         "run.failed" | "step.failed" | "gate.denied" => Ink::Bad,
-        "run.abandoned" | "run.paused" | "run.held" | "control.applied" | "control.refused" | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying"
-        | "run.expired" => Ink::Warn,
+        "run.abandoned" | "run.paused" | "run.held" | "control.applied" | "control.refused"
+        | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying" | "run.expired" => Ink::Warn,
         _ => Ink::Info,
     }
 }

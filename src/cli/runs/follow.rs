@@ -6,15 +6,18 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::clock;
 use crate::cli::failure::Failure;
 use crate::gateway::{Error, RunClient, StepView};
 use crate::runs::RunState;
-use crate::store::{RunEvent, RunRecord};
+use crate::store::{RunEvent, RunFilter, RunRecord};
 
 /// How long one question for events waits for the first.
 const PATIENCE_MS: u64 = 1_000;
 /// Events of one answer.
 const AT_ONCE: usize = 500;
+/// How long a run may lie pending before it is asked why, milliseconds.
+const PENDING_MS: i64 = 5_000;
 /// How often a line that moves does so.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -177,6 +180,8 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
 pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let mut seen = client.newest_event().await?;
     let mut interrupted = pin!(interrupted());
+    let mut look = Silence::begin();
+    look_over(client, tell).await?;
     loop {
         let events = tokio::select! {
             events = client.run_events(None, seen, AT_ONCE, PATIENCE_MS) => events?,
@@ -186,7 +191,21 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
             seen = event.global;
             tell(News::Event(event, &[]))?;
         }
+        // The death of a worker makes no event.
+        if look.is_due() {
+            look_over(client, tell).await?;
+        }
     }
+}
+
+/// Tells how the runs stand that somebody works or should.
+async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
+    let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
+    let page = client.runs(RunFilter { states, limit: AT_ONCE, ..RunFilter::default() }).await?;
+    // What was launched this moment is about to be taken.
+    let due =
+        |run: &&RunRecord| run.state != RunState::Pending || clock::now_ms() - run.since_ms > PENDING_MS;
+    page.runs.iter().filter(|run| is_active(run)).filter(due).try_for_each(|run| tell(News::Silence(run)))
 }
 
 /// Whether somebody works it or could.

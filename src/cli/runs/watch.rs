@@ -1,5 +1,7 @@
 //! `skills runs watch`: events as they happen, of one run until it ends or waits, or of all.
 
+use std::collections::HashMap;
+
 use jiff::tz::TimeZone;
 
 use super::follow::{self, News};
@@ -12,7 +14,8 @@ use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
 use crate::gateway::Needs;
 use crate::runs::RunState;
-use crate::store::RunRecord;
+use crate::skill::safe_text;
+use crate::store::{RunId, RunRecord};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
@@ -21,7 +24,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
     let caller = Caller::of(&cx.global);
-    let mut warned: Option<String> = None;
+    let mut warned = Warned::new();
     if let Some(run) = &args.run {
         let run = client.run(run).await?.run;
         if run.state == RunState::Pending && !run.held {
@@ -29,7 +32,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 "pending: a worker takes it, or {}",
                 caller.line(&["runs", "work", &run.id.0])
             ));
-            warned = Some(caller.line(&["runs", "work", &run.id.0]));
+            warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
             unworked(&run, &caller, &mut warned, &mut voice);
         }
@@ -72,16 +75,21 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     Ok(standing::done(&settled.run))
 }
 
+/// Runs of which was said that nobody works them, and why.
+type Warned = HashMap<RunId, String>;
+
 /// Says that nobody works a run, and the command that does; once for each reason.
-fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Option<String>, voice: &mut Voice) {
-    let why = run.hold.as_ref().map(|hold| format!("{} {:?}", hold.holder, hold.worker));
+fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Warned, voice: &mut Voice) {
+    let work = caller.line(&["runs", "work", &run.id.0]);
     let Some(told) = standing::unworked(run, clock::now_ms()) else {
-        *warned = None;
+        warned.remove(&run.id);
         return;
     };
-    let why = why.unwrap_or_else(|| caller.line(&["runs", "work", &run.id.0]));
-    if warned.as_ref() != Some(&why) {
-        voice.warn(&format!("{told}; to go on with it: {}", caller.line(&["runs", "work", &run.id.0])));
-        *warned = Some(why);
+    let why =
+        run.hold.as_ref().map_or_else(|| work.clone(), |hold| format!("{} {:?}", hold.holder, hold.worker));
+    if warned.get(&run.id) != Some(&why) {
+        let name = safe_text::line(&run.skill_id);
+        voice.warn(&format!("{name} {}: {told}; to go on with it: {work}", standing::short(&run.id.0)));
+        warned.insert(run.id.clone(), why);
     }
 }

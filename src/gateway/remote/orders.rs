@@ -151,5 +151,10 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
     // Who took it on shows in the run.
     let worker_alive = run.state != RunState::Pending;
-    Ordered { run, note: format!("{word}{by} (the answer was lost, the run shows it)"), worker_alive, repeated: false }
+    Ordered {
+        run,
+        note: format!("{word}{by} (the answer was lost, the run shows it)"),
+        worker_alive,
+        repeated: false,
+    }
 }

@@ -98,12 +98,16 @@ fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resum
     for state in RunState::iter().filter(|state| !state.is_terminal() && *state != RunState::Failed) {
         let mut run = standing(state);
         apply(&mut run, &Command::Pause);
-        assert!(run.held && run.state == state && run.fence == 7, "{state}: what is under way is not stopped");
+        assert!(
+            run.held && run.state == state && run.fence == 7,
+            "{state}: what is under way is not stopped"
+        );
         assert_eq!(transition(&run, &Command::Pause), Ok(Next::Same), "{state}");
         // A worker that dies meanwhile is followed by one that knows of it.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
-        apply(&mut run, &Command::Work { fence: run.fence, report: WorkerMove::Checkpoint });
-        apply(&mut run, &Command::Work { fence: run.fence, report: WorkerMove::Hold });
+        let fence = run.fence;
+        apply(&mut run, &Command::Work { fence, report: WorkerMove::Checkpoint });
+        apply(&mut run, &Command::Work { fence, report: WorkerMove::Hold });
         apply(&mut run, &Command::Decide(decision(Verdict::Approve)));
         apply(&mut run, &Command::Signal { name: "books-closed".into() });
         assert_eq!((run.state, run.held), (RunState::Pending, true), "{state}");
@@ -152,7 +156,8 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
 #[test]
 fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let mut run = standing(RunState::WaitingForHuman);
-    run.gate = Some(Gate::Human { step: "send".into(), inputs_digest: "d1".into(), why: Asked::UnknownOutcome });
+    run.gate =
+        Some(Gate::Human { step: "send".into(), inputs_digest: "d1".into(), why: Asked::UnknownOutcome });
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();

@@ -109,7 +109,9 @@ fn candidate(
         );
         return connection
             .prepare_cached(&sql)
-            .and_then(|mut s| s.query_row(named_params! {":run": run.0, ":now": now_ms, ":places": places}, read).optional())
+            .and_then(|mut s| {
+                s.query_row(named_params! {":run": run.0, ":now": now_ms, ":places": places}, read).optional()
+            })
             .map(|found| found.map(|(_, run)| run))
             .map_err(|e| failed(doing(), &e));
     }
@@ -120,9 +122,7 @@ fn candidate(
         .and_then(|mut s| s.query_row(named_params! {":places": places}, read).optional())
         .map_err(|e| failed(doing(), &e))?;
     let lapsed = connection
-        .prepare_cached(&format!(
-            "{columns} WHERE lease_until_ms < :now AND {HERE} ORDER BY seq LIMIT 1"
-        ))
+        .prepare_cached(&format!("{columns} WHERE lease_until_ms < :now AND {HERE} ORDER BY seq LIMIT 1"))
         .and_then(|mut s| s.query_row(named_params! {":now": now_ms, ":places": places}, read).optional())
         .map_err(|e| failed(doing(), &e))?;
     Ok(free.into_iter().chain(lapsed).min_by_key(|(seq, _)| *seq).map(|(_, run)| run))

@@ -247,7 +247,9 @@ fn effect(skill: &Skill) -> String {
     match skill.classification.effect_mode.value {
         EffectMode::ReadOnly => "reads the target and its inputs, and changes nothing".to_owned(),
         EffectMode::Enrich => "reads the target and its inputs, and answers something about it".to_owned(),
-        EffectMode::ControlSignal => "may pause or stop the run it is attached to, or send it a signal".to_owned(),
+        EffectMode::ControlSignal => {
+            "may pause or stop the run it is attached to, or send it a signal".to_owned()
+        }
     }
 }
 

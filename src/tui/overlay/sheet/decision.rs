@@ -216,7 +216,8 @@ impl Decision {
         }
         if effects.is_empty() {
             if self.takes_text() {
-                self.said = Some("None of them is taken in: space takes in the one under the cursor.".to_owned());
+                self.said =
+                    Some("None of them is taken in: space takes in the one under the cursor.".to_owned());
                 self.body.offset = 0;
             }
             return Outcome::Stay;

@@ -210,7 +210,7 @@ impl Attach {
             catalogue.entries.iter().map(|entry| &entry.skill).filter(attachable).cloned().collect();
         self.sort();
         let mut effects = match (&self.skill, self.offered.first().map(|skill| skill.id.clone())) {
-            (None, Some(first)) => self.choose_skill(&first),
+            (None, Some(first)) if !self.meant => self.choose_skill(&first),
             _ => self.ask_again(),
         };
         effects.push(Effect::Run(RunAsk::Launchable));
@@ -289,10 +289,18 @@ impl Attach {
             let takes = |skill: &Arc<Skill>| {
                 kind.is_none_or(|kind| skill.classification.attach_targets.contains(&kind))
             };
-            // A target brings a skill that takes it, unless one is meant or the present one does.
-            if skill.is_none() && !self.chosen().is_some_and(takes) {
-                let first = self.offered.iter().find(|skill| takes(skill)).map(|skill| skill.id.clone());
-                effects.extend(first.into_iter().flat_map(|id| self.choose_skill(&id)));
+            // A target brings a skill that takes it and can run, unless one is meant or the present one does. Where
+            // there is none, none is chosen: one that cannot be attached would only be in the way.
+            let fits = |skill: &Arc<Skill>| takes(skill) && !self.lacks_contract(&skill.id);
+            if skill.is_none() && !self.chosen().is_some_and(fits) {
+                let first = self.offered.iter().find(|skill| fits(skill)).map(|skill| skill.id.clone());
+                match first {
+                    Some(id) => effects.extend(self.choose_skill(&id)),
+                    None => {
+                        self.skill = None;
+                        self.preview.forget();
+                    }
+                }
             }
             effects.extend(self.ask_choices());
         }

@@ -48,6 +48,12 @@ impl Previewing {
         true
     }
 
+    /// Nothing is chosen any more: what was answered before, and what is on its way, is about something else.
+    pub fn forget(&mut self) {
+        (self.shown, self.error) = (None, None);
+        self.answered = self.ask();
+    }
+
     /// Whether an answer to what is on screen now is still to come.
     pub fn pending(&self) -> bool {
         self.answered != self.asked

@@ -39,7 +39,8 @@ impl Runs {
         out.extend(self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default());
         if out.is_empty() {
             let alike = |other: &&RunRecord| other.skill_id == run.skill_id && other.id != run.id;
-            let mut others: Vec<&RunRecord> = self.known.iter().map(|(other, _)| other).filter(alike).collect();
+            let mut others: Vec<&RunRecord> =
+                self.known.iter().map(|(other, _)| other).filter(alike).collect();
             others.sort_by_key(|other| std::cmp::Reverse((other.created_ms, other.id.clone())));
             out.extend(others.into_iter().take(ALIKE).map(|other| other.id.clone()));
         }
@@ -167,12 +168,7 @@ impl Runs {
 }
 
 /// The whole comparison: where they part, what they were given, step by step, what came of it.
-fn pair_rows(
-    comparison: &RunComparison,
-    width: u16,
-    cx: &Draw<'_>,
-    turning: &'static str,
-) -> Vec<RichLine> {
+fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'static str) -> Vec<RichLine> {
     let mut lines = Vec::new();
     match &comparison.first {
         Some(first) => {
