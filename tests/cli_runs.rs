@@ -319,3 +319,53 @@ fn said(answer: &Answer, word: &str) -> String {
     let line = answer.stderr.lines().find_map(|line| line.trim_start().strip_prefix(word));
     line.unwrap_or_else(|| panic!("no {word} in {}", answer.stderr)).trim().to_owned()
 }
+
+#[test]
+fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it_is_now() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+    assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let edited = "import json, sys\nto = json.load(sys.stdin)['inputs']['to']\nprint(json.dumps({'sent': 'elsewhere'}))\n";
+    desk.home.file("send/scripts/send.py", edited);
+    let first = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    assert_eq!(first.code, 5, "the yes was to another script: {}{}", first.stdout, first.stderr);
+    let shown = desk.json(&["runs", "show", &id]);
+    let why = shown["sheet"]["why"].as_str().unwrap();
+    assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
+    let second = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    assert_eq!(second.code, 0, "{}{}", second.stdout, second.stderr);
+    let shown = desk.json(&["runs", "show", &id]);
+    assert_eq!(shown["run"]["outputs"], json!({ "sent": "elsewhere" }));
+}
+
+#[test]
+fn an_untouched_script_is_asked_about_no_second_time() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let approved = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    assert_eq!(approved.code, 0, "{}{}", approved.stdout, approved.stderr);
+}
+
+#[test]
+fn a_log_is_digested_where_it_is_attached_to() {
+    let desk = Desk::new();
+    std::fs::write(
+        desk.home.path().join("work").join("app.log"),
+        "09:00:01 web-9 ERROR disk is full\n09:00:02 web-9 INFO up\n",
+    )
+    .unwrap();
+    let digest = |file: &str| {
+        desk.run(&["attach", "log-digest", "--target-type", "artifact", "--target-ref", file, "--json"])
+    };
+    let attached = digest("app.log");
+    assert_eq!(attached.code, 0, "{}{}", attached.stdout, attached.stderr);
+    let page = attached.json()["execution"]["outputs"]["digest"].as_str().unwrap().to_owned();
+    assert!(page.contains("1 x disk is full") && page.contains("web-9: 2 lines"), "{page}");
+    assert!(!page.contains("pool exhausted"), "the sample of the contract is left aside: {page}");
+    std::fs::write(desk.home.path().join("work").join("rows.json"), "{\"rows\": []}").unwrap();
+    let wrong = digest("rows.json");
+    assert_eq!(wrong.code, 1, "{}{}", wrong.stdout, wrong.stderr);
+    assert!(wrong.json()["execution"]["error"].to_string().contains("no log of lines"), "{}", wrong.stdout);
+}

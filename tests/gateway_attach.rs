@@ -74,7 +74,11 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
             .starts_with(&format!("skills attach watch --target-type output --target-ref {reference}"))
     );
     assert!(preview.curl.contains("/v1/skills/watch/attach"), "{}", preview.curl);
-    assert!(preview.may_do.iter().any(|line| line.contains("may stop the run")), "{:?}", preview.may_do);
+    assert!(
+        preview.may_do.iter().any(|line| line.contains("may pause or stop the run")),
+        "{:?}",
+        preview.may_do
+    );
     let wrong = attachment("watch", "output", "nowhere", json!({}));
     let preview = core.attach_preview(wrong).await.unwrap();
     let holds: Vec<(AttachCheck, Option<bool>)> = preview.checks.iter().map(|c| (c.check, c.holds)).collect();

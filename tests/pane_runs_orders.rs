@@ -244,7 +244,7 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
         "did": "it waits for a person already; once that is decided it is held until somebody resumes it",
     });
     client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
-    harness.wait_for("the sidecar secret-scan 009 asked for pause (1 finding)");
+    harness.wait_for("the sidecar secret-scan 009 asked for pause");
     has(&harness, &["waiting for you, then held"]);
 }
 

@@ -7,6 +7,7 @@
 mod breaker;
 mod decide;
 mod explain;
+mod pins;
 mod promise;
 
 use std::collections::BTreeMap;
@@ -21,13 +22,15 @@ use super::artifacts::Artifacts;
 use super::binding::{Effect, Failed, Job, Means, request};
 use super::call::{Call, CallError, CallFailure, Caller, Explanation, Reply, Tried};
 use super::capabilities::{Capabilities, Offered};
+use crate::runs::Asked;
 use crate::sandbox::{Limits, Sandbox};
-use crate::skill::contract::{Capability, Conformance, Endpoint};
+use crate::skill::contract::{Capability, Conformance, Endpoint, Protocol};
 
 use breaker::Breakers;
 pub use breaker::Clock;
 pub use decide::Obstacle;
 use decide::{Decision, decide};
+use pins::Pins;
 
 /// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
 pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
@@ -70,6 +73,7 @@ pub struct Broker {
     trust: TrustCheck,
     breakers: Breakers,
     means: Means,
+    pins: Pins,
 }
 
 impl Broker {
@@ -89,6 +93,7 @@ impl Broker {
             trust,
             breakers: Breakers::new(clock),
             means: Means::new(services, limits, environment, sandbox, artifacts),
+            pins: Pins::default(),
         }
     }
 
@@ -122,6 +127,10 @@ impl Broker {
         decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
             self.untrusted(offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
         })
+    }
+
+    fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> String {
+        self.pins.of(offered, &self.means.services, catalogue)
     }
 
     fn untrusted(&self, offered: &Offered) -> Option<Obstacle> {
@@ -224,11 +233,49 @@ impl Caller for Broker {
         Err(told(&decision, &call.capability, tried, failed))
     }
 
+    fn pins(&self, capability: &str) -> BTreeMap<String, String> {
+        let catalogue = self.capabilities();
+        let pinned = catalogue.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
+        pinned.map(|offered| (offered.binding.id.clone(), self.pin(offered, &catalogue))).collect()
+    }
+
+    fn changed(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+        launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        let (mut what, mut now) = (Vec::new(), BTreeMap::new());
+        let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
+        for choice in called.filter(|choice| is_pinned(&choice.offered)) {
+            let id = &choice.offered.binding.id;
+            let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
+            let target = self.means.target(&choice.offered);
+            match before {
+                Some(before) if *before == present => continue,
+                Some(_) => what.push(format!("{target} (binding {id}) changed since the launch")),
+                // Somebody of this machine chose it for this capability.
+                None if choice.place == "override" => continue,
+                None => what.push(format!("the binding {id} ({target}) was not there at the launch")),
+            }
+            now.insert(id.clone(), present);
+        }
+        (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now })
+    }
+
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
         let catalogue = self.capabilities();
         let decision = self.decide(&catalogue, &capability.id, conformance, false);
         explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
     }
+}
+
+/// Whether a binding can be edited while a run waits: not what is part of this program.
+fn is_pinned(offered: &Offered) -> bool {
+    !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
 }
 
 /// Whether carrying a capability out twice is as good as once.

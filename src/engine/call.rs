@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use strum::Display;
 use tokio_util::sync::CancellationToken;
 
+use crate::runs::Asked;
 use crate::skill::contract::{Capability, Conformance};
 
 /// What a step asks for.
@@ -162,6 +163,24 @@ pub trait Caller: Send + Sync + 'static {
     ///
     /// When `cancel` fires, children are killed before this returns. Dropping the future does the same.
     async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError>;
+
+    /// Digests of what can carry a capability out now, by binding: kept with a run when it is launched. What comes with
+    /// this program needs none.
+    fn pins(&self, _capability: &str) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// Why a person is asked before a capability is carried out by something else than was there at the launch; none
+    /// where it is the same.
+    fn changed(
+        &self,
+        _capability: &Capability,
+        _conformance: Conformance,
+        _unsandboxed: bool,
+        _launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        None
+    }
 
     /// Which binding would carry it out now, and why; nothing is called.
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::{CallFailure, Reply};
+use super::canonical::digest_of;
 use super::failure::Failure;
 use super::fields::check_outputs;
 use super::gates::{Admission, Ask, Gates};
@@ -369,6 +370,16 @@ impl Progress {
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
         if turn.running.contains(&leaf.path) {
+            return Ok(false);
+        }
+        if let Some(why) = self.changed.get(&leaf.capability.id) {
+            let Leaf { path, capability, inputs, .. } = leaf;
+            // Bound to what would carry it out now: edited once more, it is asked about once more.
+            let digest = digest_of(
+                &json!({"step": path, "capability": capability.id, "inputs": inputs, "changed": why}),
+            );
+            let (capability, inputs, why) = (Some(capability), Value::Object(inputs), why.clone());
+            out.asks.push(Ask { step: path, capability, inputs, digest, why });
             return Ok(false);
         }
         match self.admit(&leaf.path, &leaf.digest, human) {

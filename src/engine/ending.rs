@@ -1,19 +1,31 @@
 //! How an execution ends: it waits, it is complete, or it failed; each is one last report.
 
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use super::call::{CallError, CallFailure};
-use super::execute::Executed;
+use super::execute::{Engine, Executed};
 use super::failure::Failure;
 use super::fields::check_outputs;
 use super::gates::Ask;
 use super::leaf::sentence;
 use super::progress::Progress;
-use super::session::{Leave, Session};
-use crate::runs::{Gate, WorkerMove};
-use crate::store::{NewEvent, StepRecord};
+use super::session::{Leave, Session, left};
+use crate::runs::{Command, Gate, WorkerMove};
+use crate::store::{NewEvent, RunId, StepRecord};
 
 impl Session<'_> {
+    /// Ends a run that cannot be executed at all.
+    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> Executed {
+        let error = json!({"code": "runtime_error", "message": message});
+        let event = NewEvent { kind: "run.failed".to_owned(), step: None, data: error };
+        let command = Command::Work { fence, report: WorkerMove::Fail };
+        let none = Vec::new();
+        match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
+            Ok(run) => Executed::Failed(run),
+            Err(error) => left(error),
+        }
+    }
+
     /// Asks, and gives the lease back.
     pub(super) async fn wait(&mut self, gate: Gate) -> Result<Executed, Leave> {
         let intents = self.opened_intents();

@@ -1,6 +1,7 @@
 //! Carries out a claimed run: calls what is next, records each end together with the beginnings that follow in one
 //! transaction, and leaves the run completed, failed, waiting, or to the worker that has it now.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -137,7 +138,25 @@ impl Engine {
                 after = last.number;
             }
         }
-        Ok(Progress::restore(plan, run, checkpoint, unfinished, steps, grants))
+        let mut restored = Progress::restore(plan, run, checkpoint, unfinished, steps, grants);
+        if let Ok(progress) = &mut restored {
+            progress.changed = self.changed(progress);
+        }
+        Ok(restored)
+    }
+
+    /// Capabilities of a run that something else would carry out now than when it was launched.
+    pub(super) fn changed(&self, progress: &Progress) -> BTreeMap<String, Asked> {
+        let options = &progress.run.options;
+        if options.pins.is_empty() {
+            return BTreeMap::new();
+        }
+        let (conformance, _) = settings(progress, self.conformance);
+        let changed = |capability: &Arc<Capability>| {
+            self.caller.changed(capability, conformance, options.unsandboxed, &options.pins)
+        };
+        let all = progress.plan.capabilities.iter();
+        all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
     }
 
     /// What a run that waits for a person would do next; `None` for any other run, and where what it would do now is

@@ -11,6 +11,7 @@ use super::canonical::digest_of;
 use super::grants::Grants;
 use super::plan::Plan;
 use super::scope::{Space, StepScope};
+use crate::runs::Asked;
 use crate::skill::contract::{Contract, Step};
 use crate::store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
@@ -90,6 +91,9 @@ pub(super) struct Progress {
     /// Steps that had begun when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
     pub grants: Grants,
+    /// Capabilities that something else would carry out than at the launch, and what changed; looked up anew before
+    /// each turn.
+    pub changed: BTreeMap<String, Asked>,
 }
 
 /// The step that a recorded path belongs to: itself, unless it is a part.
@@ -172,6 +176,7 @@ impl Progress {
             parts,
             unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
             grants,
+            changed: BTreeMap::new(),
         })
     }
 

@@ -24,7 +24,7 @@ use super::schedule::PARALLEL;
 use super::settle::sized;
 use crate::runs::{Command, Gate, Refusal, RunState, WorkerMove};
 use crate::skill::contract::Conformance;
-use crate::store::{NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
+use crate::store::{NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
 /// How long stopped calls may take to end before they are dropped.
 const GRACE: Duration = Duration::from_secs(10);
@@ -112,18 +112,6 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends a run that cannot be executed at all.
-    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> Executed {
-        let error = json!({"code": "runtime_error", "message": message});
-        let event = NewEvent { kind: "run.failed".to_owned(), step: None, data: error };
-        let command = Command::Work { fence, report: WorkerMove::Fail };
-        let none = Vec::new();
-        match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
-            Ok(run) => Executed::Failed(run),
-            Err(error) => left(error),
-        }
-    }
-
     pub async fn drive(mut self) -> Executed {
         match self.run().await {
             Ok(executed) => executed,
@@ -197,6 +185,7 @@ impl<'e> Session<'e> {
                 beaten.stops.call.cancel();
             }
         }
+        self.progress.changed = self.engine.changed(&self.progress);
         let now = self.now();
         if let Err(failure) = self.progress.expand(&running, now, &mut next) {
             self.failure = Some(failure);
@@ -452,7 +441,7 @@ fn consumes(event: &NewEvent, name: &str) -> bool {
     event.kind == "signal.consumed" && event.data["name"] == name
 }
 
-fn left(error: StoreError) -> Executed {
+pub(super) fn left(error: StoreError) -> Executed {
     match error {
         StoreError::Refused(refusal) => Executed::LeaseLost(refusal),
         other => Executed::StoreFailed(other),

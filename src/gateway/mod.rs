@@ -59,13 +59,13 @@ pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,
-    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, StoreHealth, TargetChoice,
+    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, TargetChoice,
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
 pub use service_types::{
     AuditFilter, AuditPurged, AuditReport, CapabilityRequest, Counting, GovernanceFilter, GovernanceList,
-    GovernedSkill,
+    GovernedSkill, StoreHealth,
 };
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{

@@ -68,6 +68,13 @@ impl StepComparison {
         self.differences().is_empty()
     }
 
+    /// Whether each was carried out by a binding, and not by the same one.
+    #[must_use]
+    pub fn other_binding(&self) -> bool {
+        let both = self.left_binding.as_ref().zip(self.right_binding.as_ref());
+        both.is_some_and(|(left, right)| left != right)
+    }
+
     /// What differs, in words.
     #[must_use]
     pub fn differences(&self) -> Vec<&'static str> {
@@ -76,7 +83,7 @@ impl StepComparison {
             (self.right.is_none(), "only the first has it"),
             (self.left.is_none(), "only the second has it"),
             (self.same_inputs == Some(false) || !self.inputs.is_empty(), "given something else"),
-            (both && self.left_binding != self.right_binding, "another binding"),
+            (self.other_binding(), "another binding"),
             (both && self.left != self.right, "another end"),
             (!self.result.is_empty(), "another result"),
         ];

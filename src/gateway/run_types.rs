@@ -11,7 +11,7 @@ use crate::runs::{Choice, Expiry, Verdict};
 use crate::skill::contract::{Conformance, Contract, Field};
 use crate::skill::{AttachTarget, EffectMode, Finding, SkillId};
 use crate::store::{
-    AuditMode, Checkpoint, Decided, Health, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus,
+    AuditMode, Checkpoint, Decided, IdempotencyOutcome, RunEvent, RunId, RunRecord, StepStatus,
 };
 
 /// How to execute.
@@ -443,14 +443,4 @@ pub struct CapabilityExplanation {
     pub explanation: Explanation,
     /// Steps of known skills that use it: `skill/step`.
     pub used_by: Vec<String>,
-}
-
-/// The store of runs, looked over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct StoreHealth {
-    /// What it is and where.
-    pub place: String,
-    /// What was found.
-    #[serde(flatten)]
-    pub health: Health,
 }

@@ -10,6 +10,7 @@ use super::ExecutionOptions;
 use crate::audit::Verification;
 use crate::governance::QualityState;
 use crate::skill::SkillId;
+use crate::store::Health;
 
 /// Since when operations are counted, and whether that survives this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -114,4 +115,14 @@ pub struct CapabilityRequest {
     /// Who asks; the user's name where absent.
     #[serde(default)]
     pub started_by: Option<String>,
+}
+
+/// The store of runs, looked over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoreHealth {
+    /// What it is and where.
+    pub place: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub health: Health,
 }

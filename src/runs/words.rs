@@ -1,5 +1,7 @@
 //! The words of a run's life: its states, what it waits for, what people decide, and every command there is.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
@@ -101,6 +103,13 @@ pub enum Asked {
     Policy {
         /// The rule.
         rule: String,
+    },
+    /// What would carry it out is not what it was when the run was launched: a script or a binding was edited.
+    Changed {
+        /// What changed, in words.
+        what: String,
+        /// Bindings with the digests that they have now: an approval makes them those of the run.
+        now: BTreeMap<String, String>,
     },
     /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
     UnknownOutcome,

@@ -115,6 +115,10 @@ pub struct RunOptions {
     pub on_expiry: Expiry,
     /// Run scripts without isolation where none can be had.
     pub unsandboxed: bool,
+    /// Digests of what could carry its steps out when it was launched, by binding: scripts and bindings that were edited
+    /// since run after a person's yes alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pins: BTreeMap<String, String>,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
     /// The root of skills that it was launched from. Only a process that reads this root works the run, as another one

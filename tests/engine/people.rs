@@ -173,7 +173,8 @@ async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_r
 #[tokio::test]
 async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_behind_it() {
     let mut bench = Bench::new();
-    let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": {"type": "boolean", "required": true}}});
+    let paid = json!({"type": "boolean", "required": true, "description": null, "default": null, "enum": []});
+    let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": paid}});
     bench.declare("bank.pay", shape);
     bench.fake.hangs("bank.pay");
     let run = bench.launch(PAY, json!({})).await;

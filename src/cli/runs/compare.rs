@@ -103,7 +103,7 @@ fn render(comparison: &RunComparison, look: Look) -> String {
             side(step.right, step.right_ms),
             ink.paint(&differs, look.colour)
         );
-        if step.left_binding != step.right_binding {
+        if step.other_binding() {
             let named = |binding: &Option<String>| {
                 binding.as_deref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id).into_owned())
             };

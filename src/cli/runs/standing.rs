@@ -131,6 +131,7 @@ pub fn asked(why: &Asked) -> String {
             )
         }
         Asked::Policy { rule } => format!("the policy asks: {}", safe_text::line(rule)),
+        Asked::Changed { what, .. } => format!("{}; a yes runs what is there now", safe_text::line(what)),
         Asked::UnknownOutcome => {
             "it had begun when its worker was lost, and nobody knows how it ended".to_owned()
         }

@@ -6,7 +6,7 @@ mod mcp;
 mod openapi;
 mod openrpc;
 pub(super) mod request;
-mod script;
+pub(super) mod script;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl Failed {
 
 /// Everything that bindings need to carry calls out.
 pub(super) struct Means {
-    services: BTreeMap<String, Endpoint>,
+    pub(super) services: BTreeMap<String, Endpoint>,
     limits: Limits,
     environment: Environment,
     sandbox: Sandbox,

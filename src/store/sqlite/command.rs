@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::checkpoints;
 use super::failed;
 use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
-use crate::runs::{Command, Expiry, Next, Refusal, RunState, Verdict, transition};
+use crate::runs::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError};
 
 /// A command with what is kept beside it.
@@ -48,6 +48,19 @@ pub(super) fn command(
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![run.0, now_ms, encode(decision)?, record.approver, record.notes],
             )?;
+            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, .. }, .. })) =
+                (decision.verdict, &before.gate)
+            {
+                // What was approved is what runs: further edits are asked about again.
+                let mut options = before.options.clone();
+                options.pins.extend(now.clone());
+                execute(
+                    connection,
+                    "keeping what carries a run's steps out",
+                    "UPDATE runs SET options = ?2 WHERE id = ?1",
+                    params![run.0, encode(&options)?],
+                )?;
+            }
             let word = if decision.verdict == Verdict::Approve { "approved" } else { "denied" };
             events.push(NewEvent {
                 kind: format!("gate.{word}"),

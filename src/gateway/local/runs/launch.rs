@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::contracts::{self, Contracted};
 use super::{Runs, people};
-use crate::engine::{FieldProblem, Plan, check_inputs, digest_of};
+use crate::engine::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use crate::gateway::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
 use crate::skill::{Invocation, Skill, SkillId};
 use crate::store::{Idempotency, Launch, RunId, RunOptions};
@@ -26,14 +26,8 @@ pub(super) struct Pinned {
     steps: u32,
     digest: String,
     kept: Arc<Value>,
-}
-
-impl From<Plan> for Pinned {
-    fn from(plan: Plan) -> Self {
-        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
-        let kept = plan.to_value();
-        Self { steps, digest: digest_of(&kept), kept: Arc::new(kept) }
-    }
+    /// What could carry its steps out, as digests by binding.
+    pins: BTreeMap<String, String>,
 }
 
 /// A skill as it may be launched, whatever its inputs.
@@ -113,7 +107,7 @@ impl Runs {
         }
         contracts::trusted(&self.trust, skill)?;
         let approval = self.approval(skill)?;
-        let plan = self.pin(&read, approval).map(Pinned::from);
+        let plan = self.pin(&read, approval).and_then(|plan| self.pinned(&plan));
         Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
     }
 
@@ -196,12 +190,22 @@ impl Runs {
             trace_id,
             started_by,
             steps: plan.steps,
-            options: kept,
+            // Beside the payload of the key: asked again after an edit, the same key finds the same run.
+            options: RunOptions { pins: plan.pins, ..kept },
             idempotency,
         };
         let begun = room.store.launch(launch).await?;
         let worker_alive = self.worker_alive(&room).await;
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
+    }
+
+    /// A plan with what carries its steps out now, as digests. Reads disks.
+    pub(super) fn pinned(&self, plan: &Plan) -> Result<Pinned, Error> {
+        let broker = &self.calling()?.broker;
+        let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
+        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
+        let kept = plan.to_value();
+        Ok(Pinned { steps, digest: digest_of(&kept), kept: Arc::new(kept), pins })
     }
 
     /// The root that a skill was read from.
@@ -226,6 +230,7 @@ impl Runs {
             unsandboxed: options.unsandboxed,
             files: files(&options.files, &self.config.cwd)?,
             place: None,
+            pins: BTreeMap::new(),
         })
     }
 }

@@ -101,6 +101,7 @@ fn reason(why: &Asked, capability: Option<&Capability>) -> String {
         }
         Asked::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
         Asked::Policy { rule } => format!("the policy of this installation: {rule}"),
+        Asked::Changed { what, .. } => format!("{what}; a yes runs what is there now"),
         Asked::UnknownOutcome => {
             "its worker was lost while it ran, and it is not declared safe to repeat".to_owned()
         }

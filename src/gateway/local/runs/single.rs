@@ -45,7 +45,7 @@ impl Runs {
             let plan = plan(&known, &capability, &inputs, approval)?;
             Ok(Prepared {
                 skill_id: SkillId::new(id),
-                plan: plan.into(),
+                plan: runs.pinned(&plan)?,
                 inputs,
                 options: runs.run_options(&asked.options)?,
             })

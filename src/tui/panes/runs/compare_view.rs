@@ -187,7 +187,7 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
     if lines.last().is_some_and(|line| line.width() > 0) {
         lines.push(RichLine::default());
     }
-    lines.push(heads(comparison, width));
+    lines.extend(heads(comparison, width));
     lines.push(RichLine::default());
     for pair in &comparison.steps {
         pair_lines(pair, width, cx, turning, &mut lines);
@@ -205,18 +205,20 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
 /// The two columns of states and times, from the right edge.
 const COLUMN: u16 = 12;
 
-fn heads(comparison: &RunComparison, width: u16) -> RichLine {
+/// Where each stands, and how long it took.
+fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
     let first = width.saturating_sub(2 * COLUMN + 2);
-    let side = |side: &ComparedRun| {
-        let took = side.took_ms.map(|took| format!(" {}", duration(took))).unwrap_or_default();
-        let room = COLUMN.saturating_sub(cells(&took));
-        format!("{}{took}", cut_end(state_word(side.state), room, "…"))
+    let row = |name: &str, of: &dyn Fn(&ComparedRun) -> String| {
+        RichLine::from_segs(vec![
+            Seg::new(pad(name, first), Role::Muted),
+            Seg::new(pad(&of(&comparison.left), COLUMN + 2), Role::Text),
+            Seg::new(pad(&of(&comparison.right), COLUMN), Role::Text),
+        ])
     };
-    RichLine::from_segs(vec![
-        Seg::new(pad("step", first), Role::Muted),
-        Seg::new(pad(&side(&comparison.left), COLUMN + 2), Role::Text),
-        Seg::new(pad(&side(&comparison.right), COLUMN), Role::Text),
-    ])
+    [
+        row("step", &|side| cut_end(state_word(side.state), COLUMN, "…").into_owned()),
+        row("in all", &|side| side.took_ms.map(duration).unwrap_or_default()),
+    ]
 }
 
 fn pair_lines(
@@ -248,7 +250,7 @@ fn pair_lines(
     if pair.same_inputs == Some(false) && pair.inputs.is_empty() {
         lines.push(RichLine::of("  what it was given is not kept (audit mode full keeps it)", Role::Muted));
     }
-    if pair.left_binding != pair.right_binding {
+    if pair.other_binding() {
         let value = |binding: &Option<String>| binding.clone().map(serde_json::Value::String);
         let change = Change {
             path: String::new(),
