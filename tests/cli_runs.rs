@@ -357,7 +357,8 @@ fn a_log_is_digested_where_it_is_attached_to() {
     )
     .unwrap();
     let digest = |file: &str| {
-        desk.run(&["attach", "log-digest", "--target-type", "artifact", "--target-ref", file, "--json"])
+        let attach = ["attach", "log-digest", "--target-type", "artifact", "--target-ref", file, "--json"];
+        desk.home.run_bare(&attach)
     };
     let attached = digest("app.log");
     assert_eq!(attached.code, 0, "{}{}", attached.stdout, attached.stderr);

@@ -1,5 +1,6 @@
 //! The broker, timed: which bindings carried calls out, which did not, and how long they took.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -7,6 +8,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
+use crate::runs::Asked;
 use crate::skill::contract::{Capability, Conformance};
 use crate::telemetry::Metrics;
 
@@ -46,6 +48,20 @@ impl Caller for Measured {
             }
         }
         result
+    }
+
+    fn pins(&self, capability: &str) -> BTreeMap<String, String> {
+        self.broker.pins(capability)
+    }
+
+    fn changed(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+        launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        self.broker.changed(capability, conformance, unsandboxed, launched)
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {

@@ -10,7 +10,7 @@ use super::choice::{Choice, state_word};
 use super::parts::Button;
 use super::{Offered, OrderKind};
 use crate::gateway::{Code, Error, InputFields, RunOrder};
-use crate::runs::{self, CommandName, RunState, Verdict};
+use crate::runs::{Choice as Ending, CommandName, RunState, Verdict};
 use crate::skill::contract::{Field, FieldType};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
@@ -287,7 +287,7 @@ impl OrderSheet {
                     inputs_digest: Some(inputs_digest.clone()),
                     approver: approver.clone(),
                     notes: notes.clone(),
-                    choice: Some(runs::Choice::Happened),
+                    choice: Some(Ending::Happened),
                     result,
                 }
             }
