@@ -79,6 +79,39 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_large_catalogue_is_listed_in_pages_that_fit_into_an_answer() {
+    let home = Home::empty();
+    for n in 0..120 {
+        home.skill(
+            &format!("skill-{n:03}"),
+            &format!("description: {}\n", "Does one thing well. ".repeat(40)),
+            "B.\n",
+        );
+    }
+    let client = Client::new(&home, None).await;
+    for tool in ["skill.list", "skill.governance.list"] {
+        let mut seen = Vec::new();
+        let mut cursor = Value::Null;
+        loop {
+            let answer = client.call(tool, json!({ "cursor": cursor })).await;
+            let size = serde_json::to_string(&answer).unwrap().len();
+            assert!(size < 300_000, "{tool}: {size} bytes in one answer");
+            let page = answer.structured_content.unwrap();
+            assert_eq!(page["total"], 120);
+            seen.extend(page["skills"].as_array().unwrap().iter().map(|skill| skill["skill_id"].clone()));
+            cursor = page["next"].clone();
+            if cursor.is_null() {
+                break;
+            }
+        }
+        let wanted: Vec<Value> = (0..120).map(|n| json!(format!("skill-{n:03}"))).collect();
+        assert_eq!(seen, wanted, "{tool}");
+        let whole = client.works(tool, json!({ "limit": 1000 })).await;
+        assert_eq!((whole["skills"].as_array().unwrap().len(), &whole["next"]), (120, &Value::Null));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_does_what_its_scopes_allow() {
     let desk = Desk::new();
     let client = Client::of(&desk.home, &["--scope", "read"], ProtocolVersion::V_2024_11_05, None).await;

@@ -20,8 +20,8 @@ use skill_workbench::discovery::Request;
 use skill_workbench::gateway::remote::{Address, Key, Remote};
 use skill_workbench::gateway::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
-    GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, SessionClient as _,
-    SettingsChange,
+    GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending,
+    SessionClient as _, SettingsChange,
 };
 use skill_workbench::runs::{RunState, Verdict};
 use skill_workbench::session::{Api, Speaker};
@@ -141,6 +141,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
         runs(RunFilter { states: states(), text: Some("ledg".to_owned()), ..RunFilter::default() })
     );
     same!(here, there, newest_event());
+    same!(here, there, event_log());
     same!(here, there, run_events(Some(id), 1, 3, 0));
     same!(here, there, run_events(None, 0, 100, 1_000));
     same!(here, there, order(id, resume()));

@@ -17,6 +17,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
         skill: args.skill.clone(),
         state: args.state.clone(),
         domain: args.domain.clone(),
+        ..GovernanceFilter::default()
     };
     let list = client.governance(filter).await?;
     if cx.out.json {
@@ -125,6 +126,8 @@ mod tests {
             governed("odd\u{1b}[31m", QualityState::Draft, &["mend 1 error of lint", "say `status: stable`"]),
         ];
         let one = whole(&skills[1], look);
-        insta::assert_snapshot!(render(&GovernanceList { skills }, look) + "---\n" + &one);
+        insta::assert_snapshot!(
+            render(&GovernanceList { skills, ..GovernanceList::default() }, look) + "---\n" + &one
+        );
     }
 }

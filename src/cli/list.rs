@@ -30,6 +30,8 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         role: args.role,
         status: args.status.clone(),
         query: args.query.clone(),
+        limit: args.limit,
+        cursor: args.cursor.clone(),
     };
     let list = client.list(filter).await?;
     let view = match &args.client {
@@ -113,12 +115,19 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
 
 fn footer(list: &SkillList, look: Look) -> String {
     let shadowed = list.skills.iter().filter(|skill| skill.shadowed_by.is_some()).count();
-    let mut parts = vec![counted(list.skills.len() - shadowed, "skill", "skills")];
+    let here = list.skills.len() - shadowed;
+    let mut parts = match list.total > list.skills.len() {
+        true => vec![format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"))],
+        false => vec![counted(here, "skill", "skills")],
+    };
     if shadowed > 0 {
         parts.push(format!("{shadowed} shadowed"));
     }
     if !list.refused.is_empty() {
         parts.push(format!("{} refused", list.refused.len()));
+    }
+    if let Some(next) = &list.next {
+        parts.push(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")));
     }
     let dot = if look.unicode { " · " } else { " - " };
     Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"

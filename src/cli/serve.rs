@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ServeArgs;
@@ -11,7 +10,7 @@ use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::gateway::operations::Service;
 use crate::gateway::{Code, Error, Local, RateLimit};
-use crate::http::{Authenticator, KeyRing, Server, Settings};
+use crate::http::{Authenticator, KeyRing, Origin, Server, Settings};
 use crate::mcp::{self, HttpSettings};
 use crate::skill::safe_text;
 
@@ -40,7 +39,7 @@ pub fn run(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let window_seconds = args.rate_limit_window_seconds;
     let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
     let local = Arc::new(Local::open(config)?);
-    let served = runtime.block_on(serve(cx, &local, address, ring, limit));
+    let served = runtime.block_on(serve(cx, &local, address, ring, limit, args.cors.clone()));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
     for notice in local.take_notices() {
@@ -56,6 +55,7 @@ async fn serve(
     address: SocketAddr,
     ring: KeyRing,
     limit: Option<RateLimit>,
+    cors: Vec<Origin>,
 ) -> Result<Done, Failure> {
     let keys = ring.len();
     let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
@@ -63,16 +63,16 @@ async fn serve(
     let end = CancellationToken::new();
     let mcp = HttpSettings {
         any_host: keys > 0 || !address.ip().is_loopback(),
+        origins: cors.iter().map(|origin| origin.as_str().to_owned()).collect(),
         stop: end.child_token(),
-        ..HttpSettings::default()
     };
-    let more = Router::new().route_service("/mcp", mcp::service(service.clone(), mcp));
+    let more = mcp::routes(service.clone(), mcp);
     let limiter = match limit {
         Some(limit) => Some(local.limiter(limit).await?),
         None => None,
     };
     let settings =
-        Settings { authenticator, limiter, metrics: local.recorder(), more, ..Settings::default() };
+        Settings { authenticator, limiter, metrics: local.recorder(), more, cors, ..Settings::default() };
     let server = Server::bind(address, service, settings).await?;
     // Runs that were left behind go on at once; what fails there is told as a notice.
     let working = Arc::clone(local);

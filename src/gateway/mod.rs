@@ -16,6 +16,7 @@ mod looks;
 mod names;
 pub mod operations;
 mod package;
+mod paging;
 mod policies;
 pub mod remote;
 pub mod resources;
@@ -76,6 +77,6 @@ pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
-    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, SkillDetail,
-    SkillList, SkillSummary,
+    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
+    SkillDetail, SkillList, SkillSummary,
 };

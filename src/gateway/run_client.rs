@@ -61,6 +61,10 @@ pub trait RunClient: Send + Sync + 'static {
     /// The store's number of the newest event: where following begins.
     async fn newest_event(&self) -> Result<u64, Error>;
 
+    /// Which store counts the events: in another one their numbers mean nothing, and what was known of runs and
+    /// sessions is not true any more.
+    async fn event_log(&self) -> Result<String, Error>;
+
     /// The four checks and what would happen; nothing is started.
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error>;
 
@@ -69,6 +73,31 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// `attach_invalid` (or `target_not_found`) with the structured reason; as [`Self::launch`].
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error>;
+
+    /// As [`Self::launch`]; where its options wait for the run, no longer than until `leave` fires.
+    async fn launch_until(
+        &self,
+        mut request: LaunchRequest,
+        leave: CancellationToken,
+    ) -> Result<Launched, Error> {
+        let wait = std::mem::take(&mut request.options.wait);
+        let launched = self.launch(request).await?;
+        if !wait {
+            return Ok(launched);
+        }
+        let run = self.settle(&launched.run.id.0, leave).await?;
+        Ok(Launched { run, ..launched })
+    }
+
+    /// As [`Self::attach`]; a core in this process waits no longer than until `leave` fires.
+    async fn attach_until(
+        &self,
+        request: AttachRequest,
+        leave: CancellationToken,
+    ) -> Result<Attached, Error> {
+        drop(leave);
+        self.attach(request).await
+    }
 
     /// References of this type that exist, newest first, those that hold `text` only.
     async fn target_choices(

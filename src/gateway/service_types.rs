@@ -77,6 +77,11 @@ pub struct GovernanceFilter {
     pub state: Vec<QualityState>,
     /// Only these domains.
     pub domain: Vec<String>,
+    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// Where the page before ended: its `next`.
+    pub cursor: Option<String>,
 }
 
 /// A skill's quality state.
@@ -98,6 +103,12 @@ pub struct GovernedSkill {
 pub struct GovernanceList {
     /// In catalogue order; shadowed ones are left out.
     pub skills: Vec<GovernedSkill>,
+    /// Skills that the filter keeps, on all pages together.
+    #[serde(default)]
+    pub total: usize,
+    /// Where the next page begins, if there is one.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A run of one capability alone.

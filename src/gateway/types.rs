@@ -71,6 +71,29 @@ pub enum Event {
     Waiting(Box<Reminder>),
     /// The connection to the core was lost, or stands again. When it stands, what was missed is fetched by itself.
     Connection(ConnectionState),
+    /// The core stands on another store than before: what was known of runs and sessions is not true any more.
+    Replaced,
+    /// How far a decision of this client is on its way to a core elsewhere.
+    Order {
+        /// The run it is about.
+        run: String,
+        /// How far.
+        sending: Sending,
+    },
+}
+
+/// How far an order is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum Sending {
+    /// There is no connection, and nothing was sent.
+    Waiting,
+    /// It was sent, and there is no answer yet.
+    Sent,
+    /// It was sent and its answer was lost: the run is looked at to learn what came of it.
+    Unanswered,
+    /// It is over: answered, or given up.
+    Over,
 }
 
 /// What `list` keeps. Empty keeps all.
@@ -85,6 +108,19 @@ pub struct ListFilter {
     pub status: Option<String>,
     /// Fuzzy filter over ids and names; the result is then sorted by match.
     pub query: Option<String>,
+    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// Where the page before ended: its `next`.
+    pub cursor: Option<String>,
+}
+
+impl ListFilter {
+    /// Whether every skill is kept, on however many pages.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        *self == Self { limit: self.limit, cursor: self.cursor.clone(), ..Self::default() }
+    }
 }
 
 /// One line of `list`.
@@ -136,13 +172,19 @@ pub struct SkillSummary {
 }
 
 /// Answer of `list`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillList {
     /// Skills; shadowed ones after the winners.
     pub skills: Vec<SkillSummary>,
-    /// Bundles that were found and refused; named when nothing is filtered.
+    /// Bundles that were found and refused; named when nothing is filtered, behind the last skill.
     #[serde(default)]
     pub refused: Vec<Refusal>,
+    /// Skills that the filter keeps, on all pages together.
+    #[serde(default)]
+    pub total: usize,
+    /// Where the next page begins, if there is one.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
 /// A file of a bundle, without its content.

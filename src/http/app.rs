@@ -17,7 +17,7 @@ use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
 use super::shared::Answers;
-use super::{Authenticator, carry, front, guard, lost, openapi, page};
+use super::{Authenticator, Origin, carry, cors, front, guard, lost, openapi, page};
 use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
 use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use crate::telemetry::Metrics;
@@ -34,6 +34,8 @@ pub(super) struct App {
     pub answers: Answers,
     /// Whether only this machine can call.
     pub loopback: bool,
+    /// Origins whose pages may call.
+    pub cors: Arc<[Origin]>,
     /// Fires when the service ends.
     pub end: CancellationToken,
 }
@@ -83,7 +85,12 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         router = router.route(path, closed(route, &[Method::Get]));
     }
     let more = more.layer(map_request(|request: Request| async { guard::own_page(request) }));
-    router.merge(more).fallback(lost::unknown).layer(from_fn_with_state(Arc::clone(app), front::admit))
+    let router = router.merge(more).fallback(lost::unknown);
+    let router = router.layer(from_fn_with_state(Arc::clone(app), front::admit));
+    if app.cors.is_empty() {
+        return router;
+    }
+    router.layer(from_fn_with_state(Arc::clone(&app.cors), cors::share))
 }
 
 fn filter(method: Method) -> MethodFilter {

@@ -15,8 +15,9 @@ use super::app::App;
 use super::problem::Refusal;
 use super::shared::Tagged;
 use super::{stream, trace};
-use crate::gateway::operations::{Caller, Operation, from_query};
+use crate::gateway::operations::{Caller, Operation, Written, from_query};
 use crate::gateway::{Code, Error};
+use crate::store::RunId;
 
 /// Bytes of a body, at most.
 pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
@@ -102,11 +103,16 @@ async fn looked(
     let look = || operation.call_as_text(&app.service, caller, arguments);
     match same {
         Some(same) => {
-            let look = || async { look().await.map(Tagged::new) };
+            let look = || async { look().await.map(|answer| Tagged::new(answer.json)) };
             Ok(app.answers.share(&same, look).await?.answer(headers))
         }
         None => Ok(json(operation.status, look().await?)),
     }
+}
+
+/// Where a run is looked up.
+fn place_of(run: &RunId) -> String {
+    format!("/v1/runs/{run}")
 }
 
 /// What a mistake of this program is told as.
@@ -114,9 +120,16 @@ pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
 }
 
-fn json(status: u16, text: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(text));
+/// An answer; one that was given before its run ended says where that goes on (RFC 9110, 15.3.3).
+fn json(status: u16, answer: Written) -> Response {
+    let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    if let Some(run) = &answer.goes_on {
+        *response.status_mut() = StatusCode::ACCEPTED;
+        if let Ok(place) = HeaderValue::from_str(&place_of(run)) {
+            response.headers_mut().insert(header::LOCATION, place);
+        }
+    }
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

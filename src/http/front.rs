@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
@@ -16,7 +18,7 @@ use super::app::{App, OPEN};
 use super::listen::{Busy, Peer};
 use super::problem::Refusal;
 use super::trace::{TRACE, trace_of};
-use super::{carry, guard};
+use super::{carry, cors, guard};
 use crate::gateway::operations::{Caller, Principal, operations};
 use crate::gateway::{Admission, Code, new_trace_id};
 
@@ -28,6 +30,8 @@ pub(super) async fn admit(
     next: Next,
 ) -> Response {
     let _busy = Busy::with(&peer);
+    let has_body = !request.body().is_end_stream();
+    peer.owes.store(false, Ordering::Relaxed);
     let began = Instant::now();
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -66,6 +70,8 @@ pub(super) async fn admit(
         }
     };
     let status = response.status().as_u16();
+    // What is refused may be refused before its body is read.
+    peer.owes.store(has_body && status >= 400, Ordering::Relaxed);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
         headers.entry(TRACE).or_insert(id);
@@ -87,7 +93,7 @@ pub(super) async fn admit(
 /// Who calls: none where nobody is asked.
 async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, Refusal> {
     let Some(authenticator) = &app.authenticator else {
-        guard::admit(headers, app.loopback)?;
+        guard::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
         return Ok(None);
     };
     if open {

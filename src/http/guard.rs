@@ -9,11 +9,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use super::problem::Refusal;
 use crate::gateway::Code;
 
-/// Lets a request of a program, or of a page of this service itself, through.
+/// Lets a request of a program, or of a page of this service itself, through; of another page only where its origin
+/// was named.
 ///
 /// # Errors
 /// `forbidden` for a foreign `Origin`, and on loopback for a `Host` that is a name of the open network.
-pub(super) fn admit(headers: &HeaderMap, loopback: bool) -> Result<(), Refusal> {
+pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<(), Refusal> {
     let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
         let message = format!(
@@ -23,9 +24,10 @@ pub(super) fn admit(headers: &HeaderMap, loopback: bool) -> Result<(), Refusal> 
         return Err(Refusal::new(Code::Forbidden, message));
     }
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-    if let Some(origin) = origin.filter(|origin| !is_at(origin, host)) {
+    if let Some(origin) = origin.filter(|origin| !named && !is_at(origin, host)) {
         let message = format!(
-            "a page of {origin:?} may not call this service, which asks nobody for a key; give it one"
+            "a page of {origin:?} may not call this service, which asks nobody for a key; give it one, or let the page in \
+             by `skills serve --cors`"
         );
         return Err(Refusal::new(Code::Forbidden, message));
     }
@@ -68,7 +70,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        admit(&headers, true).is_ok()
+        admit(&headers, true, false).is_ok()
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -45,11 +45,14 @@ impl Default for Patience {
 pub(super) struct Peer {
     pub address: SocketAddr,
     pub busy: Arc<AtomicUsize>,
+    /// Whether some of its last request may not have been read.
+    pub owes: Arc<AtomicBool>,
 }
 
 impl Connected<IncomingStream<'_, Entrance>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Entrance>) -> Self {
-        Self { address: *stream.remote_addr(), busy: Arc::clone(&stream.io().busy) }
+        let line = stream.io();
+        Self { address: *stream.remote_addr(), busy: Arc::clone(&line.busy), owes: Arc::clone(&line.owes) }
     }
 }
 
@@ -105,6 +108,9 @@ pub(super) struct Line {
     stream: TcpStream,
     patience: Patience,
     busy: Arc<AtomicUsize>,
+    owes: Arc<AtomicBool>,
+    /// What the peer still sends, read for nothing.
+    lingering: Option<Lingering>,
     /// Fires when nothing moved for as long as the peer is waited for; set anew only when it fires.
     alarm: Pin<Box<Sleep>>,
     /// When the last answer was sent, or the connection began.
@@ -121,6 +127,8 @@ impl Line {
             stream,
             patience,
             busy: Arc::default(),
+            owes: Arc::default(),
+            lingering: None,
             alarm: Box::pin(tokio::time::sleep_until(now + patience.head)),
             moved: now,
             stuck: None,
@@ -156,6 +164,58 @@ impl Line {
             Poll::Ready(()) => Poll::Ready(Err(late("the peer takes nothing"))),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+/// How long, and how much, is read of a request that was refused before its end. A connection that is closed on
+/// unread bytes is reset, and with that the answer is lost on its way
+/// (<https://www.rfc-editor.org/rfc/rfc9112#section-9.6-7>).
+struct Lingering {
+    /// The very end.
+    end: Instant,
+    /// Fires at the end, or before it when nothing came for a while.
+    alarm: Pin<Box<Sleep>>,
+    left: usize,
+}
+
+/// Longest time in all.
+const LINGER: Duration = Duration::from_secs(30);
+/// Longest time without anything that comes.
+const LINGER_QUIET: Duration = Duration::from_secs(2);
+/// Bytes that are read for nothing, at most.
+const LINGER_BYTES: usize = 64 << 20;
+
+impl Lingering {
+    fn begin() -> Self {
+        let now = Instant::now();
+        Self {
+            end: now + LINGER,
+            alarm: Box::pin(tokio::time::sleep_until(now + LINGER_QUIET)),
+            left: LINGER_BYTES,
+        }
+    }
+
+    /// Ready when the peer has ended, or was listened to for long enough.
+    fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0; 16 << 10];
+        // Some at a time: one who sends fast must not keep others from their turn.
+        for _ in 0..16 {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut *stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() && self.left > 0 => {
+                    self.left = self.left.saturating_sub(buffer.filled().len());
+                    let quiet = Instant::now() + LINGER_QUIET;
+                    self.alarm.as_mut().reset(quiet.min(self.end));
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return self.alarm.as_mut().poll(cx),
+            }
+        }
+        if self.alarm.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
 
@@ -201,6 +261,14 @@ impl AsyncWrite for Line {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let line = &mut *self;
+        if line.lingering.is_none() {
+            match Pin::new(&mut line.stream).poll_shutdown(cx) {
+                Poll::Ready(Ok(())) if line.owes.load(Ordering::Relaxed) => {}
+                other => return other,
+            }
+        }
+        let lingering = line.lingering.get_or_insert_with(Lingering::begin);
+        lingering.poll(&mut line.stream, cx).map(Ok)
     }
 }

@@ -4,6 +4,7 @@
 mod app;
 mod carry;
 mod codes;
+mod cors;
 mod feed;
 mod front;
 mod guard;
@@ -34,6 +35,7 @@ use crate::gateway::operations::Service;
 use crate::gateway::{Code, Error, Limiter};
 use crate::telemetry::Metrics;
 
+pub use cors::Origin;
 pub use keys::{Authenticator, KeyRing, StoredKey, new_key, scopes};
 pub use listen::Patience;
 pub use openapi::{document, document_text};
@@ -53,6 +55,8 @@ pub struct Settings {
     /// Further routes, behind the same front: each of their requests has its
     /// [`Caller`](crate::gateway::operations::Caller) among its extensions.
     pub more: Router,
+    /// Web pages of other origins that may call; without any, none may.
+    pub cors: Vec<Origin>,
 }
 
 /// A server that listens.
@@ -80,7 +84,7 @@ impl Server {
         };
         let listener = TcpListener::bind(address).await.map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let Settings { authenticator, limiter, metrics, patience, more } = settings;
+        let Settings { authenticator, limiter, metrics, patience, more, cors } = settings;
         let end = CancellationToken::new();
         let feed = Feed::new(Arc::clone(&service.core), end.clone());
         let loopback = address.ip().is_loopback();
@@ -93,6 +97,7 @@ impl Server {
             feed,
             answers: Answers::default(),
             loopback,
+            cors: cors.into(),
             end: end.clone(),
         };
         let router = app::routes(&Arc::new(app), more);

@@ -1,6 +1,9 @@
 //! Following as server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the events of
 //! one run or of all, from a number on, and news of the catalogue beside those of all.
 //!
+//! A stream begins with `ready`, which names the log that the numbers count in, that of the service's store; a client
+//! that comes back behind a number which has not been there is told `reset` before it and begins anew.
+//!
 //! A stream holds one event at a time: who reads slowly is read for again from the store, and who stops reading loses
 //! the connection.
 
@@ -64,19 +67,30 @@ pub(super) async fn follow(
     let wanted = arguments.get("run_id").and_then(Value::as_str).map(str::to_owned);
     operation.call(&app.service, caller, Value::Object(arguments)).await?;
     let core = &app.service.core;
-    let run = match wanted {
-        Some(wanted) => Some(core.run(&wanted).await?.run.id),
-        None => None,
+    let (run, newest) = match wanted {
+        Some(wanted) => {
+            let detail = core.run(&wanted).await?;
+            (Some(detail.run.id), detail.events.last().map_or(0, |event| event.number))
+        }
+        None => (None, core.newest_event().await?),
     };
     let runs = app.feed.subscribe().await?;
     let news = run.is_none().then(|| core.events());
+    let log = core.event_log().await?;
+    let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
     let after = match (asked, &run) {
+        // What has not been yet was counted in another store: there is nothing to go on behind it.
+        (Some(asked), _) if asked > newest => {
+            let after = if run.is_some() { 0 } else { newest };
+            ready.push_back(named("reset", &json!({ "log": log, "asked": asked, "after": after })));
+            after
+        }
         (Some(after), _) => after,
         // A run is told from its beginning, everything else from now on.
         (None, Some(_)) => 0,
-        (None, None) => core.newest_event().await?,
+        (None, None) => newest,
     };
-    let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
+    ready.push_back(named("ready", &json!({ "log": log, "after": after, "newest": newest })));
     if run.is_none() {
         let found = core.diagnostics().await?;
         ready.push_back(named("scan", &json!(found.scan)));
@@ -217,6 +231,10 @@ fn frame(news: &Event) -> Frame {
         // Of a core that is elsewhere again: whether what is told here is what is there.
         Event::Connection(state) => {
             named("connection", &json!({ "connected": *state == ConnectionState::Connected }))
+        }
+        Event::Replaced => named("replaced", &json!({})),
+        Event::Order { run, sending } => {
+            named("order", &json!({ "run": run, "sending": sending.to_string() }))
         }
         Event::Notice(message) => named("notice", &json!({ "message": message })),
         Event::Waiting(reminder) => named("waiting", &json!(reminder)),

@@ -36,6 +36,12 @@ pub async fn operation(
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
     let mut arguments = request.arguments.unwrap_or_default();
+    if let Some(page) = operation.page {
+        let limit = arguments.entry(tools::LIMIT).or_insert(Value::Null);
+        if limit.is_null() {
+            *limit = json!(page);
+        }
+    }
     // A call that may have to be made again after somebody was asked must find the run it launched.
     let lent = (way != Way::None && repeatable(operation, &arguments)).then(|| {
         let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());

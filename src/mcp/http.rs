@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::middleware::from_fn;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
+use super::envelope::{self, MOST_BYTES};
 use super::server::{Server, Settings};
 use crate::gateway::operations::Service;
-
-/// Bytes of a request, at most.
-const MOST_BYTES: usize = 2 << 20;
 
 /// How long a client of a revision with a handshake may be silent before its connection is forgotten: a person thinks,
 /// and a run takes its time.
@@ -30,13 +30,13 @@ pub struct HttpSettings {
     pub stop: CancellationToken,
 }
 
-/// The service, for axum's `nest_service` or `route_service`.
-pub type HttpService = StreamableHttpService<Server, LocalSessionManager>;
+/// Where the server answers over HTTP.
+const PATH: &str = "/mcp";
 
-/// The MCP server over streamable HTTP. The layer before it puts the
+/// The MCP server over streamable HTTP as a route, to stand behind a front that puts the
 /// [`Caller`](crate::gateway::operations::Caller) of a request into its extensions.
 #[must_use]
-pub fn service(service: Service, settings: HttpSettings) -> HttpService {
+pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let HttpSettings { any_host, origins, stop } = settings;
     let leave = stop.clone();
     let config = StreamableHttpServerConfig::default()
@@ -49,5 +49,6 @@ pub fn service(service: Service, settings: HttpSettings) -> HttpService {
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut connections = LocalSessionManager::default();
     connections.session_config.keep_alive = Some(LONGEST_PAUSE);
-    StreamableHttpService::new(server, Arc::new(connections), config)
+    let service = StreamableHttpService::new(server, Arc::new(connections), config);
+    Router::new().route_service(PATH, service).layer(from_fn(envelope::read))
 }

@@ -9,6 +9,7 @@ mod answer;
 mod asking;
 mod call;
 mod caller;
+mod envelope;
 mod http;
 mod news;
 mod page;
@@ -22,6 +23,6 @@ mod tools;
 mod uri;
 
 pub use caller::Door;
-pub use http::{HttpService, HttpSettings, service};
+pub use http::{HttpSettings, routes};
 pub use server::{Server, Settings};
 pub use stdio::serve;

@@ -12,6 +12,9 @@ use super::answer::SESSION;
 use crate::gateway::operations::{Operation, operation, operations};
 use crate::session::Tool;
 
+/// The argument that says how many items a page has.
+pub const LIMIT: &str = "limit";
+
 /// A tool by what stands behind it.
 pub enum Kind {
     /// An operation of the table.
@@ -51,7 +54,15 @@ fn of_operation(operation: &Operation) -> Described {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let input = whole(|generator| operation.arguments(generator));
+    let mut input = whole(|generator| operation.arguments(generator));
+    let limit = input.get_mut("properties").and_then(|properties| properties.get_mut(LIMIT));
+    if let (Some(page), Some(limit)) = (operation.page, limit) {
+        limit["default"] = json!(page);
+        limit["description"] = json!(format!(
+            "Items of one page, 1 to 1,000; {page} where absent. `next` in the answer is the `cursor` of the page behind \
+             it."
+        ));
+    }
     Described::new(operation.name, operation.summary, Arc::new(input))
         .with_raw_output_schema(Arc::new(whole(|generator| operation.answer(generator))))
         .with_annotations(annotations)
@@ -159,6 +170,13 @@ mod tests {
         // Letters, digits, `_`, `-` and `.`, 128 at most: what the protocol allows in a name.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         assert!(names.iter().all(|name| name.len() <= 128 && name.chars().all(fits)));
+    }
+
+    #[test]
+    fn a_long_list_is_told_in_pages_unless_a_call_says_otherwise() {
+        let list = all().iter().find(|tool| tool.name == "skill.list").unwrap();
+        assert_eq!(list.input_schema["properties"][LIMIT]["default"], 50);
+        assert!(takes("skill.list", "cursor") && takes("skill.governance.list", "cursor"));
     }
 
     #[test]

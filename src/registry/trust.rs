@@ -198,19 +198,24 @@ impl Trust {
     /// A check to hand to whoever runs something: the reason where a folder may not run.
     pub fn check(&self) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static {
         let trust = self.clone();
-        move |place| match trust.state(place) {
-            TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => Ok(()),
-            TrustState::Changed { files } => Err(format!(
-                "{} changed since it was trusted ({}); look at it and run `skills trust {}` again",
-                place.display(),
+        move |place| {
+            let shown = place.display().to_string();
+            trust.refusal(place, &shown, &shown).map_or(Ok(()), Err)
+        }
+    }
+
+    /// Why a folder may not run, if it may not: `what` is what the sentence calls it, `name` what `skills trust` takes.
+    #[must_use]
+    pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
+        match self.state(place) {
+            TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => None,
+            TrustState::Changed { files } => Some(format!(
+                "{what} changed since it was trusted ({}); look at it and run `skills trust {name}` again",
                 few(&files),
-                place.display()
             )),
-            TrustState::Untrusted => Err(format!(
-                "{} is not trusted; look at it, then run `skills trust {}`",
-                place.display(),
-                place.display()
-            )),
+            TrustState::Untrusted => {
+                Some(format!("{what} is not trusted; look at it, then run `skills trust {name}`"))
+            }
         }
     }
 

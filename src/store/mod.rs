@@ -165,6 +165,9 @@ pub trait Store: Send + Sync + 'static {
     /// Waiting runs whose time is over by the store's clock.
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// What tells this store from every other one, made with it: numbers of events mean nothing in another store.
+    fn identity(&self) -> String;
+
     /// The global number of the newest event; 0 where there is none.
     async fn newest_event(&self) -> Result<u64, StoreError>;
 

@@ -6,7 +6,7 @@ mod draw;
 mod perform;
 mod remembered;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
-use crate::gateway::{Connection, Error, Event, Signs, terminal_bytes};
+use crate::gateway::{Connection, Error, Event, Sending, Signs, terminal_bytes};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
 pub use remembered::Remembered;
@@ -91,6 +91,8 @@ pub struct App {
     kept_theme: String,
     glyphs: &'static Glyphs,
     connection: Connection,
+    /// Decisions on their way to a core elsewhere, by run.
+    orders: BTreeMap<String, Sending>,
     /// Skills there are; none before the core has told.
     skills: Option<usize>,
     /// The client in whose eyes the catalogue is shown.
@@ -158,6 +160,7 @@ impl App {
             themes,
             glyphs: if settings.glyphs == crate::config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
             connection,
+            orders: BTreeMap::new(),
             skills: None,
             client: None,
             full_screen: false,
@@ -398,6 +401,8 @@ impl App {
                         self.wants.extend((!bytes.is_empty()).then_some(Want::Sign(bytes)));
                     }
                     Event::Connection(state) => self.connection_news(state, now),
+                    Event::Replaced => self.replaced(message, now),
+                    Event::Order { run, sending } => self.order_news(run, *sending, message, now),
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {

@@ -49,9 +49,10 @@ pub async fn follow(core: SharedClient, news: UnboundedSender<News>) {
                 sleep(BETWEEN).await;
             }
             Err(error) => {
-                // What happened meanwhile is asked anew once it answers again.
-                place = None;
-                if !silent {
+                // What happened meanwhile is asked anew once it answers again. That this place leads nowhere any more
+                // is no trouble by itself: the core may stand on another store.
+                let followed = place.take().is_some();
+                if !followed && !silent {
                     silent = true;
                     let what = "news of runs do not arrive".to_owned();
                     if news.send(News::Failed(what, error.message)).is_err() {

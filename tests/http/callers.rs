@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use skill_workbench::gateway::operations::Scope;
 use skill_workbench::gateway::{Needs, RateLimit};
-use skill_workbench::http::{KeyRing, Settings, new_key};
+use skill_workbench::http::{KeyRing, Origin, Settings, new_key};
 
 use crate::house::House;
 use crate::runs_place::Place;
@@ -168,4 +168,42 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     assert_eq!(house.get("/v1/health").await.status, 200, "whoever watches is never told to wait");
     let counted = house.core.recorder().text().unwrap();
     assert!(counted.contains("limits_requests_total{outcome=\"denied\"} 41"), "{counted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_origins_that_were_named_may_call_and_no_others() {
+    let docs = "https://docs.example";
+    let cors = vec![Origin::parse(docs).unwrap()];
+    let house = House::with(Settings { cors, ..Settings::default() }).await;
+    let preflight = |origin: &'static str| {
+        let asks = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "content-type,x-api-key"),
+        ];
+        let house = &house;
+        async move { house.ask("OPTIONS", "/v1/skills/discover", &asks, "").await }
+    };
+    let asked = preflight(docs).await;
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some(docs)));
+    assert!(asked.header("access-control-allow-headers").unwrap().contains("x-api-key"));
+    assert!(asked.header("access-control-allow-methods").unwrap().contains("post"));
+    let call = async |origin: &str, path: &str| house.ask("GET", path, &[("origin", origin)], "").await;
+    for path in ["/v1/skills/list", "/v1/nowhere"] {
+        let answer = call(docs, path).await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some(docs), "{path}, errors too");
+        assert_eq!(answer.header("vary"), Some("origin"));
+        assert!(answer.header("access-control-expose-headers").unwrap().contains("x-trace-id"));
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+    }
+    assert_eq!(call(docs, "/v1/skills/list").await.status, 200);
+    for other in ["https://docs.example.evil.example", "http://docs.example", "null"] {
+        assert_eq!(preflight(other).await.header("access-control-allow-origin"), None, "{other}");
+        let answer = call(other, "/v1/skills/list").await;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{other}");
+    }
+    // Without the setting no page may, and nothing is said of pages.
+    let closed = House::open().await;
+    let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
 }

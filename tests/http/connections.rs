@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
+use skill_workbench::gateway::{Needs, RunClient as _};
 use skill_workbench::http::{Patience, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::events::Stream;
 use crate::house::{House, PATIENCE};
+use crate::runs_place::Place;
 
 pub fn hasty() -> Settings {
     let soon = Duration::from_millis(300);
@@ -82,4 +84,38 @@ async fn the_end_is_told_to_everybody_who_waits() {
     assert!(ended.is_ok(), "an idle connection is closed");
     tokio::time::timeout(PATIENCE, house.serving).await.expect("the service ends").unwrap();
     assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "nobody is accepted any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on() {
+    let place = Place::new();
+    place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
+    let core = place.open_with(Needs::Index).await;
+    let house = House::over(place, core, Settings::default()).await;
+    // One that waits for a signal has not ended either.
+    let close = house.call("skill.execute", json!({ "skill_id": "close" })).await;
+    assert_eq!((close.status, &close.json()["run"]["state"]), (202, &json!("waiting_for_signal")));
+    let run = close.json()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(close.header("location"), Some(format!("/v1/runs/{run}").as_str()));
+
+    let mut events = Stream::open(&house, "/v1/events", None).await;
+    while events.next().await.unwrap().kind != "ready" {}
+    let upload = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" } });
+    let asking = house.call("skill.execute", upload);
+    let ending = async {
+        loop {
+            let event = events.run().await;
+            if event.data["kind"] == "step.started" && event.data["step"] == "send" {
+                house.end.cancel();
+                return;
+            }
+        }
+    };
+    let (answer, ()) = tokio::join!(asking, ending);
+    let told = answer.json();
+    let run = told["run"]["id"].as_str().unwrap();
+    assert_eq!((answer.status, answer.header("location")), (202, Some(format!("/v1/runs/{run}").as_str())));
+    // Nobody holds it any more, and another worker may take it.
+    let left = house.core.run(run).await.unwrap().run;
+    assert_eq!(left.hold.and_then(|hold| hold.worker), None, "{}", answer.body);
 }

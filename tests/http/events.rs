@@ -99,6 +99,8 @@ async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_se
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
     let mut now = Stream::open(&house, "/v1/events", None).await;
+    let begun = now.next().await.unwrap();
+    assert_eq!((begun.kind.as_str(), &begun.data["after"]), ("ready", &json!(newest)));
     let kinds = [now.next().await.unwrap().kind, now.next().await.unwrap().kind];
     assert_eq!(kinds, ["scan", "index"]);
     let mut all = Stream::open(&house, "/v1/events?after=0", None).await;
@@ -109,6 +111,26 @@ async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_se
     let (one, other) = (now.run().await, all.run().await);
     assert_eq!(one.id, Some(newest + 1));
     assert_eq!((one.id, &one.data["run"], &one.data), (other.id, &json!(run), &other.data));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
+    let house = House::open().await;
+    let run = house.waiting().await;
+    let newest = house.call("event.newest", json!({})).await.json();
+    let last = newest["newest"].as_u64().unwrap();
+    let mut stale = Stream::open(&house, "/v1/events", Some(last + 100)).await;
+    let told = [stale.next().await.unwrap(), stale.next().await.unwrap()];
+    assert_eq!(told.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
+    assert_eq!((&told[0].data["log"], &told[0].data["after"]), (&newest["log"], &json!(last)));
+    // A page behind it is answered at once, and its log says why it is empty.
+    let page = house.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();
+    assert_eq!((&page["events"], &page["log"]), (&json!([]), &newest["log"]));
+    let mut of_run = Stream::open(&house, &format!("/v1/runs/{run}/events"), Some(9_999)).await;
+    assert_eq!(of_run.next().await.unwrap().kind, "reset");
+    assert_eq!(of_run.run().await.id, Some(1), "a run is told from its beginning");
+    house.call("run.deny", json!({ "run_id": run })).await;
+    assert_eq!(stale.run().await.id, Some(last + 1), "and what happens is told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use serde_json::{Map, Value, json};
 use skill_workbench::gateway::operations::{Operation, Service, operation, to_query};
 use skill_workbench::gateway::{Local, Needs};
@@ -42,8 +41,9 @@ impl House {
     pub async fn over(place: Place, core: Arc<Local>, settings: Settings) -> Self {
         let service = Service { core: Arc::clone(&core) as _, sessions: Arc::clone(&core) as _ };
         let (end, loopback) = (CancellationToken::new(), settings.authenticator.is_none());
-        let mcp = HttpSettings { any_host: !loopback, stop: end.child_token(), ..HttpSettings::default() };
-        let more = Router::new().route_service("/mcp", mcp::service(service.clone(), mcp));
+        let origins = settings.cors.iter().map(|origin| origin.as_str().to_owned()).collect();
+        let mcp = HttpSettings { any_host: !loopback, origins, stop: end.child_token() };
+        let more = mcp::routes(service.clone(), mcp);
         let settings = Settings { metrics: core.recorder(), more, ..settings };
         let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), service, settings).await.unwrap();
         let address = server.address();

@@ -1,6 +1,9 @@
 //! What callers do wrong, and the error that each of it comes to.
 
 use serde_json::{Value, json};
+use skill_workbench::gateway::Needs;
+use skill_workbench::http::Settings;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::house::{Answer, House};
 use crate::runs_place::Place;
@@ -95,6 +98,57 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
+    let house = House::open().await;
+    let send = async |head: &str, status: u16| {
+        let mut stream = house.connect().await;
+        let head =
+            format!("{head} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", house.address);
+        let length = 5 << 20;
+        stream.write_all(format!("{head}content-length: {length}\r\n\r\n").as_bytes()).await.unwrap();
+        // As a program does that writes a whole request before it reads: a connection that is reset fails here.
+        stream.write_all(&vec![b' '; length]).await.expect("everything is taken");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("the answer is not lost");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head}: {answer}");
+    };
+    for _ in 0..5 {
+        send("POST /v1/skills/discover", 413).await;
+    }
+    send("POST /v1/nowhere", 404).await;
+    send("POST /v1/skills/list", 405).await;
+    // Nothing of it is kept, and the place is free for others.
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_name_no_place_of_the_services_machine() {
+    let mut place = Place::new();
+    place.config.trust.clear();
+    place.write("skills/broken/SKILL.md", "---\nname: broken\n---\n");
+    place.write("skills/odd/SKILL.md", "---\nname: odd\ndescription: Has a contract that is none.\n---\n");
+    place.write("skills/odd/skill.yaml", "id: [\n");
+    let root = place.path("skills");
+    let core = place.open_with(Needs::Index).await;
+    let house = House::over(place, core, Settings::default()).await;
+    let folder = root.parent().unwrap().display().to_string();
+    for (name, arguments, code) in [
+        ("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } }), "untrusted"),
+        ("skill.execute", json!({ "skill_id": "odd" }), "invalid_configuration"),
+        ("skill.describe", json!({ "skill_id": "broken" }), "invalid_configuration"),
+        ("skill.file", json!({ "skill_id": "ledger", "path": "scripts/none.sh" }), "not_found"),
+    ] {
+        let answer = house.call(name, arguments).await;
+        assert_eq!(answer.code(), code, "{}", answer.body);
+        assert!(!answer.body.contains(&folder), "{name}: {}", answer.body);
+    }
+    let untrusted =
+        house.call("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })).await;
+    assert!(untrusted.message().contains("`skills trust ledger`"), "{}", untrusted.message());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_is_told_by_its_code() {
     let house = House::open().await;
     let call = |name: &'static str, arguments: Value| house.call(name, arguments);
@@ -143,7 +197,34 @@ async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
     let mut place = Place::new();
     place.config.trust.clear();
     let core = place.open().await;
-    let house = House::over(place, core, skill_workbench::http::Settings::default()).await;
+    let house = House::over(place, core, Settings::default()).await;
     let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
     is(&house.call("skill.execute", ledger).await, 403, "untrusted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
+    let house = House::open().await;
+    let headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")];
+    let post = |body: &'static str| house.ask("POST", "/mcp", &headers, body);
+    for (body, code, id) in [
+        ("{\"jsonrpc\": \"2.0\",", -32_700, Value::Null),
+        ("not json at all", -32_700, Value::Null),
+        ("[]", -32_600, Value::Null),
+        ("{\"id\": 7, \"method\": \"ping\"}", -32_600, json!(7)),
+    ] {
+        let answer = post(body).await;
+        assert_eq!((answer.status, answer.header("content-type")), (400, Some("application/json")), "{body}");
+        let told = answer.json();
+        assert_eq!((&told["error"]["code"], &told["id"]), (&json!(code), &id), "{body}: {told}");
+    }
+    let cut = post("{\"jsonrpc\":").await.message();
+    assert!(cut.contains("line 1 column 11"), "{cut}");
+    let form = [headers[0], ("content-type", "text/plain")];
+    assert_eq!(house.ask("POST", "/mcp", &form, "{}").await.status, 415);
+    let large = "x".repeat((2 << 20) + 1);
+    assert_eq!(house.ask("POST", "/mcp", &headers, &large).await.status, 413);
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
+        "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    assert_eq!(post(hello).await.status, 200);
 }

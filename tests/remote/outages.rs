@@ -48,6 +48,13 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     let all = here.run_events(None, 0, 10_000, 0).await.unwrap();
     assert_eq!(seen, all.iter().map(|event| event.global).collect::<Vec<_>>(), "none missed, none twice");
     following.abort();
+    // One stream for all of it, which went on where it was broken off; nothing else was asked for by number.
+    let resumed = service.resumed();
+    assert!(
+        resumed.len() >= 2 && resumed[0].is_none() && resumed[1..].iter().all(Option::is_some),
+        "{resumed:?}"
+    );
+    assert!(service.calls("event.list") <= resumed.len() + 1, "{} lists", service.calls("event.list"));
     // The same in words for whoever shows it: lost, then back.
     let mut told = Vec::new();
     while let Ok(event) = news.try_recv() {
@@ -138,4 +145,74 @@ async fn a_launch_is_carried_out_once_whatever_becomes_of_its_answer() {
     let options = ExecutionOptions { files, ..ExecutionOptions::default() };
     let error = there.launch(LaunchRequest { options, ..request("ledger", json!({})) }).await.unwrap_err();
     assert!(error.message.contains("in.pdf is a file of this machine"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_from_there() {
+    let (_place, here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let mut news = there.events();
+    for amount in 1..4 {
+        let run = here.launch(request("ledger", json!({ "amounts": [amount] }))).await.unwrap().run.id.0;
+        here.settle(&run, CancellationToken::new()).await.unwrap();
+    }
+    let seen = here.newest_event().await.unwrap();
+    let mut told = 0;
+    while told < seen {
+        told = there.run_events(None, told, 100, 20_000).await.unwrap().last().unwrap().global;
+    }
+    service.kill();
+    let place = Place::new();
+    let other = place.open().await;
+    service.stand_on(&other);
+    service.begin();
+    tokio::time::timeout(PATIENCE, async { while !matches!(news.recv().await.unwrap(), Event::Replaced) {} })
+        .await
+        .expect("the client is told that everything is another one");
+    let error = there.run_events(None, seen, 100, 20_000).await.unwrap_err();
+    assert!(error.message.contains("another store"), "{error}");
+    let after = there.newest_event().await.unwrap();
+    let run = other.launch(request("ledger", json!({ "amounts": [9] }))).await.unwrap().run.id;
+    let events = there.run_events(None, after, 100, 20_000).await.unwrap();
+    assert_eq!(events[0].run, run, "what happens there is told at once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
+    let (_place, here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let mut news = there.events();
+    let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
+    there.settle(&run, CancellationToken::new()).await.unwrap();
+    let sheet = there.run(&run).await.unwrap().sheet.unwrap();
+    let decision = RunOrder::Decide {
+        verdict: Verdict::Approve,
+        step: Some(sheet.step),
+        inputs_digest: Some(sheet.inputs_digest),
+        approver: Some("bo".to_owned()),
+        notes: None,
+        choice: None,
+    };
+    service.kill();
+    let (decider, decided) = (Arc::clone(&there), run.clone());
+    let deciding = tokio::spawn(async move { decider.order(&decided, decision).await });
+    let mut way = Vec::new();
+    let mut hear = async |last: Sending| {
+        while way.last() != Some(&last) {
+            let event = tokio::time::timeout(PATIENCE, news.recv()).await.expect("news in time").unwrap();
+            if let Event::Order { run: about, sending } = event {
+                assert_eq!(about, run);
+                way.push(sending);
+            }
+        }
+        way.clone()
+    };
+    hear(Sending::Waiting).await;
+    assert_eq!(here.run(&run).await.unwrap().run.state, RunState::WaitingForHuman);
+    service.begin();
+    let approved = tokio::time::timeout(PATIENCE, deciding).await.unwrap().unwrap().unwrap();
+    assert_eq!(approved.note, "approved");
+    let way = hear(Sending::Over).await;
+    assert!(way.ends_with(&[Sending::Waiting, Sending::Sent, Sending::Over]), "{way:?}");
+    assert_eq!((service.calls("run.approve"), here.run(&run).await.unwrap().decisions.len()), (1, 1));
 }

@@ -96,7 +96,7 @@ impl Client for FakeClient {
     }
 
     async fn list(&self, _filter: ListFilter) -> Result<SkillList, Error> {
-        Ok(SkillList { skills: Vec::new(), refused: Vec::new() })
+        Ok(SkillList::default())
     }
 
     async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {

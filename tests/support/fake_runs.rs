@@ -268,6 +268,10 @@ impl RunClient for FakeRuns {
         Ok(self.book().events.len() as u64)
     }
 
+    async fn event_log(&self) -> Result<String, Error> {
+        Ok("fake".to_owned())
+    }
+
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
         if let Some(preview) = self.book().preview.clone() {
             return Ok(preview);

@@ -63,6 +63,10 @@ macro_rules! hand_runs_on {
                 self.$part.newest_event().await
             }
 
+            async fn event_log(&self) -> Result<String, skill_workbench::gateway::Error> {
+                self.$part.event_log().await
+            }
+
             async fn attach_preview(
                 &self,
                 request: skill_workbench::gateway::AttachRequest,

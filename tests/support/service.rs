@@ -31,6 +31,8 @@ pub enum Mishap {
 struct Script {
     mishaps: HashMap<&'static str, Mishap>,
     calls: Vec<&'static str>,
+    /// Behind which event each stream of news was to go on.
+    resumed: Vec<Option<u64>>,
     key: Option<String>,
 }
 
@@ -81,6 +83,16 @@ impl Service {
         }
     }
 
+    /// From the next beginning on, another core answers here.
+    pub fn stand_on(&mut self, core: &Arc<Local>) {
+        self.core = Arc::clone(core);
+    }
+
+    /// Behind which event each stream of news was to go on.
+    pub fn resumed(&self) -> Vec<Option<u64>> {
+        self.script.lock().unwrap().resumed.clone()
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -128,7 +140,9 @@ async fn answered(core: Arc<Local>, script: Arc<Mutex<Script>>, request: Request
     }
     let accepts = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if operation.name == "event.list" && accepts == Some("text/event-stream") {
-        return stream(&core);
+        let resumed = request.headers().get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+        script.lock().unwrap().resumed.push(resumed);
+        return stream(core, resumed).await;
     }
     let carried = carry_out(core, operation, arguments, request).await;
     assert!(mishap.is_none(), "the test breaks this connection");
@@ -193,22 +207,42 @@ fn decoded(text: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// News of the catalogue as server-sent events, until the core ends.
-fn stream(core: &Arc<Local>) -> Response {
-    use skill_workbench::gateway::Client as _;
-    let frames = futures::stream::unfold(core.events(), |mut events| async move {
-        let (kind, data) = match events.recv().await.ok()? {
-            Event::Catalogue(change) => ("catalogue", json!({ "generation": change.catalogue.generation })),
-            Event::Scan(progress) => ("scan", json!(progress)),
-            Event::Index(progress) => ("index", json!(progress)),
-            Event::Notice(message) => ("notice", json!({ "message": message })),
-            Event::Waiting(_) | Event::Connection(_) => ("other", json!({})),
+/// Events of runs behind a number, and news of the catalogue, as server-sent events, until the core ends.
+async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
+    use skill_workbench::gateway::{Client as _, RunClient as _};
+    let (newest, log) = (core.newest_event().await.unwrap(), core.event_log().await.unwrap());
+    let after = resumed.unwrap_or(newest).min(newest);
+    let kind = if resumed.is_some_and(|asked| asked > newest) { "reset" } else { "ready" };
+    let first = framed(kind, None, &json!({ "log": log, "after": after }));
+    let ready = framed("ready", None, &json!({ "log": log, "after": after }));
+    let news = core.events();
+    let frames = futures::stream::unfold((core, news, after), |(core, mut news, mut after)| async move {
+        let text = tokio::select! {
+            event = news.recv() => match event.ok()? {
+                Event::Catalogue(change) => {
+                    framed("catalogue", None, &json!({ "generation": change.catalogue.generation }))
+                }
+                Event::Scan(progress) => framed("scan", None, &json!(progress)),
+                Event::Index(progress) => framed("index", None, &json!(progress)),
+                Event::Notice(message) => framed("notice", None, &json!({ "message": message })),
+                _ => ": other\n\n".to_owned(),
+            },
+            events = core.run_events(None, after, 100, 60_000) => {
+                let events = events.ok()?;
+                after = events.last().map_or(after, |event| event.global);
+                events.iter().map(|event| framed("run", Some(event.global), &json!(event))).collect()
+            }
         };
-        Some((Ok::<String, Infallible>(format!("event: {kind}\ndata: {data}\n\n")), events))
+        Some((Ok::<String, Infallible>(text), (core, news, after)))
     });
-    let first = futures::stream::once(async { Ok::<String, Infallible>(": hello\n\n".to_owned()) });
+    let first = futures::stream::once(async move { Ok::<String, Infallible>(first + &ready) });
     let body = Body::from_stream(futures::StreamExt::chain(first, frames));
     Response::builder().header(header::CONTENT_TYPE, "text/event-stream").body(body).unwrap()
+}
+
+fn framed(kind: &str, id: Option<u64>, data: &Value) -> String {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    format!("{id}event: {kind}\ndata: {data}\n\n")
 }
 
 fn json_of(status: u16, value: &impl serde::Serialize) -> Response {

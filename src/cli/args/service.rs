@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::gateway::operations::Scope;
+use crate::http::Origin;
 
 /// `skills serve`
 #[derive(Debug, Args)]
@@ -32,6 +33,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub rate_limit_window_seconds: u64,
+    /// Let pages of this origin call, as a browser writes it: https://docs.example. Several times for several; no
+    /// page of another origin may, unless said.
+    #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
+    pub cors: Vec<Origin>,
     /// Answer beyond this machine without asking anybody for a key.
     #[arg(long)]
     pub allow_open: bool,
@@ -48,7 +53,8 @@ pub struct OpenapiArgs {
 /// `skills verify`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exits with 1 when something does not hold. `controls` meets the limit of requests on purpose."
+    after_help = "Exits with 1 when something does not hold; what could not be tried is said, and fails nothing. `controls` \
+                  meets the limit of requests on purpose."
 )]
 pub struct VerifyArgs {
     /// What to make sure of.

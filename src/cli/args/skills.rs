@@ -65,6 +65,12 @@ pub struct ListArgs {
     /// As this client sees them (e.g. claude-code): found, shadowed, dropped.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
+    /// So many skills at most, 1 to 1,000; all of them without.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// The page behind one that ended with this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
 }
 
 /// `skills describe`

@@ -23,7 +23,8 @@ impl Case {
 pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     let first = |name: &'static str, list: &'static str, key: &'static str| async move {
         let Some(asked) = operation(name) else { return Ok::<_, Failure>(None) };
-        let answer = probe.http(asked, &Map::new()).await?;
+        let few = if asked.takes("limit") { json!({ "limit": 1 }) } else { json!({}) };
+        let answer = probe.http(asked, few.as_object().unwrap_or(&Map::new())).await?;
         let item = answer.ok().and_then(|answer| answer[list].get(0).cloned());
         Ok(item.and_then(|item| {
             if key.is_empty() {
@@ -36,8 +37,9 @@ pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
     let skill = first("skill.list", "skills", "skill_id").await?;
     let capability = first("capability.list", "capabilities", "").await?;
     let mut wanted = vec![
-        ("skill.list", json!({})),
-        ("skill.list", json!({ "role": "utility" })),
+        ("skill.list", json!({ "limit": 20 })),
+        ("skill.list", json!({ "limit": 20, "role": "utility" })),
+        ("skill.list", json!({ "limit": 0 })),
         ("skill.list", json!({ "role": "boss" })),
         ("skill.discover", json!({ "intent": "read a file and write a report" })),
         ("skill.discover", json!({ "intent": "read a file", "limit": 3, "policy": "strict" })),
@@ -46,7 +48,7 @@ pub async fn cases(probe: &Probe) -> Result<Vec<Case>, Failure> {
         ("skill.discover", json!({ "intent": "a", "limit": 100_000 })),
         ("skill.discover", json!({ "intnt": "a" })),
         ("skill.describe", json!({ "skill_id": "no-such-skill" })),
-        ("skill.governance.list", json!({})),
+        ("skill.governance.list", json!({ "limit": 20 })),
         ("skill.governance.list", json!({ "skill": "no-such-skill" })),
         ("skill.execute", json!({ "skill_id": "no-such-skill" })),
         ("skill.attach", json!({ "skill_id": "no-such-skill", "target_type": "run", "target_ref": "none" })),

@@ -3,13 +3,16 @@
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value};
 
-use super::Check;
+use super::check::{Check, LIMITED};
 use super::probe::{Answered, Probe};
 use crate::cli::failure::Failure;
 use crate::gateway::operations::{Method, operations};
 
 /// Requests that are sent to see a limit, at most.
 const MOST_TRIES: u64 = 2_000;
+/// What to do where a mistake is not answered as it should be.
+const FORM: &str =
+    "a proxy in front may answer instead of the service, or it is another version: ask it directly";
 /// More than a service takes in one body, bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
@@ -26,7 +29,11 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for path in ["/v1/health", "/openapi.json", "/livez"] {
         let answer = probe.send(probe.bare("GET", path)).await?;
-        checks.push(Check::new(format!("GET {path} is open"), answer.status == 200, unlike(&answer, 200)));
+        let check =
+            Check::of(format!("GET {path} is open"), &answer, answer.status == 200, unlike(&answer, 200));
+        checks.push(
+            check.or("a proxy in front must let it through without a key: what watches the service asks it"),
+        );
     }
     Ok(checks)
 }
@@ -34,17 +41,20 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
 /// Every other route, without a key and with a wrong one.
 async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     if !probe.has_key() {
-        let answer = probe.send(probe.bare("GET", "/v1/skills/list")).await?;
-        let note = if answer.status == 200 {
-            "nobody is asked for a key: what else holds is not tried; give the key of a service that asks"
-                .to_owned()
-        } else {
-            format!("{}; give the key by SKILLS_API_KEY or --api-key-file", unlike(&answer, 200))
-        };
-        return Ok(vec![Check::new("callers are asked for a key", answer.status == 401, note)]);
+        let answer = probe.send(probe.bare("GET", "/v1/skills/list?limit=1")).await?;
+        let asked = "callers are asked for a key";
+        if answer.status == 401 {
+            let why = "no key was given here: SKILLS_API_KEY or --api-key-file";
+            return Ok(vec![Check::new(asked, true, ""), Check::not_tried("the right key is let in", why)]);
+        }
+        let check =
+            Check::of(asked, &answer, false, "nobody is: whoever reaches the address may do everything");
+        return Ok(vec![
+            check.or("start it with SKILLS_API_KEY or --key-file, unless only this machine reaches it"),
+        ]);
     }
     let mut open_to_all = Vec::new();
-    let mut tried = 0;
+    let (mut tried, mut kept_back) = (0, 0);
     for operation in operations().iter().filter(|operation| operation.scope.is_some()) {
         let arguments: Map<String, Value> =
             operation.route.parameters().map(|name| (name.to_owned(), Value::from("none"))).collect();
@@ -64,21 +74,32 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
                 probe.send(request(probe.bare(&method, &path).header(AUTHORIZATION, "Bearer wrong"))).await?,
             ),
         ] {
+            if answer.is_limited() {
+                kept_back += 1;
+                continue;
+            }
             tried += 1;
             if answer.status != 401 || answer.code().as_deref() != Some("unauthorized") {
                 open_to_all.push(format!("{method} {path} with {who}: status {}", answer.status));
             }
         }
     }
-    let right = probe.send(probe.request("GET", "/v1/skills/list")).await?;
-    Ok(vec![
-        Check::new(
+    let right = probe.send(probe.request("GET", "/v1/skills/list?limit=1")).await?;
+    let mut checks = Vec::new();
+    if tried > 0 {
+        let refused = Check::new(
             format!("no key and a wrong key are refused ({tried} requests)"),
             open_to_all.is_empty(),
             open_to_all.join("; "),
-        ),
-        Check::new("the right key is let in", right.status == 200, unlike(&right, 200)),
-    ])
+        );
+        checks.push(refused.or("these routes are open to everybody who reaches the address"));
+    }
+    if kept_back > 0 {
+        checks.push(Check::not_tried(format!("the same on {kept_back} more requests"), LIMITED));
+    }
+    let let_in = Check::of("the right key is let in", &right, right.status == 200, unlike(&right, 200));
+    checks.push(let_in.or("the key given here is none of the service, or lacks the scope `read`"));
+    Ok(checks)
 }
 
 /// Requests that are wrong in form.
@@ -100,7 +121,8 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
             Ok(answer) => answer,
             // A service may close on a body that it does not take; what is found besides is not lost over it.
             Err(Failure::Core(error)) => {
-                checks.push(Check::new(format!("{what} answers {status} {code}"), false, error.message));
+                let check = Check::new(format!("{what} answers {status} {code}"), false, error.message);
+                checks.push(check.or(FORM));
                 continue;
             }
             Err(other) => return Err(other),
@@ -109,36 +131,46 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
         let holds = answer.status == status && shaped;
         let note =
             if holds { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
-        checks.push(Check::new(format!("{what} answers {status} {code}"), holds, note));
+        checks.push(Check::of(format!("{what} answers {status} {code}"), &answer, holds, note).or(FORM));
         if what == "a skill that is none" {
             let kept =
                 answer.json()["trace_id"] == "verify-1" && answer.header("x-trace-id") == Some("verify-1");
-            checks.push(Check::new("a trace id that is sent comes back", kept, ""));
+            let note = if kept { "" } else { "another one, or none" };
+            let check = Check::of("a trace id that is sent comes back", &answer, kept, note);
+            checks.push(check.or("a proxy in front must pass x-trace-id on, both ways"));
         }
     }
     Ok(checks)
 }
 
-/// The limit of requests, by meeting it.
+/// The limit of requests, by meeting it; it may be used up already.
 async fn limit(probe: &Probe) -> Result<Check, Failure> {
     let name = "who asks too often is told to wait";
-    let first = probe.send(probe.request("GET", "/v1/skills/list?query=a")).await?;
+    let ask = || probe.send_once(probe.request("GET", "/v1/skills/list?limit=1"));
+    let first = ask().await?;
     let Some(policy) = first.header("ratelimit-policy").map(str::to_owned) else {
-        return Ok(Check::new(name, false, "the service sets no limit (--rate-limit-requests)"));
+        return Ok(Check::not_tried(name, "the service sets no limit (--rate-limit-requests)"));
     };
     let quota = policy.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse::<u64>().ok());
     let Some(quota) = quota.filter(|quota| *quota < MOST_TRIES) else {
-        return Ok(Check::new(name, true, format!("{policy}: too many to be tried")));
+        return Ok(Check::not_tried(name, format!("{policy}: more requests than are sent to find out")));
     };
-    for _ in 0..=quota {
-        let answer = probe.send(probe.request("GET", "/v1/skills/list?query=a")).await?;
-        if answer.status == 429 {
+    let mut answer = first;
+    // A window may end in between: two of them hold the limit for certain.
+    for _ in 0..=2 * quota {
+        if answer.is_limited() {
             let wait = answer.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
             let shaped = answer.code().as_deref() == Some("rate_limited") && wait.is_some();
-            return Ok(Check::new(name, shaped, format!("{policy}; retry after {wait:?} s")));
+            let note = match wait {
+                Some(wait) => format!("{policy}; the next request in {wait} s"),
+                None => format!("{policy}; no Retry-After"),
+            };
+            return Ok(Check::new(name, shaped, note).or(FORM));
         }
+        answer = ask().await?;
     }
-    Ok(Check::new(name, false, format!("{policy}, and {} requests were let through", quota + 1)))
+    let check = Check::new(name, false, format!("{policy}, and {} requests were let through", 2 * quota + 1));
+    Ok(check.or("instances that share a limit need one store: give each the same --store"))
 }
 
 /// What a status is instead of the one wanted; nothing where it is that.

@@ -2,12 +2,14 @@
 
 mod adapters;
 mod cases;
+mod check;
 mod controls;
 mod parity;
 mod probe;
 
 use serde::Serialize;
 
+use self::check::{Check, Outcome};
 use self::probe::Probe;
 use super::Context;
 use super::args::{Verifier, VerifyArgs};
@@ -16,34 +18,13 @@ use super::output::{Ink, Look};
 use crate::gateway::remote::{Address, KEY_VARIABLE, Key};
 use crate::skill::safe_text;
 
-/// One promise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Check {
-    /// What was looked at.
-    check: String,
-    /// Whether it holds.
-    holds: bool,
-    /// What was found, where it does not hold or is worth a word.
-    note: String,
-}
-
-impl Check {
-    fn new(check: impl Into<String>, holds: bool, note: impl Into<String>) -> Self {
-        Self { check: check.into(), holds, note: note.into() }
-    }
-
-    /// Holds where there is nothing to say against it.
-    fn against(check: impl Into<String>, against: Option<String>) -> Self {
-        Self { check: check.into(), holds: against.is_none(), note: against.unwrap_or_default() }
-    }
-}
-
 /// `skills verify --json`.
 #[derive(Serialize)]
 struct Report<'a> {
     url: String,
     verifier: Verifier,
     failed: usize,
+    not_tried: usize,
     checks: &'a [Check],
 }
 
@@ -56,15 +37,15 @@ pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Done, Failure> {
         (None, None) => None,
     };
     let url = address.to_string();
-    let probe = Probe::new(address, key)?;
+    let probe = Probe::new(address, key, cx.voice())?;
     let checks = match args.verifier {
         Verifier::Adapters => adapters::checks(&probe).await?,
         Verifier::Controls => controls::checks(&probe).await?,
         Verifier::Parity => parity::checks(cx, &probe).await?,
     };
-    let failed = checks.iter().filter(|check| !check.holds).count();
+    let (failed, not_tried) = (count(&checks, Outcome::Fails), count(&checks, Outcome::NotTried));
     if cx.out.json {
-        cx.out.value(&Report { url, verifier: args.verifier, failed, checks: &checks })?;
+        cx.out.value(&Report { url, verifier: args.verifier, failed, not_tried, checks: &checks })?;
     } else {
         let text = render(&checks, cx.out.look);
         cx.out.raw(text.as_bytes())?;
@@ -72,26 +53,42 @@ pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Done, Failure> {
     Ok(if failed == 0 { Done::Fine } else { Done::Findings })
 }
 
+fn count(checks: &[Check], outcome: Outcome) -> usize {
+    checks.iter().filter(|check| check.outcome == outcome).count()
+}
+
 fn render(checks: &[Check], look: Look) -> String {
     let mut out = String::new();
     for check in checks {
-        let (ink, sign) = match (check.holds, look.unicode) {
-            (true, true) => (Ink::Good, "✓"),
-            (true, false) => (Ink::Good, "ok"),
-            (false, true) => (Ink::Bad, "✗"),
-            (false, false) => (Ink::Bad, "no"),
+        let (ink, sign) = match (check.outcome, look.unicode) {
+            (Outcome::Holds, true) => (Ink::Good, "✓"),
+            (Outcome::Holds, false) => (Ink::Good, "ok"),
+            (Outcome::Fails, true) => (Ink::Bad, "✗"),
+            (Outcome::Fails, false) => (Ink::Bad, "no"),
+            (Outcome::NotTried, true) => (Ink::Warn, "–"),
+            (Outcome::NotTried, false) => (Ink::Warn, "--"),
         };
         out.push_str(&format!("{} {}\n", ink.paint(sign, look.colour), safe_text::line(&check.check)));
         if !check.note.is_empty() {
-            out.push_str(&format!("    {}\n", safe_text::line(&check.note)));
+            let what = if check.outcome == Outcome::NotTried { "not tried: " } else { "" };
+            out.push_str(&format!("    {what}{}\n", safe_text::line(&check.note)));
+        }
+        if let Some(advice) = check.advice {
+            out.push_str(&format!("    {} {advice}\n", Ink::Muted.paint("help:", look.colour)));
         }
     }
-    let failed = checks.iter().filter(|check| !check.holds).count();
-    out.push_str(&match failed {
-        0 => format!("all {} hold\n", checks.len()),
-        some => format!("{some} of {} do not hold\n", checks.len()),
-    });
-    out
+    let (holds, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
+    let mut parts = vec![match (holds, failed) {
+        (holds, 0) if holds == checks.len() => format!("all {holds} hold"),
+        (holds, 0) => format!("{holds} hold"),
+        (_, failed) => format!("{failed} of {} do not hold", checks.len()),
+    }];
+    match count(checks, Outcome::NotTried) {
+        0 => {}
+        1 => parts.push("1 was not tried".to_owned()),
+        some => parts.push(format!("{some} were not tried")),
+    }
+    out + &parts.join("; ") + "\n"
 }
 
 #[cfg(test)]
@@ -100,10 +97,21 @@ mod tests {
 
     #[test]
     fn what_does_not_hold_says_why() {
-        let checks =
-            [Check::new("a wrong key is refused", true, ""), Check::new("a limit", false, "no header")];
+        let checks = [
+            Check::new("a wrong key is refused", true, "").or("mend it"),
+            Check::new("a body", false, "status 500").or("mend it"),
+            Check::not_tried("a limit", "there is none"),
+        ];
         let look = Look { colour: false, unicode: false, width: 80, terminal: false };
         let text = render(&checks, look);
-        assert_eq!(text, "ok a wrong key is refused\nno a limit\n    no header\n1 of 2 do not hold\n");
+        insta::assert_snapshot!(text, @r"
+        ok a wrong key is refused
+        no a body
+            status 500
+            help: mend it
+        -- a limit
+            not tried: there is none
+        1 of 3 do not hold; 1 was not tried
+        ");
     }
 }

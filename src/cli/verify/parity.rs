@@ -1,22 +1,28 @@
 //! Whether a service answers as this program does by itself, over the same skills.
 
-use serde_json::Value;
-
-use super::Check;
-use super::adapters::parted;
-use super::cases::cases;
-use super::probe::Probe;
-use crate::cli::Context;
-use crate::cli::failure::Failure;
-use crate::gateway::operations::{Caller, Service};
-use crate::gateway::{ErrorBody, Needs};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
+use super::adapters::compared;
+use super::cases::cases;
+use super::check::Check;
+use super::probe::{Probe, Told};
+use crate::cli::Context;
+use crate::cli::failure::Failure;
+use crate::gateway::operations::{Caller, Service, operation};
+use crate::gateway::{ErrorBody, Needs};
+
+/// What to do where the service answers otherwise.
+const ADVICE: &str = "the service may read other roots or another config.yaml, or its skills are newer: give this \
+                      command the same --root and settings, and compare `skills doctor` on both sides";
+
 pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failure> {
+    probe.admitted().await?;
     let local = Arc::new(cx.open(Needs::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
-    let mut checks = Vec::new();
+    let mut checks = vec![version(probe).await?];
     for case in cases(probe).await? {
         let there = probe.http(case.operation, &case.arguments).await?;
         let here = case.operation.call(&service, &caller, Value::Object(case.arguments.clone())).await;
@@ -25,7 +31,32 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
                 .map(|mut body| body["error"].take())
                 .unwrap_or_default()
         });
-        checks.push(Check::against(case.name(), parted("this program", &here, "the service", &there)));
+        let judges = case.operation.name == "skill.governance.list";
+        let name = if judges { format!("{} (which skills)", case.name()) } else { case.name() };
+        let common = |told: Told| if judges { told.map(skills_alone) } else { told };
+        let (here, there) = (common(here), common(there));
+        checks.push(compared(name, ("this program", &here), ("the service", &there)).or(ADVICE));
     }
     Ok(checks)
+}
+
+async fn version(probe: &Probe) -> Result<Check, Failure> {
+    let ours = env!("CARGO_PKG_VERSION");
+    let told = match operation("runtime.health") {
+        Some(health) => probe.http(health, &Map::new()).await?,
+        None => Err(Value::Null),
+    };
+    let theirs = told.ok().and_then(|told| told["version"].as_str().map(str::to_owned)).unwrap_or_default();
+    let note = if theirs == ours { String::new() } else { format!("it is {theirs}, and this is {ours}") };
+    let check = Check::new("the service is of this version", note.is_empty(), note);
+    Ok(check.or("compare with the program of the version that runs there"))
+}
+
+/// States count the runs of each side's own store, and what its person trusts: what is the same is which skills there
+/// are.
+fn skills_alone(mut list: Value) -> Value {
+    for skill in list["skills"].as_array_mut().into_iter().flatten() {
+        *skill = skill["skill_id"].take();
+    }
+    list
 }

@@ -1,6 +1,7 @@
 //! Requests to a service as somebody else's program would send them, and its answers as they came.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
@@ -9,12 +10,15 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use crate::cli::failure::Failure;
+use crate::cli::runs::Voice;
 use crate::gateway::operations::{Operation, to_query};
-use crate::gateway::remote::{Address, Key};
+use crate::gateway::remote::{Address, KEY_VARIABLE, Key};
 use crate::gateway::{Code, Error};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time in all that the limit of requests is waited for.
+const LONGEST_WAIT: Duration = Duration::from_secs(180);
 /// The newest revision of the protocol that this verifier speaks.
 const REVISION: &str = "2025-06-18";
 
@@ -39,6 +43,16 @@ impl Answered {
         self.json()["error"]["code"].as_str().map(str::to_owned)
     }
 
+    /// Whether it was kept back by the limit of requests, which had to be waited for too long.
+    pub fn is_limited(&self) -> bool {
+        self.status == 429
+    }
+
+    /// How long the service wants to be left alone.
+    fn pause(&self) -> Duration {
+        Duration::from_secs(self.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1))
+    }
+
     /// A header's text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -52,10 +66,13 @@ pub struct Probe {
     key: Option<Key>,
     session: OnceCell<Option<String>>,
     asked: AtomicU64,
+    /// How long the limit of requests has been waited for.
+    waited: Mutex<Duration>,
+    voice: Mutex<Voice>,
 }
 
 impl Probe {
-    pub fn new(address: Address, key: Option<Key>) -> Result<Self, Failure> {
+    pub fn new(address: Address, key: Option<Key>, voice: Voice) -> Result<Self, Failure> {
         // Another part of the process may have chosen a provider already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
@@ -63,7 +80,15 @@ impl Probe {
         let client = builder.build().map_err(|error| {
             Error::new(Code::InvalidConfiguration, format!("HTTP cannot be used here: {error}"))
         })?;
-        Ok(Self { client, address, key, session: OnceCell::new(), asked: AtomicU64::new(0) })
+        Ok(Self {
+            client,
+            address,
+            key,
+            session: OnceCell::new(),
+            asked: AtomicU64::new(0),
+            waited: Mutex::default(),
+            voice: Mutex::new(voice),
+        })
     }
 
     /// Whether a key was given.
@@ -86,13 +111,72 @@ impl Probe {
         }
     }
 
-    /// Sends a request.
+    /// Makes sure that this caller is let in at all, before everything fails for that alone.
+    ///
+    /// # Errors
+    /// `unauthorized` and `forbidden`, with what to give.
+    pub async fn admitted(&self) -> Result<(), Failure> {
+        let answer = self.send(self.request("GET", "/v1/skills/list?limit=1")).await?;
+        let code = match answer.status {
+            401 => Code::Unauthorized,
+            403 => Code::Forbidden,
+            _ => return Ok(()),
+        };
+        let given = self.key.as_ref().map_or_else(
+            || "no key was given".to_owned(),
+            |key| format!("the key came from {}", key.source()),
+        );
+        let said = answer.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
+        let message = format!(
+            "{} lets this caller not look ({said}); {given}: one with the scope `read` and `run` comes by {KEY_VARIABLE} or \
+             --api-key-file",
+            self.address
+        );
+        Err(Error::new(code, message).into())
+    }
+
+    /// Sends a request; where the limit of requests is used up, again when the service says so.
     ///
     /// # Errors
     /// `upstream_failure` where nobody answers.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+        let mut request = request;
+        loop {
+            let again = request.try_clone();
+            let answer = self.send_once(request).await?;
+            let pause = answer.pause();
+            match again {
+                Some(again) if answer.is_limited() && self.may_wait(pause) => {
+                    tokio::time::sleep(pause).await;
+                    request = again;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    /// Whether it is waited so long once more, which is said then.
+    fn may_wait(&self, pause: Duration) -> bool {
+        let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = *waited + pause;
+        if all > LONGEST_WAIT {
+            return false;
+        }
+        *waited = all;
+        let words = format!("the limit of requests is used up: waiting {} s", pause.as_secs());
+        self.voice.lock().unwrap_or_else(PoisonError::into_inner).say(&words);
+        true
+    }
+
+    /// Sends a request and takes what comes.
+    ///
+    /// # Errors
+    /// `upstream_failure` where nobody answers.
+    pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let failed = |error: reqwest::Error| {
-            let message = format!("{} does not answer: {}", self.address, error.without_url());
+            let why = error.without_url().to_string();
+            let message =
+                format!("{} does not answer: {why}; is `skills serve` running there?", self.address);
             Failure::from(Error::new(Code::UpstreamFailure, message))
         };
         let answer = request.send().await.map_err(failed)?;
@@ -118,7 +202,15 @@ impl Probe {
         };
         let answer = self.send(request).await?;
         let body = answer.json();
-        Ok(if (200..300).contains(&answer.status) { Ok(body) } else { Err(body["error"].clone()) })
+        if (200..300).contains(&answer.status) {
+            return Ok(Ok(body));
+        }
+        if body["error"].is_object() {
+            return Ok(Err(body["error"].clone()));
+        }
+        // Something in front, or instead of the service.
+        let message = format!("status {} and no error in this program's form", answer.status);
+        Ok(Err(json!({ "code": Value::Null, "message": message })))
     }
 
     /// An operation by its tool.
@@ -179,6 +271,10 @@ impl Probe {
             request = request.header("mcp-session-id", session);
         }
         let answer = self.send(request).await?;
+        if answer.is_limited() {
+            let error = json!({ "error": answer.json()["error"] });
+            return Ok((error, answer.headers));
+        }
         if !(200..300).contains(&answer.status) {
             let message = format!("/mcp answers {method} with status {}: {}", answer.status, answer.body);
             return Err(Error::new(Code::UpstreamFailure, message).into());

@@ -11,7 +11,8 @@ use super::{Local, apart};
 use crate::discovery::{Case, Expect, Fit, Request};
 use crate::gateway::known_contracts::KnownContracts;
 use crate::gateway::{
-    Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, policies, trusting,
+    Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
+    trusting,
 };
 use crate::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
 use crate::policy::Policy;
@@ -69,7 +70,13 @@ impl Local {
                 }
             });
             let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
-            Ok(GovernanceList { skills: judged.filter(wanted).collect() })
+            let mut skills: Vec<GovernedSkill> = judged.filter(wanted).collect();
+            let total = skills.len();
+            let id = |at: usize| skills[at].skill_id.as_str();
+            let (page, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;
+            skills.truncate(page.end);
+            skills.drain(..page.start);
+            Ok(GovernanceList { skills, total, next })
         })
         .await
     }

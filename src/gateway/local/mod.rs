@@ -279,7 +279,7 @@ impl Client for Local {
         let catalogue = self.registry.snapshot();
         let facts = self.facts();
         let list = apart(move || {
-            let mut list = listing::list(&catalogue, &filter);
+            let mut list = listing::list(&catalogue, &filter)?;
             list.skills.par_iter_mut().for_each(|summary| facts.add(&catalogue, summary));
             Ok(list)
         })

@@ -69,13 +69,19 @@ pub struct CapabilityList {
 /// A run that was executed while the caller waited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executed {
-    /// As it stands: completed with its outputs, or waiting for a signal.
+    /// As it stands: completed with its outputs, waiting for a signal, or still going on where the service had to end.
     pub run: RunRecord,
     /// What became of the idempotency key.
     pub idempotency: IdempotencyOutcome,
     /// What happened, where the trace was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<RunEvent>>,
+}
+
+impl AsRef<RunRecord> for Executed {
+    fn as_ref(&self) -> &RunRecord {
+        &self.run
+    }
 }
 
 /// The checkpoints of a run.
@@ -94,13 +100,20 @@ pub struct CheckpointList {
 pub struct EventList {
     /// Oldest first.
     pub events: Vec<RunEvent>,
+    /// The log that numbers over all runs count in; another one than before: what was known of runs is of another
+    /// store.
+    #[serde(default)]
+    pub log: String,
 }
 
 /// Where following begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NewestEvent {
     /// The number of the newest event over all runs.
     pub newest: u64,
+    /// The log that it counts in, that of the service's store: in another one the numbers mean nothing.
+    #[serde(default)]
+    pub log: String,
 }
 
 /// A run as older callers ask for it. They do not know `canceled`: it shows as `failed`.

@@ -89,82 +89,6 @@ arguments! {
         binding: Option<String>,
     }
 
-    /// A capability to be carried out.
-    CapabilityCall {
-        /// Its id.
-        capability_id: String,
-        /// Its inputs.
-        #[serde(default)]
-        inputs: Map<String, Value>,
-        /// How.
-        #[serde(default, deserialize_with = "object")]
-        options: ExecutionOptions,
-        /// The trace it belongs to.
-        #[serde(default)]
-        trace_id: Option<String>,
-        /// Makes the call safe to repeat.
-        #[serde(default)]
-        idempotency_key: Option<String>,
-        /// Answer what happened too.
-        #[serde(default)]
-        include_trace: bool,
-        /// Who asks, where the service asks nobody for a key.
-        #[serde(default)]
-        started_by: Option<String>,
-    }
-
-    /// A skill to be executed.
-    Execution {
-        /// Id, unambiguous name, or location.
-        skill_id: String,
-        /// Its inputs.
-        #[serde(default)]
-        inputs: Map<String, Value>,
-        /// How.
-        #[serde(default, deserialize_with = "object")]
-        options: ExecutionOptions,
-        /// The trace it belongs to.
-        #[serde(default)]
-        trace_id: Option<String>,
-        /// Makes the call safe to repeat.
-        #[serde(default)]
-        idempotency_key: Option<String>,
-        /// Answer what happened too.
-        #[serde(default)]
-        include_trace: bool,
-        /// Who asks, where the service asks nobody for a key.
-        #[serde(default)]
-        started_by: Option<String>,
-    }
-
-    /// A skill to be attached.
-    Attachment {
-        /// Id, unambiguous name, or location.
-        skill_id: String,
-        /// `task`, `run`, `output`, `transcript` or `artifact`.
-        target_type: String,
-        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
-        target_ref: String,
-        /// Its inputs.
-        #[serde(default)]
-        inputs: Map<String, Value>,
-        /// How.
-        #[serde(default, deserialize_with = "object")]
-        options: ExecutionOptions,
-        /// The trace it belongs to.
-        #[serde(default)]
-        trace_id: Option<String>,
-        /// Makes the call safe to repeat.
-        #[serde(default)]
-        idempotency_key: Option<String>,
-        /// Answer what happened too.
-        #[serde(default)]
-        include_trace: bool,
-        /// Who asks, where the service asks nobody for a key.
-        #[serde(default)]
-        started_by: Option<String>,
-    }
-
     /// References to complete.
     TargetsLike {
         /// What kind of thing.
@@ -376,6 +300,82 @@ fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     }
 
     deserializer.deserialize_map(Members(PhantomData))
+}
+
+/// The circumstances of a launch, as a call names them.
+pub(super) struct How {
+    pub inputs: Map<String, Value>,
+    pub options: ExecutionOptions,
+    pub started_by: Option<String>,
+}
+
+/// Arguments of what launches a run: its own ones, and those that every launch takes.
+///
+/// They are written out in each type: behind `serde(flatten)` a value that does not fit would no longer say where.
+macro_rules! launches {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
+        arguments! {
+            $(#[$doc])*
+            $name {
+                $($(#[$field_meta])* $field: $kind,)*
+                /// Its inputs.
+                #[serde(default)]
+                inputs: Map<String, Value>,
+                /// How.
+                #[serde(default, deserialize_with = "object")]
+                options: ExecutionOptions,
+                /// The trace it belongs to.
+                #[serde(default)]
+                trace_id: Option<String>,
+                /// Makes the call safe to repeat.
+                #[serde(default)]
+                idempotency_key: Option<String>,
+                /// Answer what happened too.
+                #[serde(default)]
+                include_trace: bool,
+                /// Who asks, where the service asks nobody for a key.
+                #[serde(default)]
+                started_by: Option<String>,
+            }
+        }
+
+        impl $name {
+            /// Takes out what every launch takes, within what this caller may.
+            ///
+            /// # Errors
+            /// Those of [`limited`].
+            pub(super) fn how(&mut self, caller: &super::Caller) -> Result<How, Error> {
+                let options = std::mem::take(&mut self.options);
+                let options = limited(options, caller, self.trace_id.take(), self.idempotency_key.take())?;
+                let started_by = caller.name(self.started_by.take());
+                Ok(How { inputs: std::mem::take(&mut self.inputs), options, started_by })
+            }
+        }
+    )*};
+}
+
+launches! {
+    /// A capability to be carried out.
+    CapabilityCall {
+        /// Its id.
+        capability_id: String,
+    }
+
+    /// A skill to be executed.
+    Execution {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+    }
+
+    /// A skill to be attached.
+    Attachment {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// `task`, `run`, `output`, `transcript` or `artifact`.
+        target_type: String,
+        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
+        target_ref: String,
+    }
 }
 
 fn some() -> usize {

@@ -1,10 +1,10 @@
 //! Operations on capabilities: which there are, what carries them out and why.
 
 use super::answers::CapabilityList;
-use super::arguments::{Activation, CapabilityCall, Nothing, OneCapability, limited};
+use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
 use super::runs::ACTS;
 use super::{Asked, Hints, Operation, Route, Scope, execute};
-use crate::gateway::{CapabilityExplanation, CapabilityRequest, Error};
+use crate::gateway::{CapabilityExplanation, CapabilityRequest, Error, Launched};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -29,14 +29,17 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .looks()
         .tool(),
-        Operation::new(
+        Operation::waiting(
             "capability.execute",
             Route::post("/v1/capabilities/{capability_id}/execute"),
             Scope::Run,
             "Carries a capability out as a run of one step, behind its own gates, and answers its outputs.",
             |asked: Asked, ask: CapabilityCall| async move {
                 let trace = ask.include_trace;
-                let launched = asked.service.core.execute_capability(request(&asked, ask)?).await?;
+                let mut request = request(&asked, ask)?;
+                // Waited for below, where whoever calls can leave.
+                request.options.wait = false;
+                let launched = asked.service.core.execute_capability(request).await?;
                 execute::settled(&asked, launched, trace).await
             },
         )
@@ -48,7 +51,14 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Run,
             "Launches a capability as a run of one step and answers that run.",
             |asked: Asked, ask: CapabilityCall| async move {
-                asked.service.core.execute_capability(request(&asked, ask)?).await
+                let mut request = request(&asked, ask)?;
+                let wait = std::mem::take(&mut request.options.wait);
+                let launched = asked.service.core.execute_capability(request).await?;
+                if !wait {
+                    return Ok(launched);
+                }
+                let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
+                Ok(Launched { run, ..launched })
             },
         )
         .hints(ACTS)
@@ -66,11 +76,9 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-fn request(asked: &Asked, ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
-    let CapabilityCall { capability_id, inputs, options, trace_id, idempotency_key, .. } = ask;
-    let options = limited(options, &asked.caller, trace_id, idempotency_key)?;
-    let started_by = asked.caller.name(ask.started_by);
-    Ok(CapabilityRequest { capability: capability_id, inputs, options, started_by })
+fn request(asked: &Asked, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }
 
 /// Without protocols and addresses, which tell an outsider what to attack.

@@ -7,6 +7,7 @@
 mod answers;
 mod arguments;
 mod capabilities;
+mod discreet;
 mod execute;
 mod query;
 mod route;
@@ -29,6 +30,8 @@ use strum::{Display, EnumIter, EnumString};
 use tokio_util::sync::CancellationToken;
 
 use super::{Code, Error, SharedClient, SharedSessionClient, new_trace_id};
+use crate::runs::RunState;
+use crate::store::{RunId, RunRecord};
 
 pub use answers::{
     AgentList, Called, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
@@ -128,8 +131,17 @@ pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
 type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
 
+/// An answer as JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The text.
+    pub json: Vec<u8>,
+    /// The run that was to be waited for and goes on: what came of it is asked for later.
+    pub goes_on: Option<RunId>,
+}
+
 /// The same, written as JSON.
-type Writing = Pin<Box<dyn Future<Output = Result<Vec<u8>, Error>> + Send>>;
+type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
 
 type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
 
@@ -169,6 +181,11 @@ pub struct Operation {
     pub follows: bool,
     /// Whether its answer is the same for everybody who may ask, so that those who ask at once can be given one.
     pub shared: bool,
+    /// Whether it waits for a run, and may have to answer before that has ended.
+    pub waits: bool,
+    /// Items of a page for a tool call that names no `limit`: what a model is told has to fit into its context, and
+    /// into the answers that clients take.
+    pub page: Option<usize>,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
     plan: OnceLock<query::Plan>,
@@ -186,7 +203,45 @@ impl Operation {
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: Serialize + JsonSchema,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        Self::made(name, route, scope.into(), summary, run, |_: &R| None)
+    }
+
+    /// One that answers when a run has ended, or before it where the caller or the service has to go.
+    fn waiting<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: Scope,
+        summary: &'static str,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + AsRef<RunRecord> + 'static,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let made = Self::made(name, route, Some(scope), summary, run, |answer: &R| {
+            let run: &RunRecord = answer.as_ref();
+            (run.state != RunState::Completed).then(|| run.id.clone())
+        });
+        Self { waits: true, ..made }
+    }
+
+    fn made<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: Option<Scope>,
+        summary: &'static str,
+        run: F,
+        goes_on: fn(&R) -> Option<RunId>,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
         F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
@@ -197,11 +252,13 @@ impl Operation {
             route,
             aliases: Vec::new(),
             tool: false,
-            scope: scope.into(),
+            scope,
             hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
             status: 200,
             follows: false,
             shared: false,
+            waits: false,
+            page: None,
             plan: OnceLock::new(),
             arguments: |generator| generator.subschema_for::<A>(),
             answer: |generator| generator.subschema_for::<R>(),
@@ -212,7 +269,9 @@ impl Operation {
             }),
             write: Box::new(move |asked, arguments| {
                 Box::pin(async move {
-                    serde_json::to_vec(&run(asked, read(arguments)?).await?).map_err(unwritten)
+                    let answer = run(asked, read(arguments)?).await?;
+                    let json = serde_json::to_vec(&answer).map_err(unwritten)?;
+                    Ok(Written { json, goes_on: goes_on(&answer) })
                 })
             }),
         }
@@ -256,6 +315,12 @@ impl Operation {
         self
     }
 
+    /// A list that tool calls get in pages of so many items.
+    fn pages(mut self, items: usize) -> Self {
+        self.page = Some(items);
+        self
+    }
+
     fn plan(&self) -> &query::Plan {
         self.plan.get_or_init(|| query::Plan::of(self))
     }
@@ -276,14 +341,19 @@ impl Operation {
         (self.answer)(generator)
     }
 
-    /// Carries the operation out for a caller who may.
+    /// Carries the operation out for a caller who may. An error names no place of this machine that the caller did not
+    /// name first.
     ///
     /// # Errors
     /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
     /// those of the operation.
     pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
         self.may(caller)?;
-        (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+        let given = discreet::Given::of(&arguments);
+        match (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(discreet::told(service, error, &given).await),
+        }
     }
 
     /// The same as JSON text: an answer of many parts is written at once instead of by way of a value of each.
@@ -295,9 +365,13 @@ impl Operation {
         service: &Service,
         caller: &Caller,
         arguments: Value,
-    ) -> Result<Vec<u8>, Error> {
+    ) -> Result<Written, Error> {
         self.may(caller)?;
-        (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await
+        let given = discreet::Given::of(&arguments);
+        match (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(discreet::told(service, error, &given).await),
+        }
     }
 
     /// Whether a caller may ask for it at all.

@@ -2,8 +2,8 @@
 
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Attachment, Branch, DecisionOn, Execution, Nothing, OneRun, Resumption, RunEvents, RunsLike,
-    SignalTo, TargetsLike, limited, patient,
+    AllEvents, Attachment, Branch, DecisionOn, Execution, How, Nothing, OneRun, Resumption, RunEvents,
+    RunsLike, SignalTo, TargetsLike, patient,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
 use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 fn launching() -> Vec<Operation> {
     vec![
-        Operation::new(
+        Operation::waiting(
             "skill.execute",
             Route::post("/v1/skills/{skill_id}/execute"),
             Scope::Run,
@@ -58,7 +58,7 @@ fn launching() -> Vec<Operation> {
         .aliases([Route::post("/run_async")])
         .hints(ACTS)
         .status(202),
-        Operation::new(
+        Operation::waiting(
             "skill.attach",
             Route::post("/v1/skills/{skill_id}/attach"),
             Scope::Run,
@@ -74,7 +74,7 @@ fn launching() -> Vec<Operation> {
             "Attaches a skill and answers the run that executes it, as it stands; `options.wait` waits for it.",
             |asked: Asked, ask: Attachment| async move {
                 let request = attachment(&asked, ask)?;
-                asked.service.core.attach(request).await
+                asked.service.core.attach_until(request, asked.caller.leave.clone()).await
             },
         )
         .hints(ACTS)
@@ -145,7 +145,7 @@ fn looking() -> Vec<Operation> {
             |asked: Asked, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
                 let events = asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
-                Ok(EventList { events })
+                Ok(EventList { events, log: asked.service.core.event_log().await? })
             },
         )
         .follows(),
@@ -156,8 +156,14 @@ fn looking() -> Vec<Operation> {
             "Events of all runs; as server-sent events, with news of the catalogue, where `text/event-stream` is \
              accepted.",
             |asked: Asked, ask: AllEvents| async move {
-                let events = asked.service.core.run_events(None, ask.after, ask.limit, patient(ask.wait_ms)?).await?;
-                Ok(EventList { events })
+                let AllEvents { after, limit, wait_ms } = ask;
+                let mut wait_ms = patient(wait_ms)?;
+                if after > asked.service.core.newest_event().await? {
+                    // Of another store: whoever asks sees so by the log, and waits for nothing that may never come.
+                    wait_ms = 0;
+                }
+                let events = asked.service.core.run_events(None, after, limit, wait_ms).await?;
+                Ok(EventList { events, log: asked.service.core.event_log().await? })
             },
         )
         .follows(),
@@ -167,7 +173,8 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "The number of the newest event over all runs: where following begins.",
             |asked: Asked, _: Nothing| async move {
-                Ok(NewestEvent { newest: asked.service.core.newest_event().await? })
+                let log = asked.service.core.event_log().await?;
+                Ok(NewestEvent { newest: asked.service.core.newest_event().await?, log })
             },
         ),
         Operation::new(
@@ -272,27 +279,33 @@ fn ordering() -> Vec<Operation> {
     ]
 }
 
-async fn launch(asked: &Asked, ask: Execution) -> Result<Launched, Error> {
-    let Execution { skill_id, inputs, options: wanted, trace_id, idempotency_key, started_by, .. } = ask;
-    let options = limited(wanted, &asked.caller, trace_id, idempotency_key)?;
-    let started_by = asked.caller.name(started_by);
-    asked.service.core.launch(LaunchRequest { skill: skill_id, inputs, options, started_by }).await
+async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
+    // Where the options wait for the run, whoever calls can still leave.
+    asked.service.core.launch_until(request, asked.caller.leave.clone()).await
 }
 
-fn attachment(asked: &Asked, ask: Attachment) -> Result<AttachRequest, Error> {
-    let Attachment { skill_id, target_type, target_ref, inputs, options: wanted, .. } = ask;
-    let options = limited(wanted, &asked.caller, ask.trace_id, ask.idempotency_key)?;
-    let started_by = asked.caller.name(ask.started_by);
-    Ok(AttachRequest { skill: skill_id, target_type, target_ref, inputs, options, started_by })
+fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
+    Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by })
 }
 
 async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(asked, ask)?;
     request.options.wait = true;
-    let attached = execute::attached(asked.service.core.attach(request).await?)?;
+    let attached = asked.service.core.attach_until(request, asked.caller.leave.clone()).await?;
+    let attached = execute::attached(attached)?;
     let trace = if trace { Some(execute::trace_of(asked, &attached.execution).await?) } else { None };
     Ok(AttachedTraced { attached, trace })
+}
+
+impl AsRef<RunRecord> for AttachedTraced {
+    fn as_ref(&self) -> &RunRecord {
+        &self.attached.execution
+    }
 }
 
 /// An attachment with what happened, where that was asked for.

@@ -2,6 +2,7 @@
 
 use super::answers::Liveness;
 use super::arguments::Nothing;
+use super::skills::TOOL_PAGE;
 use super::{Asked, Hints, Operation, Route, Scope};
 use crate::gateway::GovernanceFilter;
 
@@ -54,6 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "How far each skill is proven, why, and what the next state asks for.",
             |asked: Asked, filter: GovernanceFilter| async move { asked.service.core.governance(filter).await },
         )
+        .pages(TOOL_PAGE)
         .tool(),
     ]
 }

@@ -6,6 +6,8 @@ use super::{Asked, Hints, Operation, Route, Scope};
 use crate::discovery::Request;
 use crate::gateway::{Code, Error, ListFilter};
 
+/// Skills that a tool call is answered with at once, where it does not say how many.
+pub(super) const TOOL_PAGE: usize = 50;
 /// Skills whose tokens are counted in one call, at most.
 const MOST_COUNTED: usize = 1000;
 
@@ -24,10 +26,11 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.list",
             Route::get("/v1/skills/list"),
             Scope::Read,
-            "Lists skills, by domain, role, status or a fuzzy query.",
+            "Lists skills, by domain, role, status or a fuzzy query; page by page where a limit is asked for.",
             |asked: Asked, filter: ListFilter| async move { asked.service.core.list(filter).await },
         )
         .shared()
+        .pages(TOOL_PAGE)
         .tool(),
         Operation::new(
             "skill.describe",

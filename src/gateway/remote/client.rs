@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::broadcast;
 
+use super::Remote;
 use super::call::{Arguments, arguments, written};
 use super::wire::Trouble;
-use super::{Remote, news};
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::gateway::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::gateway::{
@@ -31,7 +31,7 @@ impl Client for Remote {
 
     fn events(&self) -> broadcast::Receiver<Event> {
         let events = self.inner.link.subscribe();
-        self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
+        self.follow();
         events
     }
 

@@ -21,20 +21,17 @@ pub struct Link {
     news: broadcast::Sender<Event>,
     /// How often it was found again.
     times: AtomicU64,
-    /// The number of the service's newest event when it was found last.
-    newest: AtomicU64,
     /// Held by the one who looks for it.
     looking: Mutex<()>,
 }
 
 impl Link {
     /// A connection that was just made.
-    pub fn new(newest: u64) -> Self {
+    pub fn new() -> Self {
         Self {
             state: watch::Sender::new(ConnectionState::Connected),
             news: broadcast::Sender::new(KEPT),
             times: AtomicU64::new(0),
-            newest: AtomicU64::new(newest),
             looking: Mutex::new(()),
         }
     }
@@ -61,11 +58,6 @@ impl Link {
         self.times.load(Ordering::SeqCst)
     }
 
-    /// The number of the newest event when the connection was made or found again.
-    pub fn newest(&self) -> u64 {
-        self.newest.load(Ordering::SeqCst)
-    }
-
     fn set(&self, state: ConnectionState) {
         if *self.state.borrow() != state {
             self.state.send_replace(state.clone());
@@ -89,9 +81,8 @@ impl Link {
             self.set(ConnectionState::Lost { since, why, next_try: Instant::now() + wait });
             tokio::time::sleep(wait).await;
             match wire.hello().await {
-                Ok(newest) => {
+                Ok(()) => {
                     tracing::info!("connected to {} again", wire.address());
-                    self.newest.store(newest, Ordering::SeqCst);
                     self.times.fetch_add(1, Ordering::SeqCst);
                     self.set(ConnectionState::Connected);
                     return;

@@ -4,6 +4,7 @@
 mod address;
 mod call;
 mod client;
+mod heard;
 mod launches;
 mod link;
 mod news;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use self::heard::Heard;
 use self::link::Link;
 use self::wire::{READING, Trouble, Wire};
 use super::{ConnectionState, Error};
@@ -42,6 +44,8 @@ pub struct Remote {
 struct Inner {
     wire: Wire,
     link: Link,
+    /// Events of runs, by the stream of news.
+    heard: Heard,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
 }
 
@@ -72,8 +76,9 @@ impl Remote {
         user: Option<String>,
     ) -> Result<Self, Error> {
         let wire = Wire::new(address, key, patience)?;
-        let newest = wire.hello().await.map_err(Trouble::error)?;
-        let inner = Inner { wire, link: Link::new(newest), catalogue: Mutex::new(None) };
+        wire.hello().await.map_err(Trouble::error)?;
+        let (link, heard) = (Link::new(), Heard::new());
+        let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
         Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new() })
     }
 
@@ -81,6 +86,11 @@ impl Remote {
     #[must_use]
     pub fn address(&self) -> &Address {
         self.inner.wire.address()
+    }
+
+    /// Holds the stream of news from the first time on that anybody wants them: there is one for all.
+    fn follow(&self) {
+        self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
     }
 
     /// How the connection stands, and every change of that.

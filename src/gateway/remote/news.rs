@@ -24,6 +24,13 @@ struct NewCatalogue {
     generation: u64,
 }
 
+/// Where a stream begins.
+#[derive(Deserialize)]
+struct Beginning {
+    log: String,
+    after: u64,
+}
+
 /// What a stream says for people.
 #[derive(Deserialize)]
 struct Notice {
@@ -49,7 +56,7 @@ pub async fn follow(inner: Arc<Inner>) {
 impl Inner {
     /// Listens until the stream ends; answers why it did. After a stream before it, what was missed is fetched.
     async fn listen(&self, before: bool) -> Trouble {
-        let mut response = match self.wire.stream("event.list").await {
+        let mut response = match self.wire.stream("event.list", self.heard.last()).await {
             Ok(response) => response,
             Err(trouble) => return trouble,
         };
@@ -95,7 +102,22 @@ impl Inner {
             "index" => Event::Index(serde_json::from_str(data)?),
             "waiting" => Event::Waiting(serde_json::from_str(data)?),
             "notice" => Event::Notice(serde_json::from_str::<Notice>(data)?.message),
-            // Events of runs are asked for by number, so that none is missed or told twice.
+            "run" => {
+                self.heard.push(serde_json::from_str(data)?);
+                return Ok(None);
+            }
+            "ready" => {
+                let Beginning { log, after } = serde_json::from_str(data)?;
+                if !self.heard.begin(&log, after) {
+                    return Ok(None);
+                }
+                Event::Replaced
+            }
+            "reset" => {
+                let Beginning { log, after } = serde_json::from_str(data)?;
+                self.heard.reset(&log, after);
+                Event::Replaced
+            }
             _ => return Ok(None),
         };
         self.link.tell(event);

@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use super::Remote;
 use super::call::{Arguments, arguments, unknown};
 use super::wire::Trouble;
-use crate::gateway::{Error, Ordered, RunDetail, RunOrder};
+use crate::gateway::{Code, ConnectionState, Error, Event, Ordered, RunDetail, RunOrder, Sending};
 use crate::runs::{Decision, Gate, RunState, Verdict};
 use crate::store::{Decided, RunRecord};
 
 /// How long a service is looked for that took a decision and did not answer.
 const FINDING: Duration = Duration::from_secs(15);
+/// How long a decision waits for a connection before it is given up unsent: a yes is meant for now.
+const UNSENT: Duration = Duration::from_secs(120);
 /// How often a decision is sent whose answer was lost and which the run does not show.
 const MOST_TRIES: usize = 3;
 
@@ -69,9 +71,23 @@ impl Remote {
         Ok(detail)
     }
 
-    /// Sends a decision. The service takes the same one again for what it is, and still nothing is sent again that
-    /// the run shows as decided.
+    /// Sends a decision, and says how far it is on its way.
     async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
+        let tell = |sending| self.inner.link.tell(Event::Order { run: run.to_owned(), sending });
+        let ordered = self.decided_once(run, decision, fields, &tell).await;
+        tell(Sending::Over);
+        ordered
+    }
+
+    /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it
+    /// is, and still nothing is sent again that the run shows as decided.
+    async fn decided_once(
+        &self,
+        run: &str,
+        decision: &Decision,
+        fields: Arguments,
+        tell: &(impl Fn(Sending) + Sync),
+    ) -> Result<Ordered, Error> {
         let name = match decision.verdict {
             Verdict::Approve => "run.approve",
             Verdict::Deny => "run.deny",
@@ -79,10 +95,20 @@ impl Remote {
         let mut tries = 1;
         loop {
             let times = self.inner.link.times();
-            let error = match self.inner.told(name, fields.clone(), self.inner.wire.reading()).await {
+            if let ConnectionState::Lost { why, .. } = self.inner.link.state() {
+                self.connected(times, &Error::new(Code::UpstreamFailure, why), tell).await?;
+                continue;
+            }
+            tell(Sending::Sent);
+            let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
+                Err(Trouble::Unsent(error)) => {
+                    self.connected(times, &error, tell).await?;
+                    continue;
+                }
                 Err(Trouble::Lost(error)) => error,
                 answer => return answer.map_err(Trouble::error),
             };
+            tell(Sending::Unanswered);
             tracing::info!("the answer to a decision on {run} was lost: {error}");
             let advice = "look at the run before you decide again";
             let shown = match self.detail(run).await {
@@ -104,6 +130,25 @@ impl Remote {
             }
             tries += 1;
         }
+    }
+
+    /// Comes back when the connection stands again that a decision waits for.
+    async fn connected(
+        &self,
+        times: u64,
+        why: &Error,
+        tell: &(impl Fn(Sending) + Sync),
+    ) -> Result<(), Error> {
+        tell(Sending::Waiting);
+        let finding = self.inner.link.find(&self.inner.wire, times, why, 0);
+        tokio::time::timeout(UNSENT, finding).await.map_err(|_| {
+            let message = format!(
+                "{}; it was not sent, and is not any more: there was no connection for {} s",
+                why.message,
+                UNSENT.as_secs()
+            );
+            Error { message, ..why.clone() }
+        })
     }
 
     /// Sends an order that the service would carry out again.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Remote;
 use super::call::{Arguments, PATIENT, arguments, written};
+use super::heard::Behind;
 use crate::gateway::operations::{CapabilityList, EventList, NewestEvent, TargetList};
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
@@ -77,39 +79,35 @@ impl RunClient for Remote {
         limit: usize,
         wait_ms: u64,
     ) -> Result<Vec<RunEvent>, Error> {
-        let wait_ms = wait_ms.min(LONGEST_WAIT_MS);
-        let (name, mut asked) = match run {
-            Some(run) => ("run.events", json!({ "run_id": run })),
-            None => ("event.list", json!({})),
+        let Some(run) = run else {
+            if wait_ms == 0 {
+                let asked = arguments(json!({ "after": after, "limit": limit }));
+                return Ok(self.inner.ask::<EventList>("event.list", asked).await?.events);
+            }
+            return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
         };
-        asked["after"] = json!(after);
-        asked["limit"] = json!(limit);
-        asked["wait_ms"] = json!(wait_ms);
-        let asked = arguments(asked);
+        let wait_ms = wait_ms.min(LONGEST_WAIT_MS);
+        let asked = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
         if wait_ms == 0 {
-            return Ok(self.inner.ask::<EventList>(name, asked).await?.events);
+            return Ok(self.inner.ask::<EventList>("run.events", asked).await?.events);
         }
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
         loop {
             let times = self.inner.link.times();
-            let trouble = match self.inner.once::<EventList>(name, asked.clone(), patience).await {
+            let trouble = match self.inner.once::<EventList>("run.events", asked.clone(), patience).await {
                 Ok(list) => return Ok(list.events),
                 Err(trouble) => trouble,
             };
             self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
-            let newest = self.inner.link.newest();
-            if run.is_none() && newest < after {
-                let message = format!(
-                    "{} has another store now: its newest event is number {newest}, and {after} was seen",
-                    self.address()
-                );
-                return Err(Error::new(Code::InvalidRequest, message));
-            }
         }
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
         Ok(self.inner.ask::<NewestEvent>("event.newest", Arguments::new()).await?.newest)
+    }
+
+    async fn event_log(&self) -> Result<String, Error> {
+        Ok(self.inner.ask::<NewestEvent>("event.newest", Arguments::new()).await?.log)
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
@@ -150,6 +148,46 @@ impl RunClient for Remote {
     ) -> Result<CapabilityExplanation, Error> {
         let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
         self.inner.ask("capability.activate", fields).await
+    }
+}
+
+impl Remote {
+    /// Events of all runs as the stream of news brings them, through any outage.
+    async fn followed(&self, mut after: u64, limit: usize, wait: Duration) -> Result<Vec<RunEvent>, Error> {
+        self.follow();
+        let end = Instant::now() + wait;
+        let mut changes = self.inner.heard.changes();
+        loop {
+            changes.mark_unchanged();
+            match self.inner.heard.behind(after, limit) {
+                Behind::Events(events) => return Ok(events),
+                Behind::Nothing => {
+                    if tokio::time::timeout_at(end, changes.changed()).await.is_err() {
+                        return Ok(Vec::new());
+                    }
+                }
+                Behind::Elsewhere(from) => {
+                    let times = self.inner.link.times();
+                    let asked = arguments(json!({ "after": after, "limit": limit }));
+                    let reading = self.inner.wire.reading();
+                    match self.inner.once::<EventList>("event.list", asked, reading).await {
+                        // What was there has been purged.
+                        Ok(list) if list.events.is_empty() => after = from,
+                        Ok(list) => return Ok(list.events),
+                        Err(trouble) => {
+                            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
+                        }
+                    }
+                }
+                Behind::OfAnotherLog => {
+                    let message = format!(
+                        "{} has another store now: event {after} was of the one before; begin anew",
+                        self.address()
+                    );
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+            }
+        }
     }
 }
 

@@ -122,9 +122,13 @@ impl Wire {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Opens a stream of news; its pieces are read by [`Self::piece`].
-    pub async fn stream(&self, name: &'static str) -> Result<Response, Trouble> {
+    /// Opens a stream of news that goes on behind an event; its pieces are read by [`Self::piece`].
+    pub async fn stream(&self, name: &'static str, after: Option<u64>) -> Result<Response, Trouble> {
         let request = self.request(known(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
+        let request = match after {
+            Some(after) => request.header("last-event-id", after),
+            None => request,
+        };
         let response = self.sent(request, name, self.reading).await?;
         if response.status().is_success() && media_type(&response).starts_with("text/event-stream") {
             return Ok(response);
@@ -156,8 +160,8 @@ impl Wire {
         }
     }
 
-    /// Whether a service of this version is there and lets this caller in; the number of its newest event.
-    pub async fn hello(&self) -> Result<u64, Trouble> {
+    /// Whether a service of this version is there and lets this caller in.
+    pub async fn hello(&self) -> Result<(), Trouble> {
         let alive: Liveness = self.ask("runtime.health", Map::new(), self.reading).await?;
         let ours = env!("CARGO_PKG_VERSION");
         if generation(&alive.version) != generation(ours) {
@@ -167,8 +171,7 @@ impl Wire {
             );
             return Err(Trouble::Answered(Error::new(Code::InvalidConfiguration, message)));
         }
-        let newest: NewestEvent = self.ask("event.newest", Map::new(), self.reading).await?;
-        Ok(newest.newest)
+        self.ask::<NewestEvent>("event.newest", Map::new(), self.reading).await.map(drop)
     }
 
     fn request(

@@ -238,6 +238,18 @@ fn described(
         }
         responses.insert("304".to_owned(), json!({ "$ref": "#/components/responses/NotModified" }));
     }
+    if operation.waits {
+        let about = "The run goes on: it waits for a signal, or the service had to end. `Location` has it.";
+        let later = json!({
+            "description": about,
+            "headers": {
+                "x-trace-id": { "$ref": "#/components/headers/TraceId" },
+                "Location": { "$ref": "#/components/headers/Location" },
+            },
+            "content": { "application/json": { "schema": answer } },
+        });
+        responses.insert("202".to_owned(), later);
+    }
     for status in errors::of(operation) {
         responses
             .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
@@ -328,6 +340,7 @@ fn headers() -> Value {
     json!({
         "TraceId": text("The trace that the call belongs to."),
         "ETag": text("Names this very answer, for `If-None-Match`."),
+        "Location": text("Where the run is looked up."),
         "RateLimit": text("What is left of the limit and when it begins anew, in seconds: `\"default\";r=9;t=42`."),
         "RateLimitPolicy": text("The limit: requests in a window of seconds, `\"default\";q=10;w=60`."),
         "RetryAfter": text("Seconds until the next request is let through."),

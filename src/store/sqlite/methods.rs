@@ -217,6 +217,10 @@ impl Store for Sqlite {
         self.read(move |connection| read::expired(connection, now)).await
     }
 
+    fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
     async fn newest_event(&self) -> Result<u64, StoreError> {
         self.read(read::newest).await
     }

@@ -58,6 +58,8 @@ pub struct Sqlite {
     now: Clock,
     observer: Arc<OnceLock<CommitObserver>>,
     places: OnceLock<Places>,
+    /// Which numbering of events this is.
+    identity: String,
     /// The file, for connections of their own; none in memory.
     path: Option<PathBuf>,
     _foreign: Option<Foreign>,
@@ -151,6 +153,9 @@ impl Sqlite {
         let from = connection
             .query_row("SELECT coalesce(max(since_ms), 0) FROM runs", [], |row| row.get(0))
             .map_err(|e| failed(format!("reading {place}"), &e))?;
+        let identity = connection
+            .query_row("SELECT id FROM identity", [], |row| row.get(0))
+            .map_err(|e| failed(format!("reading {place}"), &e))?;
         let (commits, committed) = watch::channel(0_u64);
         let commits = Arc::new(commits);
         let tell = |commits: Arc<watch::Sender<u64>>| move || commits.send_modify(|n| *n = n.wrapping_add(1));
@@ -166,6 +171,7 @@ impl Sqlite {
             now: steady(now, from),
             observer,
             places: OnceLock::new(),
+            identity,
             path: path.map(Path::to_owned),
             _foreign: foreign,
         })

@@ -137,7 +137,8 @@ pub(super) fn workers(connection: &Connection, since_ms: i64) -> Result<Vec<Work
 /// Number of the newest event of all runs.
 pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
     connection
-        .prepare_cached("SELECT coalesce(max(global), 0) FROM events")
+        // What was counted, not what is left: events that were purged have been.
+        .prepare_cached("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)")
         .and_then(|mut s| s.query_row([], |row| row.get::<_, i64>(0)))
         .map(i64::unsigned_abs)
         .map_err(|e| failed("looking for new events".into(), &e))

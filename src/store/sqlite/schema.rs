@@ -112,6 +112,9 @@ const MIGRATIONS: &[&str] = &["
     UPDATE sessions SET document = json_remove(document, '$.last_call');
 ", "
     ALTER TABLE checkpoints ADD COLUMN base INTEGER;
+", "
+    CREATE TABLE identity (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), id TEXT NOT NULL);
+    INSERT INTO identity (only_one, id) VALUES (1, lower(hex(randomblob(16))));
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

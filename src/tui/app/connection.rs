@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use crate::gateway::{Connection, ConnectionState};
+use crate::gateway::{Connection, ConnectionState, Sending};
 use crate::skill::safe_text;
 use crate::tui::header::Place;
 use crate::tui::pane::{Message, PaneId};
@@ -38,6 +38,50 @@ impl App {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The core stands on another store: panes drop what they knew, which hears of it next, and so does a sheet.
+    pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
+        let place = self.elsewhere().unwrap_or("the core").to_owned();
+        self.notices.note(format!("{place} stands on another store now; everything is read anew"), now);
+        self.orders.clear();
+        self.tell_overlay(message, now);
+        self.wants.push(super::Want::Refresh);
+    }
+
+    /// How far a decision is on its way.
+    pub(super) fn order_news(&mut self, run: &str, sending: Sending, message: &Message, now: Instant) {
+        match sending {
+            Sending::Over => drop(self.orders.remove(run)),
+            sending => drop(self.orders.insert(run.to_owned(), sending)),
+        }
+        self.tell_overlay(message, now);
+    }
+
+    fn tell_overlay(&mut self, message: &Message, now: Instant) {
+        if let Some(overlay) = &mut self.overlay {
+            let outcome = overlay.told(message);
+            self.finish(outcome, now);
+        }
+    }
+
+    /// What becomes of decisions that are on their way, if the workbench ends now.
+    pub(super) fn undelivered(&self) -> Option<String> {
+        let count = |unsent: bool| {
+            self.orders.values().filter(|sending| (**sending == Sending::Waiting) == unsent).count()
+        };
+        match (count(true), count(false)) {
+            (0, 0) => None,
+            (0, 1) => Some(
+                "A decision was sent and is not answered yet; whether it counts, the run will show."
+                    .to_owned(),
+            ),
+            (0, many) => Some(format!(
+                "{many} decisions were sent and are not answered yet; whether they count, the runs will show."
+            )),
+            (1, _) => Some("A decision waits for the connection and would never be sent.".to_owned()),
+            (many, _) => Some(format!("{many} decisions wait for the connection and would never be sent.")),
         }
     }
 
@@ -158,6 +202,28 @@ mod tests {
             seen += &format!("{}\n", header(&mut app, 120, start + Duration::from_secs(3)));
         }
         insta::assert_snapshot!(seen);
+    }
+
+    #[test]
+    fn who_leaves_while_a_decision_is_on_its_way_is_asked_first() {
+        let now = Instant::now();
+        let mut app = app(false, now);
+        app.take_wants();
+        let mut order = |sending| {
+            let event = Event::Order { run: "0198a1b2".to_owned(), sending };
+            app.handle(News::All(Message::Event(event)), now);
+            app.leave(now);
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
+            app.draw(&mut buffer, now);
+            let left = app.take_wants().contains(&super::super::Want::Quit);
+            app.overlay = None;
+            (crate::tui::picture::text(&buffer), left)
+        };
+        let (screen, left) = order(Sending::Waiting);
+        assert!(!left && screen.contains("waits for the connection"), "{screen}");
+        let (screen, left) = order(Sending::Sent);
+        assert!(!left && screen.contains("is not answered yet"), "{screen}");
+        assert!(order(Sending::Over).1, "nothing is on its way any more");
     }
 
     #[test]

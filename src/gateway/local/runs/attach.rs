@@ -46,8 +46,12 @@ impl Looked {
 }
 
 impl Runs {
-    /// Attaches a skill to a target.
-    pub(super) async fn attach(self: &Arc<Self>, request: AttachRequest) -> Result<Attached, Error> {
+    /// Attaches a skill to a target; where its run is waited for, no longer than until `leave` fires.
+    pub(super) async fn attach(
+        self: &Arc<Self>,
+        request: AttachRequest,
+        leave: &CancellationToken,
+    ) -> Result<Attached, Error> {
         let room = self.room().await?;
         let looked = self.look(&room, &request).await?;
         if let Some((reason, error)) = looked.failed {
@@ -73,7 +77,7 @@ impl Runs {
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
-            execution = self.settle(&execution.id.0, &CancellationToken::new()).await?;
+            execution = self.settle(&execution.id.0, leave).await?;
             // Settling has steered already; asked again the store answers what became of it.
             control = self.steer(&room, &execution).await?;
         }

@@ -116,6 +116,10 @@ impl RunClient for Local {
         Ok(self.runs.room().await?.store.newest_event().await?)
     }
 
+    async fn event_log(&self) -> Result<String, Error> {
+        Ok(self.runs.room().await?.store.identity())
+    }
+
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
         let began = Instant::now();
         let preview = self.runs.attach_preview(request).await;
@@ -123,8 +127,16 @@ impl RunClient for Local {
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
+        self.attach_until(request, CancellationToken::new()).await
+    }
+
+    async fn attach_until(
+        &self,
+        request: AttachRequest,
+        leave: CancellationToken,
+    ) -> Result<Attached, Error> {
         let began = Instant::now();
-        let attached = self.runs.attach(request).await;
+        let attached = self.runs.attach(request, &leave).await;
         let attached =
             attached.map(|attached| Attached { execution: tended(attached.execution), ..attached });
         self.operations.counted("attach", began, attached)

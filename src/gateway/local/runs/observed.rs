@@ -62,6 +62,10 @@ impl Store for Observed {
         self.inner.describe()
     }
 
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
     async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
         let begun = self.inner.launch(launch).await;
         self.launched(&begun).await;

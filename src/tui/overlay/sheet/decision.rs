@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::decision_keys::HELD;
 use super::parts::Button;
-use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder};
+use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending};
 use crate::runs::{Choice, Verdict};
 use crate::store::RunId;
 use crate::tui::action::Action;
@@ -50,6 +50,14 @@ pub(super) struct Waiting {
     /// Whether an answer is for this one too.
     pub(super) marked: bool,
     pub(super) standing: Standing,
+    /// How far the answer is on its way to a core elsewhere, as far as that was told.
+    pub(super) on_way: Option<Sending>,
+}
+
+impl Waiting {
+    fn open(sheet: DecisionSheet, marked: bool) -> Self {
+        Self { sheet, marked, standing: Standing::Open, on_way: None }
+    }
 }
 
 /// The sheet and where it stands.
@@ -93,7 +101,7 @@ impl Decision {
             pane,
             ticket,
             opened,
-            waiting: vec![Waiting { sheet, marked: true, standing: Standing::Open }],
+            waiting: vec![Waiting::open(sheet, true)],
             at: 0,
             focus: Focus::Button(0),
             approver,
@@ -140,6 +148,46 @@ impl Decision {
 
     pub(super) fn sending(&self) -> bool {
         self.waiting.iter().any(|one| one.standing == Standing::Sent)
+    }
+
+    /// What is true of an answer under way, long and short. Of several the one that is least far counts.
+    pub(super) fn way(&self) -> [&'static str; 2] {
+        let under_way = || self.waiting.iter().filter(|one| one.standing == Standing::Sent);
+        let any = |sending| under_way().any(|one| one.on_way == Some(sending));
+        if any(Sending::Waiting) {
+            [
+                "Not sent yet: it waits for the connection and is then sent once.",
+                "Not sent yet: waits for the connection.",
+            ]
+        } else if any(Sending::Unanswered) {
+            [
+                "Sent, and its answer was lost: the run is asked what came of it.",
+                "Sent; the run is asked about it.",
+            ]
+        } else {
+            ["Sent once; waiting for the answer."; 2]
+        }
+    }
+
+    /// How far the answer to one of them is.
+    pub(super) fn on_its_way(&mut self, run: &str, sending: Sending) {
+        let one = self.waiting.iter_mut().find(|one| one.sheet.run.0 == run);
+        // That it is over, its answer says better.
+        if let Some(one) = one.filter(|_| sending != Sending::Over) {
+            one.on_way = Some(sending);
+        }
+    }
+
+    /// The store with these runs is not there any more.
+    pub(super) fn gone(&mut self) {
+        for one in &mut self.waiting {
+            if matches!(one.standing, Standing::Open | Standing::Sent) {
+                one.standing = Standing::Past("gone with its store".to_owned());
+                one.marked = false;
+            }
+        }
+        self.said = Some("The service stands on another store now, without this run.".to_owned());
+        self.focus = Focus::Button(0);
     }
 
     /// Those an answer would go to.
@@ -273,7 +321,13 @@ impl Decision {
             Err(error) => {
                 // The same answer again is safe: it leads to the first result.
                 one.standing = Standing::Open;
-                self.said = Some(format!("Not sent: {}", shown(&error.message)));
+                let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
+                let what = match one.on_way.take() {
+                    Some(Sending::Unanswered) => "Sent, and nobody knows whether it counts",
+                    _ if unreached => "Not sent",
+                    _ => "Not taken",
+                };
+                self.said = Some(format!("{what}: {}", shown(&error.message)));
             }
         }
         let failed = answer.is_err();
@@ -326,8 +380,7 @@ impl Decision {
                 let alike =
                     first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
                 if alike && !first.capability.is_empty() {
-                    let sheet = sheet.clone();
-                    self.waiting.push(Waiting { sheet, marked: false, standing: Standing::Open });
+                    self.waiting.push(Waiting::open(sheet.clone(), false));
                 }
             }
             _ => {}

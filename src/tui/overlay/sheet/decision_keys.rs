@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent,
 use ratatui::layout::{Position, Rect};
 
 use super::decision::{Decision, Focus};
+use crate::gateway::Event;
 use crate::tui::action::{Action, Context};
 use crate::tui::overlay::{Hint, Outcome, Overlay};
 use crate::tui::pane::{Effect, Message, PaneId};
@@ -124,6 +125,14 @@ impl Overlay for Decision {
             }
             Message::Run(RunTold::Detail(_, Ok(detail))) => {
                 self.news_of(detail);
+                Outcome::Stay
+            }
+            Message::Event(Event::Order { run, sending }) => {
+                self.on_its_way(run, *sending);
+                Outcome::Stay
+            }
+            Message::Event(Event::Replaced) => {
+                self.gone();
                 Outcome::Stay
             }
             _ => Outcome::Stay,

@@ -26,7 +26,7 @@ impl Decision {
         let inner = width.saturating_sub(6);
         let body = self.body_lines(inner, roomy, pen);
         let captions = if self.sending() {
-            ["Sent once; waiting for the answer."; 2]
+            self.way()
         } else if !self.takes_text() {
             ["Nothing is left to decide here."; 2]
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {

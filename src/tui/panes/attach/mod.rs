@@ -124,6 +124,11 @@ impl Attach {
                 }
                 self.take_catalogue(&change.catalogue)
             }
+            Message::Event(Event::Replaced) => {
+                // What was attached, and to what, was in the store before.
+                (self.last, self.sending, self.following) = (None, None, (false, false));
+                self.ask_again()
+            }
             Message::Picked(PickerKind::Attachable, id) => {
                 self.meant = true;
                 self.choose_skill(&SkillId::new(id))

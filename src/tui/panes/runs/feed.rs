@@ -43,6 +43,15 @@ impl Known {
         self.runs.insert(run.id.clone(), (run, listed || before));
     }
 
+    /// Drops those that are not there any more.
+    fn forget(&mut self, gone: impl Fn(&RunRecord) -> bool) {
+        self.runs.retain(|_, (run, listed)| {
+            let gone = gone(run);
+            self.listed -= usize::from(gone && *listed);
+            !gone
+        });
+    }
+
     /// Whether a run belongs to the pages read so far.
     pub fn is_listed(&self, id: &RunId) -> bool {
         self.runs.get(id).is_some_and(|(_, listed)| *listed)
@@ -86,7 +95,7 @@ enum Why {
     /// The next older ones.
     Older,
     /// One that was known and is not where it was.
-    Single,
+    Single(RunId),
     /// What a filter finds beyond the pages read.
     Found,
 }
@@ -101,6 +110,8 @@ pub struct Feeds {
     /// Where the ended runs go on; none when all are read.
     older: Option<String>,
     ended_read: usize,
+    /// Whether the next page of ended runs tells which are there at all.
+    whole: bool,
 }
 
 impl Feeds {
@@ -114,8 +125,14 @@ impl Feeds {
         self.asked.values().any(|asked| asked == why)
     }
 
-    /// Asks for everything anew.
+    /// Forgets what was asked, and how far the pages were read.
+    pub fn begin_anew(&mut self) {
+        *self = Self { generation: self.generation, ..Self::default() };
+    }
+
+    /// Asks for everything anew: runs that were purged meanwhile go.
     pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
+        self.whole = true;
         self.refresh(true, known)
     }
 
@@ -168,9 +185,21 @@ impl Feeds {
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
         let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
         let mut gone: Vec<RunId> = Vec::new();
+        let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
+        if why == Why::Ended && std::mem::take(&mut self.whole) {
+            // Newest first, as ids are: of older ones than the last the page says nothing.
+            let last = page.next.as_ref().and(page.runs.last()).map(|run| &run.id);
+            known.forget(|run| {
+                ENDED.contains(&run.state)
+                    && !here.contains(&run.id)
+                    && last.is_none_or(|last| run.id.0 > last.0)
+            });
+        }
+        if let Why::Single(id) = &why {
+            known.forget(|run| run.id == *id && !here.contains(id));
+        }
         match why {
             Why::Open if page.next.is_none() => {
-                let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
                 let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state));
                 gone = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
             }
@@ -190,8 +219,8 @@ impl Feeds {
         }
         let mut out = Vec::new();
         for id in gone.into_iter().take(SINGLES) {
-            let filter = RunFilter { text: Some(id.0), limit: 1, ..RunFilter::default() };
-            out.push(self.ask(Why::Single, filter));
+            let filter = RunFilter { text: Some(id.0.clone()), limit: 1, ..RunFilter::default() };
+            out.push(self.ask(Why::Single(id), filter));
         }
         let (open, ended) = std::mem::take(&mut self.again);
         match why {

@@ -122,6 +122,7 @@ impl Runs {
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Run(told) => self.told(told),
+            Message::Event(crate::gateway::Event::Replaced) => self.begin_anew(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
                 self.probe()
@@ -217,6 +218,20 @@ impl Runs {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The core stands on another store: nothing of what was known is true any more.
+    fn begin_anew(&mut self) -> Vec<Effect> {
+        self.known = Known::default();
+        self.feeds.begin_anew();
+        self.counts.clear();
+        (self.loaded, self.moved) = (false, false);
+        self.told_waiting.clear();
+        (self.error, self.selected, self.launching) = (None, None, None);
+        self.detail = Detail::default();
+        self.typed.clear();
+        self.build();
+        self.feeds.refresh_all(&self.known)
     }
 
     fn page(&mut self, generation: u64, answer: &Result<Arc<crate::store::RunPage>, Error>) -> Vec<Effect> {

@@ -26,6 +26,7 @@ impl SessionPane {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.again()
             }
+            Message::Event(Event::Replaced) => self.begin_anew(),
             Message::Rendered(key, lines) => {
                 self.rendered.insert(*key, Arc::clone(lines));
                 Vec::new()
@@ -57,6 +58,16 @@ impl SessionPane {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The core stands on another store: this session is not there any more.
+    fn begin_anew(&mut self) -> Vec<Effect> {
+        if self.session.take().is_none() {
+            return Vec::new();
+        }
+        (self.composed, self.levels, self.payload, self.trouble) = (None, None, None, None);
+        self.asked = true;
+        vec![Effect::Session(SessionAsk::Latest)]
     }
 
     /// The catalogue is another one: the next call may be, too.

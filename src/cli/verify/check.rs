@@ -1,0 +1,67 @@
+//! One promise of a service, and what became of looking at it.
+
+use serde::Serialize;
+
+use super::probe::Answered;
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It holds.
+    Holds,
+    /// It does not.
+    Fails,
+    /// It could not be looked at, or there is nothing to look at.
+    NotTried,
+}
+
+/// One promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub check: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What was found, where it does not hold or is worth a word.
+    pub note: String,
+    /// What to do where it does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'static str>,
+}
+
+impl Check {
+    pub fn new(check: impl Into<String>, holds: bool, note: impl Into<String>) -> Self {
+        let outcome = if holds { Outcome::Holds } else { Outcome::Fails };
+        Self { check: check.into(), outcome, note: note.into(), advice: None }
+    }
+
+    /// Holds where there is nothing to say against it.
+    pub fn against(check: impl Into<String>, against: Option<String>) -> Self {
+        Self::new(check, against.is_none(), against.unwrap_or_default())
+    }
+
+    pub fn not_tried(check: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { outcome: Outcome::NotTried, ..Self::new(check, false, why) }
+    }
+
+    /// What an answer shows; nothing where it was kept back by the limit of requests.
+    pub fn of(check: impl Into<String>, answer: &Answered, holds: bool, note: impl Into<String>) -> Self {
+        if answer.is_limited() {
+            return Self::not_tried(check, LIMITED);
+        }
+        Self::new(check, holds, note)
+    }
+
+    /// The same with what to do where it fails.
+    pub fn or(mut self, advice: &'static str) -> Self {
+        if self.outcome == Outcome::Fails {
+            self.advice = Some(advice);
+        }
+        self
+    }
+}
+
+/// Why something is not tried that the limit of requests keeps back.
+pub const LIMITED: &str = "the limit of requests is used up, and waiting for it took too long: try again later, or with a \
+                           key whose limit is larger";

@@ -1,0 +1,118 @@
+//! What stands around a message over HTTP: a body that is read whole within its limits and is JSON-RPC 2.0
+//! (<https://www.jsonrpc.org/specification>), or is refused in its words before the protocol's own reading.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use rmcp::model::ClientJsonRpcMessage;
+use serde_json::{Value, json};
+
+/// Bytes of a request, at most.
+pub const MOST_BYTES: usize = 2 << 20;
+/// How long a body may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The body is no JSON.
+const PARSE_ERROR: i32 = -32_700;
+/// It is JSON and no message.
+const INVALID_REQUEST: i32 = -32_600;
+
+/// Lets messages through. What is not said to be JSON is left to the protocol, which refuses it.
+pub async fn read(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !is_json(request.headers()) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = match tokio::time::timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) if too_large(&error) => {
+            let message = format!("the body has more than {MOST_BYTES} bytes (2 MiB)");
+            return closing(refused(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &Value::Null, &message));
+        }
+        Ok(Err(error)) => {
+            let message = format!("the body could not be read: {error}");
+            return closing(refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &Value::Null, &message));
+        }
+        Err(_) => {
+            let message = format!("the body did not come within {} s", PATIENCE.as_secs());
+            return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
+        }
+    };
+    match wrong(&bytes) {
+        Some((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
+        None => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    }
+}
+
+/// Why a body is no message: the code, the id of the request as far as there is one, and the reason.
+fn wrong(bytes: &Bytes) -> Option<(i32, Value, String)> {
+    let message: Value = match serde_json::from_slice(bytes) {
+        Ok(message) => message,
+        Err(error) => return Some((PARSE_ERROR, Value::Null, format!("the body is no JSON: {error}"))),
+    };
+    let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
+    let why = match &message {
+        Value::Array(_) => {
+            "the body is a list: batches are not taken, send each message by itself".to_owned()
+        }
+        Value::Object(_) => serde_json::from_slice::<ClientJsonRpcMessage>(bytes).err()?.to_string(),
+        _ => "the body is no object".to_owned(),
+    };
+    let wanted = "wanted: {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
+    Some((INVALID_REQUEST, id, format!("the body is no message of JSON-RPC 2.0 ({why}); {wanted}")))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn too_large(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(one) = cause {
+        if one.to_string().contains("length limit") {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
+}
+
+fn refused(status: StatusCode, code: i32, id: &Value, message: &str) -> Response {
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The rest of the body is not read: the connection cannot go on.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(body: &str) -> Option<(i32, Value)> {
+        wrong(&Bytes::copy_from_slice(body.as_bytes())).map(|(code, id, _)| (code, id))
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_message_are_told_apart() {
+        for text in ["", "{", "{\"jsonrpc\": \"2.0\",}", "\u{0}"] {
+            assert_eq!(code(text), Some((PARSE_ERROR, Value::Null)), "{text}");
+        }
+        for text in ["[]", "7", "null", "{}", r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#] {
+            assert_eq!(code(text).map(|(code, _)| code), Some(INVALID_REQUEST), "{text}");
+        }
+        assert_eq!(code(r#"{"id":7,"method":"ping"}"#), Some((INVALID_REQUEST, json!(7))));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), None);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
+    }
+}
