@@ -13,6 +13,7 @@ MEANINGS = [
         r"is given twice",
         r"is no cursor of this list",
         r"a skill's id, name or location is needed",
+        r"is only attached, never run by itself",
         r"a word of the intent has \d+ characters",
         r"`options\.files` names files",
         r"the trace id is|the idempotency key is",
