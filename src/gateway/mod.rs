@@ -24,6 +24,7 @@ mod run_client;
 mod run_compare;
 mod run_failure;
 mod run_history;
+mod run_options;
 mod run_types;
 mod scaffold;
 mod schema;

@@ -408,6 +408,7 @@ pub(super) fn limited(
     options.trace_id =
         agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));
     options.idempotency_key = agreed("idempotency_key", key, options.idempotency_key)?;
+    options.check()?;
     Ok(options)
 }
 
