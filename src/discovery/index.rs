@@ -196,10 +196,28 @@ impl Index {
 
     /// Everything in one segment, and its documents' slots in its order.
     pub fn as_one(&self) -> (Segment, Vec<usize>) {
-        let (numbers, parts): (Vec<u32>, Vec<&Segment>) = self.segments.iter().map(|(n, s)| (*n, s)).unzip();
-        let merged = Segment::merge(&parts, |slot, which| self.homes[slot as usize] == numbers[which]);
+        let merged = self.joined().unwrap_or_else(|| match &self.segments[..] {
+            [(_, only)] => only.clone(),
+            _ => Segment::merge(&[], |_, _| false),
+        });
         let slots = merged.slots.iter().map(|slot| *slot as usize).collect();
         (merged, slots)
+    }
+
+    /// All segments as one without the dead; none where they are that already.
+    pub fn joined(&self) -> Option<Segment> {
+        let whole = self.segments.len() < 2 && !self.segments.iter().any(|(_, s)| s.has_dead());
+        if whole {
+            return None;
+        }
+        let (numbers, parts): (Vec<u32>, Vec<&Segment>) = self.segments.iter().map(|(n, s)| (*n, s)).unzip();
+        Some(Segment::merge(&parts, |slot, which| self.homes[slot as usize] == numbers[which]))
+    }
+
+    /// Takes what [`Index::joined`] gave in place of all segments; nothing may have changed since then.
+    pub fn replace(&mut self, joined: Segment) {
+        let parts: Vec<Segment> = std::mem::take(&mut self.segments).into_iter().map(|(_, s)| s).collect();
+        self.settle_in(&parts, joined);
     }
 
     /// From one segment whose documents are the entries in order.
@@ -342,12 +360,17 @@ impl Index {
     }
 
     fn merge(&mut self, parts: Vec<(u32, Segment)>) {
-        let number = self.next_segment;
-        self.next_segment += 1;
         let (numbers, parts): (Vec<u32>, Vec<Segment>) = parts.into_iter().unzip();
         let merged = Segment::merge(&parts.iter().collect::<Vec<_>>(), |slot, which| {
             self.homes[slot as usize] == numbers[which]
         });
+        self.settle_in(&parts, merged);
+    }
+
+    /// Puts a segment in the place of those that it was merged from.
+    fn settle_in(&mut self, parts: &[Segment], merged: Segment) {
+        let number = self.next_segment;
+        self.next_segment += 1;
         for slot in parts.iter().flat_map(|p| &p.slots) {
             // A slot that no segment holds any more can be used again.
             if self.slots[*slot as usize].is_none() {

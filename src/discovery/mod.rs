@@ -52,7 +52,7 @@ pub use eval::{
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use link::link_names;
 pub use request::{Policy, Request};
-pub use router::{Counted, RequestError, Router, UnknownLink};
+pub use router::{Counted, Joined, RequestError, Router, UnknownLink};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

@@ -181,13 +181,14 @@ fn candidates(asked: &Asked<'_>, running: &[Running<'_>]) -> Vec<Ranked> {
     // A request of nothing but stop words is matched by stop words.
     let content = asked.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
-    let mut out = Vec::new();
     let mut flags = vec![0_u8; index.slots()];
     let mut sums = vec![0.0_f32; index.slots()];
     for link in running {
         flags.iter_mut().zip(&link.column.matched).for_each(|(all, one)| *all |= one);
         sums.iter_mut().zip(&link.column.values).for_each(|(sum, value)| *sum += value);
     }
+    // Often all of them match: the list is made in one piece.
+    let mut out = Vec::with_capacity(flags.iter().filter(|flags| **flags & need != 0).count());
     for (slot, ((flags, z), facts)) in flags.iter().zip(&sums).zip(index.facts()).enumerate() {
         if let (true, Some(facts)) = (flags & need != 0, facts) {
             out.push(Ranked::new(asked, slot, *facts, f64::from(*z), *flags));

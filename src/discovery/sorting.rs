@@ -69,7 +69,8 @@ pub(crate) struct Sorted {
 pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
     let index = asked.cx.index;
     let by_score = |a: &(Ranked, ExcludedWhy), b: &(Ranked, ExcludedWhy)| a.0.compare(&b.0, index);
-    let (mut results, mut sidecars, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
+    let mut results = Vec::with_capacity(candidates.len());
+    let (mut sidecars, mut excluded) = (Vec::new(), Vec::new());
     for candidate in candidates {
         match place(asked, candidate.slot) {
             Place::Result => results.push(candidate),
