@@ -133,6 +133,16 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
 }
 
 #[test]
+fn a_difference_says_first_what_was_set_in_another_way() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    home.run(&["session", "compose", &id, "--call"]);
+    home.run(&["session", "set", &id, "--client", "codex"]);
+    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
+}
+
+#[test]
 fn the_orchestrator_is_shown_with_the_order_of_its_call() {
     let home = Home::with_skills();
     let shown = home.run(&["agents", "show", "orchestrator"]);

@@ -11,7 +11,7 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
-use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
+use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, SinceLast, ToolAnswer};
 use crate::session::ToolFailure;
 use crate::skill::safe_text;
 
@@ -113,8 +113,13 @@ async fn compose(
     if cx.out.json {
         cx.out.value(&view)?;
     } else if diff {
+        let set = view.since.as_ref().map(SinceLast::told).unwrap_or_default();
+        for told in &set {
+            cx.out.line(safe_text::line(told))?;
+        }
         match &view.diff {
             None => cx.out.line("there was no call yet to compare with: `compose --call` makes one")?,
+            Some(lines) if lines.is_empty() && !set.is_empty() => {}
             Some(lines) if lines.is_empty() => cx.out.line("nothing differs from the last call")?,
             Some(lines) => {
                 let text = difference(lines, cx.out.look);

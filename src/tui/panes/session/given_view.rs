@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
-use crate::gateway::ComposedView;
+use crate::gateway::{ComposedView, SinceLast};
 use crate::session::{Speaker, Turn};
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
@@ -17,6 +17,9 @@ use crate::tui::widgets::measure::{cells, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::wrap::{cut_line, wrap_to};
+
+/// Cells of a title beside its note.
+const TITLE: u16 = 36;
 
 /// Cells for a line beside its rail.
 fn room(area: Rect) -> u16 {
@@ -61,7 +64,7 @@ impl SessionPane {
             return String::new();
         };
         if self.diff {
-            let told = composed.since.as_ref().map(|since| since.told()).unwrap_or_default();
+            let told = composed.since.as_ref().map(SinceLast::told).unwrap_or_default();
             let text = match &composed.diff {
                 None => Some("no call was made yet to compare with: c makes one"),
                 Some(lines) if lines.is_empty() && told.is_empty() => {
@@ -143,11 +146,13 @@ impl SessionPane {
         }
         // The title drops a note that does not fit: which service this is stays.
         let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
-        match area.width {
-            78.. => format!("{api} {dot} {size} {dot} Enter: the next {dot} y copies"),
-            60.. => format!("{api} {dot} {size}"),
-            _ => api.to_string(),
-        }
+        let notes = [
+            format!("{api} {dot} {size} {dot} Enter: the next {dot} y copies"),
+            format!("{api} {dot} {size} {dot} Enter: the next"),
+            format!("{api} {dot} {size}"),
+        ];
+        let fits = |note: &&String| cells(note) + TITLE <= area.width;
+        notes.iter().find(fits).cloned().unwrap_or_else(|| api.to_string())
     }
 
     /// The key that helps, and what the service would object to; answers the place below. It is told for as long as
