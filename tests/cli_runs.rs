@@ -370,3 +370,16 @@ fn a_log_is_digested_where_it_is_attached_to() {
     assert_eq!(wrong.code, 1, "{}{}", wrong.stdout, wrong.stderr);
     assert!(wrong.json()["execution"]["error"].to_string().contains("no log of lines"), "{}", wrong.stdout);
 }
+
+#[test]
+fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1", "--json"]);
+    assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
+    let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
+    let began = std::time::Instant::now();
+    while state() == "waiting_for_human" {
+        assert!(began.elapsed().as_secs() < 60, "it is listed as waiting for ever");
+    }
+    assert_eq!(state(), "canceled", "as nobody said yes");
+}

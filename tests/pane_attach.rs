@@ -20,6 +20,7 @@ use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::pane::{Message, Pane, Target};
 use skill_workbench::tui::panes::attach::Attach;
 use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::run_traffic::RunTold;
 use support::answers::none_fits;
 use support::catalogues::{catalogue, skill};
 use support::fake_client::FakeClient;
@@ -331,6 +332,18 @@ fn clicks_do_what_keys_do() {
     let sent = desk.core.runs.attachments.lock().unwrap().clone();
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].target_ref, "01J8ZB11KD/export");
+}
+
+#[test]
+fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
+    let mut desk = desk(120, 36);
+    let ready = vec![(skill_workbench::skill::SkillId::new("table-audit"), String::new())];
+    desk.harness.tell(News::All(Message::Run(RunTold::Launchable(Ok(ready.into())))));
+    let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
+    desk.harness.tell(News::All(Message::Visit(Target::Attach { skill: None, target })));
+    let screen = desk.harness.screen();
+    assert!(screen.contains("choose one") && screen.contains("01J8ZC4M7Q"), "{screen}");
+    assert!(!screen.contains("cost-watch"), "instructions only, it can run on nothing: {screen}");
 }
 
 #[test]

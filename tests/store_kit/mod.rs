@@ -446,16 +446,3 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
     let run = store.report(&run, command, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
     assert_eq!(run.state, RunState::Pending, "what is kept already is not waited for");
 }
-
-async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {
-    store.launch(launch(1)).await.unwrap();
-    let claim = claimed(store, "w1").await;
-    let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
-    assert_eq!((run.state, run.fence), (RunState::Canceled, claim.fence + 1));
-    assert!(
-        store.renew(&run.id, claim.fence, LEASE).await.is_err(),
-        "the worker learns it at its next renewal"
-    );
-    let again = store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
-    assert_eq!(again, run);
-}

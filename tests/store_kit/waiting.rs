@@ -279,3 +279,16 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
         "a run that goes on keeps everything"
     );
 }
+
+pub async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!((run.state, run.fence), (RunState::Canceled, claim.fence + 1));
+    assert!(
+        store.renew(&run.id, claim.fence, LEASE).await.is_err(),
+        "the worker learns it at its next renewal"
+    );
+    let again = store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
+    assert_eq!(again, run);
+}

@@ -295,6 +295,7 @@ impl Attach {
     fn about_inputs(&self) -> String {
         let of = |skill: &SkillId| self.contracts.get(skill);
         match self.skill.as_ref().and_then(of) {
+            None if self.skill.is_none() => "those of the skill that you choose".to_owned(),
             None => "reading its contract".to_owned(),
             Some(Err(error)) => shown(&error.message),
             Some(Ok(_)) if self.form().is_none_or(Form::is_empty) => "it takes none".to_owned(),

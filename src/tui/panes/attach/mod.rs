@@ -299,12 +299,11 @@ impl Attach {
             let fits = |skill: &Arc<Skill>| takes(skill) && !self.lacks_contract(&skill.id);
             if skill.is_none() && !self.chosen().is_some_and(fits) {
                 let first = self.offered.iter().find(|skill| fits(skill)).map(|skill| skill.id.clone());
-                match first {
-                    Some(id) => effects.extend(self.choose_skill(&id)),
-                    None => {
-                        self.skill = None;
-                        self.preview.forget();
-                    }
+                if let Some(id) = first {
+                    effects.extend(self.choose_skill(&id));
+                } else {
+                    self.skill = None;
+                    self.preview.forget();
                 }
             }
             effects.extend(self.ask_choices());
