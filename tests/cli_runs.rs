@@ -374,7 +374,7 @@ fn a_log_is_digested_where_it_is_attached_to() {
 #[test]
 fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake() {
     let desk = Desk::new();
-    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1", "--json"]);
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
     assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
     let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
     let began = std::time::Instant::now();

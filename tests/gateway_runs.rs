@@ -277,7 +277,7 @@ async fn a_run_is_named_by_an_end_of_its_id() {
     let error = core.run(&run.id.0[..3]).await.unwrap_err();
     assert_eq!(error.code, Code::InvalidRequest);
     assert!(error.message.contains(&other.id.0) && error.message.contains(&run.id.0), "{error}");
-    assert_eq!(core.run("zz").await.unwrap_err().code, Code::InvalidRequest);
+    assert_eq!(core.run("zz").await.unwrap_err().code, Code::NotFound);
     assert_eq!(core.run("ffffffffffff").await.unwrap_err().code, Code::NotFound);
 }
 

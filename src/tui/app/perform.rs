@@ -81,7 +81,11 @@ impl App {
         let here = self.elsewhere().is_none();
         let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
-        match [self.undelivered(), typed, stopped].into_iter().flatten().reduce(|one, other| format!("{one} {other}")) {
+        match [self.undelivered(), typed, stopped]
+            .into_iter()
+            .flatten()
+            .reduce(|one, other| format!("{one} {other}"))
+        {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(Want::Quit),
         }
