@@ -11,7 +11,8 @@ MEANINGS = [
     re.compile(pattern)
     for pattern in (
         r"is given twice",
-        r"is no cursor of this list",
+        r"is no cursor of this list|`cursor` is .* which names nothing in this list",
+        r"a result is an object of fields",
         r"a skill's id, name or location is needed",
         r"is only attached, never run by itself",
         r"a word of the intent has \d+ characters",
