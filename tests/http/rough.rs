@@ -185,7 +185,7 @@ async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
 #[test]
 fn the_document_names_a_code_for_every_status_of_an_error() {
     let responses = document()["components"]["responses"].as_object().unwrap();
-    for (name, response) in responses {
+    for (name, response) in responses.iter().filter(|(name, _)| name.starts_with("Error")) {
         let codes =
             &response["content"]["application/problem+json"]["schema"]["allOf"][1]["properties"]["error"];
         assert!(

@@ -192,6 +192,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
         approver: Some("bo".to_owned()),
         notes: None,
         choice: None,
+        result: None,
     };
     service.kill();
     let (decider, decided) = (Arc::clone(&there), run.clone());
