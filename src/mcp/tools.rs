@@ -75,6 +75,12 @@ fn of_runtime(tool: Tool) -> Described {
     };
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
+        let unsigned = |format: &Value| format.as_str().is_some_and(|format| format.starts_with("uint"));
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            if property.get("format").is_some_and(unsigned) {
+                property.remove("format");
+            }
+        }
         let about = "Go on with this session instead of the connection's own.";
         properties.insert(SESSION.to_owned(), json!({ "type": "string", "description": about }));
     }
