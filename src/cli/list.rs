@@ -116,9 +116,10 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
 fn footer(list: &SkillList, look: Look) -> String {
     let shadowed = list.skills.iter().filter(|skill| skill.shadowed_by.is_some()).count();
     let here = list.skills.len() - shadowed;
-    let mut parts = match list.total > list.skills.len() {
-        true => vec![format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"))],
-        false => vec![counted(here, "skill", "skills")],
+    let mut parts = if list.total > list.skills.len() {
+        vec![format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"))]
+    } else {
+        vec![counted(here, "skill", "skills")]
     };
     if shadowed > 0 {
         parts.push(format!("{shadowed} shadowed"));

@@ -35,7 +35,6 @@ const PATH: &str = "/mcp";
 
 /// The MCP server over streamable HTTP as a route, to stand behind a front that puts the
 /// [`Caller`](crate::gateway::operations::Caller) of a request into its extensions.
-#[must_use]
 pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let HttpSettings { any_host, origins, stop } = settings;
     let leave = stop.clone();

@@ -33,7 +33,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub rate_limit_window_seconds: u64,
-    /// Let pages of this origin call, as a browser writes it: https://docs.example. Several times for several; no
+    /// Let pages of this origin call, as a browser writes it: `https://docs.example`. Several times for several; no
     /// page of another origin may, unless said.
     #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
     pub cors: Vec<Origin>,
