@@ -12,12 +12,10 @@ MEANINGS = [
     for pattern in (
         r"is given twice",
         r"is no cursor of this list|`cursor` is .* which names nothing in this list",
-        r"a result is an object of fields",
         r"a skill's id, name or location is needed",
         r"is only attached, never run by itself",
         r"a word of the intent has \d+ characters",
         r"`options\.files` names files",
-        r"the trace id is|the idempotency key is",
         # JSON has one kind of number, and a whole one is written without a fraction here.
         r"(integer|floating point) `[\d.e+]+`, expected [ui]",
         # What a contract says of its inputs.

@@ -177,6 +177,7 @@ arguments! {
         choice: Option<Choice>,
         /// What the step gave, where it happened: its outputs as an object of fields.
         #[serde(default)]
+        #[schemars(with = "Option<Map<String, Value>>")]
         result: Option<Value>,
     }
 
@@ -326,9 +327,11 @@ macro_rules! launches {
                 options: ExecutionOptions,
                 /// The trace it belongs to.
                 #[serde(default)]
+                #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
                 trace_id: Option<String>,
                 /// Makes the call safe to repeat.
                 #[serde(default)]
+                #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
                 idempotency_key: Option<String>,
                 /// Answer what happened too.
                 #[serde(default)]
