@@ -12,7 +12,7 @@ use skill_workbench::tui::panes::session::SessionPane;
 
 struct Bench {
     screen: Harness,
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 fn bench(width: u16, height: u16) -> Bench {
@@ -29,7 +29,7 @@ fn bench(width: u16, height: u16) -> Bench {
     let mut screen =
         Harness::with_sessions(client, Some(sessions), panes, &settings, (width, height)).unwrap();
     screen.wait_for("orchestrator sees 21");
-    Bench { screen, _home: home }
+    Bench { screen, home }
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn it_folds_into_one_column_and_needs_no_colour() {
 #[test]
 fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
     let mut bench = bench(120, 36);
-    let out = bench._home.path().join("out.json");
+    let out = bench.home.path().join("out.json");
     let path = out.to_string_lossy().into_owned();
     let screen = &mut bench.screen;
     screen.wait_for("session ");

@@ -265,8 +265,10 @@ fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
     assert_eq!(play(session), 0);
     let data = home.path().join(".local/share/skill-workbench");
     let kept = std::fs::read_dir(&data).map_or(0, |entries| {
-        let database = |name: &str| name.ends_with(".db") || name.ends_with(".sqlite") || name == "audit";
-        entries.flatten().filter(|entry| database(&entry.file_name().to_string_lossy())).count()
+        let kept = |entry: &std::fs::DirEntry| {
+            entry.file_name() == "audit" || entry.path().extension().is_some_and(|end| end == "db")
+        };
+        entries.flatten().filter(kept).count()
     });
     assert_eq!(kept, 0, "it plays on a store that ends with it");
 }

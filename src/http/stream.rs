@@ -42,13 +42,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// `invalid_request` for what is no number.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
-    match id.to_str().ok().and_then(|id| id.trim().parse().ok()) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let message = "last-event-id is no number; send back the id of an event";
-            Err(Refusal::new(Code::InvalidRequest, message))
-        }
-    }
+    let number = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+    let message = "last-event-id is no number; send back the id of an event";
+    number.map(Some).ok_or_else(|| Refusal::new(Code::InvalidRequest, message))
 }
 
 /// Begins a stream.

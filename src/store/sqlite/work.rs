@@ -288,7 +288,7 @@ pub(super) fn report(
                     None => checkpoints::one(connection, run, before.head)?,
                 };
                 shown.outputs = Some(encode(&last.state["outputs"])?);
-                shown.step = Some(None);
+                shown.step = Moved::To(None);
                 events.push(moved("run.completed", json!({})));
             }
             RunState::Failed => {
@@ -304,7 +304,7 @@ pub(super) fn report(
                 events.push(moved("run.failed", error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
-                shown.step = Some(gate.as_ref().map(|gate| match gate {
+                shown.step = Moved::To(gate.as_ref().map(|gate| match gate {
                     Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
                 }));
                 events.push(moved("gate.waiting", json!({"gate": gate})));
@@ -329,7 +329,7 @@ pub(super) fn report(
             continue;
         }
         events.push(keep_intent(connection, run, intent)?);
-        shown.step = Some(Some(intent.step.clone()));
+        shown.step = Moved::To(Some(intent.step.clone()));
     }
     show(connection, run, &shown, &events, now_ms)?;
     let after = get(connection, run)?.0;
@@ -383,12 +383,21 @@ fn stays(before: &RunRecord, next: &Next) -> bool {
         && before.expires_ms.is_none()
 }
 
+/// What becomes of the step at hand.
+#[derive(Default)]
+enum Moved {
+    #[default]
+    Stays,
+    To(Option<String>),
+}
+
 /// What a report changes of a run beside its state.
 #[derive(Default)]
 struct Shown {
     /// Its newest checkpoint, and how many of its own steps are done.
     head: Option<(i64, i64)>,
-    step: Option<Option<String>>,
+    /// The step at hand, where that changes: to another one or to none.
+    step: Moved,
     outputs: Option<String>,
     error: Option<String>,
 }
@@ -401,6 +410,10 @@ fn show(
     events: &[NewEvent],
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    let step = match &shown.step {
+        Moved::Stays => None,
+        Moved::To(step) => Some(step.as_ref()),
+    };
     let first = connection
         .prepare_cached(
             "UPDATE runs SET events = events + ?2,
@@ -416,8 +429,8 @@ fn show(
                 i64::try_from(events.len()).unwrap_or(i64::MAX),
                 shown.head.map(|(number, _)| number),
                 shown.head.map(|(_, done)| done),
-                shown.step.is_some(),
-                shown.step.as_ref().and_then(Option::as_deref),
+                step.is_some(),
+                step.flatten(),
                 shown.outputs,
                 shown.error
             ];

@@ -352,7 +352,7 @@ mod tests {
             assert_eq!((player.step(), player.ended()), (Some(at as usize - 1), false));
         }
         assert_eq!(player.wake(now + pause * 2), Some(now + pause * 3), "the end comes by itself");
-        player.tick(now + pause * 3 - Duration::from_millis(1));
+        player.tick(now + pause * 2 + pause / 2);
         assert!(!player.ended(), "the last step is seen as long as the others");
         player.tick(now + pause * 3);
         assert!(player.ended() && player.missed().is_empty());
