@@ -3,10 +3,9 @@
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
+use super::keys::hex;
 use crate::gateway::{Error, Looks};
 
 /// An answer and what it is told by (RFC 9110, section 8.8.3).
@@ -21,8 +20,8 @@ pub(super) type Answers = Looks<Result<Tagged, Error>>;
 
 impl Tagged {
     pub fn new(text: Vec<u8>) -> Self {
-        let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(Sha256::digest(&text)));
-        // Letters and digits fit into any header.
+        let tag = format!("\"{}\"", hex(&Sha256::digest(&text)));
+        // Hexadecimal digits fit into any header.
         let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
         Self { text: text.into(), tag }
     }

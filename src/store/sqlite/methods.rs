@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fail::fail_point;
 use serde_json::Value;
 
-use super::{Sqlite, checkpoints, command, control, launch, maintenance, read, rows, work};
+use super::{Sqlite, checkpoints, command, control, launch, maintenance, read, report, rows, work};
 use crate::runs::{Command, Standing, WorkerMove};
 use crate::store::{
     Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health, Launch,
@@ -79,11 +79,11 @@ impl Store for Sqlite {
         events: Vec<NewEvent>,
     ) -> Result<RunRecord, StoreError> {
         let run = run.clone();
-        let report = work::Report { command, finished, checkpoint, intents, events };
+        let report = report::Report { command, finished, checkpoint, intents, events };
         let waits = matches!(report.command, Command::Work { report: WorkerMove::Wait(_), .. });
         let reported = self
             .write(move |connection, now| {
-                let reported = work::report(connection, &run, &report, now);
+                let reported = report::report(connection, &run, &report, now);
                 fail_point!("report-before-commit");
                 reported
             })
@@ -146,7 +146,7 @@ impl Store for Sqlite {
 
     async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
         let (run, name) = (run.clone(), name.to_owned());
-        self.read(move |connection| work::kept_signal(connection, &run, &name)).await
+        self.read(move |connection| report::kept_signal(connection, &run, &name)).await
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {

@@ -11,6 +11,7 @@ mod maintenance;
 mod methods;
 mod read;
 mod reason;
+mod report;
 mod rows;
 mod schema;
 mod sessions;

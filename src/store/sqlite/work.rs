@@ -1,16 +1,12 @@
-//! What workers do: claim, renew, intend, report. Every write is fenced.
+//! What workers do before they report: claim, renew, intend, give back. Every write is fenced.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params, params};
 use serde_json::json;
 
-use super::rows::{
-    append, apply, column, execute, get, json as encode, moved, own_steps, standing, write_events,
-};
+use super::rows::{append, apply, column, execute, get, json as encode, moved, standing};
 use super::{checkpoints, failed, read};
-use crate::runs::{Command, Gate, Lease, Next, Refusal, RunState, transition};
-use crate::store::{
-    Checkpoint, Claimed, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
-};
+use crate::runs::{Command, Refusal, transition};
+use crate::store::{Claimed, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId};
 
 /// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
@@ -220,7 +216,7 @@ pub(super) fn intend(
 }
 
 /// Whether a step has an intent already.
-fn has_begun(connection: &Connection, run: &RunId, step: &str) -> Result<bool, StoreError> {
+pub(super) fn has_begun(connection: &Connection, run: &RunId, step: &str) -> Result<bool, StoreError> {
     connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM intents WHERE run = ?1 AND step = ?2)")
         .and_then(|mut s| s.query_row(params![run.0, step], |row| row.get(0)))
@@ -228,7 +224,11 @@ fn has_begun(connection: &Connection, run: &RunId, step: &str) -> Result<bool, S
 }
 
 /// Keeps an intent; answers the event that tells of it.
-fn keep_intent(connection: &Connection, run: &RunId, intent: &StepIntent) -> Result<NewEvent, StoreError> {
+pub(super) fn keep_intent(
+    connection: &Connection,
+    run: &RunId,
+    intent: &StepIntent,
+) -> Result<NewEvent, StoreError> {
     execute(
         connection,
         "recording an intent",
@@ -247,207 +247,4 @@ fn show_step(connection: &Connection, run: &RunId, step: &str) -> Result<(), Sto
         params![run.0, step],
     )
     .map(drop)
-}
-
-/// A worker's report and everything that belongs to it.
-#[derive(Debug)]
-pub(super) struct Report {
-    pub command: Command,
-    pub finished: Vec<StepRecord>,
-    pub checkpoint: Option<Checkpoint>,
-    pub intents: Vec<StepIntent>,
-    pub events: Vec<NewEvent>,
-}
-
-pub(super) fn report(
-    connection: &Connection,
-    run: &RunId,
-    report: &Report,
-    now_ms: i64,
-) -> Result<RunRecord, StoreError> {
-    let (before, replays) = get(connection, run)?;
-    let next = transition(&standing(&before, replays), &report.command)?;
-    let mut events = finish(connection, run, &report.finished)?;
-    let mut shown = Shown::default();
-    if let Some(checkpoint) = &report.checkpoint {
-        let number = checkpoints::keep(connection, run, checkpoint, now_ms)?;
-        shown.head = Some((number, own_steps(&checkpoint.done)));
-    }
-    if !stays(&before, &next) {
-        apply(connection, run, &next, None, now_ms)?;
-    }
-    events.extend(report.events.iter().cloned());
-    if let Next::Move { state, gate, .. } = &next {
-        if !state.is_active() {
-            checkpoints::forget(connection, run)?;
-        }
-        match state {
-            RunState::Completed => {
-                let last = match &report.checkpoint {
-                    Some(checkpoint) => checkpoint.clone(),
-                    None => checkpoints::one(connection, run, before.head)?,
-                };
-                shown.outputs = Some(encode(&last.state["outputs"])?);
-                shown.step = Moved::To(None);
-                events.push(moved("run.completed", json!({})));
-            }
-            RunState::Failed => {
-                let error = report
-                    .finished
-                    .iter()
-                    .find(|s| s.status == StepStatus::Failed)
-                    .map(|s| s.result.clone())
-                    .or_else(|| events.iter().find(|e| e.kind == "run.failed").map(|e| e.data.clone()))
-                    .unwrap_or_else(|| json!({"code": "runtime_error"}));
-                shown.error = Some(encode(&error)?);
-                events.retain(|event| event.kind != "run.failed");
-                events.push(moved("run.failed", error));
-            }
-            RunState::WaitingForHuman | RunState::WaitingForSignal => {
-                shown.step = Moved::To(gate.as_ref().map(|gate| match gate {
-                    Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
-                }));
-                events.push(moved("gate.waiting", json!({"gate": gate})));
-            }
-            RunState::Pending => events.push(moved("run.held", json!({}))),
-            _ => {}
-        }
-    }
-    for name in events.iter().filter(|e| e.kind == "signal.consumed").filter_map(|e| e.data["name"].as_str())
-    {
-        execute(
-            connection,
-            "taking a signal",
-            "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2)",
-            params![run.0, name],
-        )?;
-    }
-    // A paused run begins nothing more; another attempt at what has begun is none.
-    let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
-    for intent in &report.intents {
-        if held && !has_begun(connection, run, &intent.step)? {
-            continue;
-        }
-        events.push(keep_intent(connection, run, intent)?);
-        shown.step = Moved::To(Some(intent.step.clone()));
-    }
-    show(connection, run, &shown, &events, now_ms)?;
-    let after = get(connection, run)?.0;
-    let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
-    if kept_signal(connection, run, name)?.is_none() {
-        return Ok(after);
-    }
-    // It came between the worker's look and its report: nobody would send it again.
-    let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
-    apply(connection, run, &next, None, now_ms)?;
-    Ok(get(connection, run)?.0)
-}
-
-/// Keeps the steps that ended; answers the events that tell of them.
-fn finish(
-    connection: &Connection,
-    run: &RunId,
-    finished: &[StepRecord],
-) -> Result<Vec<NewEvent>, StoreError> {
-    let mut events = Vec::new();
-    for step in finished {
-        execute(
-            connection,
-            "recording a step",
-            "INSERT INTO steps (run, n, step, json)
-             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
-            params![run.0, step.step, encode(step)?],
-        )?;
-        execute(
-            connection,
-            "closing an intent",
-            "DELETE FROM intents WHERE run = ?1 AND step = ?2",
-            params![run.0, step.step],
-        )?;
-        events.push(NewEvent {
-            kind: format!("step.{}", step.status),
-            step: Some(step.step.clone()),
-            data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
-        });
-    }
-    Ok(events)
-}
-
-/// Whether the state machine's answer leaves a run as it is: most reports end one step and begin the next.
-fn stays(before: &RunRecord, next: &Next) -> bool {
-    let Next::Move { state, fence, lease, held, gate } = next else { return true };
-    (*state, *fence, *held) == (before.state, before.fence, before.held)
-        && *lease != Lease::Release
-        && gate.is_none()
-        && before.gate.is_none()
-        && before.expires_ms.is_none()
-}
-
-/// What becomes of the step at hand.
-#[derive(Default)]
-enum Moved {
-    #[default]
-    Stays,
-    To(Option<String>),
-}
-
-/// What a report changes of a run beside its state.
-#[derive(Default)]
-struct Shown {
-    /// Its newest checkpoint, and how many of its own steps are done.
-    head: Option<(i64, i64)>,
-    /// The step at hand, where that changes: to another one or to none.
-    step: Moved,
-    outputs: Option<String>,
-    error: Option<String>,
-}
-
-/// Writes it together with the events: every update of a run writes its row and its places in indexes anew.
-fn show(
-    connection: &Connection,
-    run: &RunId,
-    shown: &Shown,
-    events: &[NewEvent],
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let step = match &shown.step {
-        Moved::Stays => None,
-        Moved::To(step) => Some(step.as_ref()),
-    };
-    let first = connection
-        .prepare_cached(
-            "UPDATE runs SET events = events + ?2,
-                head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),
-                lost_leases = CASE WHEN ?3 IS NULL THEN lost_leases ELSE 0 END,
-                step = CASE WHEN ?5 THEN ?6 ELSE step END,
-                outputs = coalesce(?7, outputs), error = coalesce(?8, error)
-             WHERE id = ?1 RETURNING events - ?2 + 1",
-        )
-        .and_then(|mut s| {
-            let values = params![
-                run.0,
-                i64::try_from(events.len()).unwrap_or(i64::MAX),
-                shown.head.map(|(number, _)| number),
-                shown.head.map(|(_, done)| done),
-                step.is_some(),
-                step.flatten(),
-                shown.outputs,
-                shown.error
-            ];
-            s.query_row(values, |row| row.get(0))
-        })
-        .map_err(|e| failed("showing where a run stands".into(), &e))?;
-    write_events(connection, run, first, events, now_ms)
-}
-
-/// The oldest kept signal of a name.
-pub(super) fn kept_signal(
-    connection: &Connection,
-    run: &RunId,
-    name: &str,
-) -> Result<Option<serde_json::Value>, StoreError> {
-    connection
-        .prepare_cached("SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1")
-        .and_then(|mut s| s.query_row(params![run.0, name], |row| column(row, 0)).optional())
-        .map_err(|e| failed("looking for a signal".into(), &e))
 }
