@@ -35,6 +35,15 @@ impl Reached {
     }
 }
 
+/// What came up beside the answers is told at the end, where it is seen.
+impl Drop for Reached {
+    fn drop(&mut self) {
+        for notice in self.here().map(Local::take_notices).unwrap_or_default() {
+            eprintln!("skills: {}", safe_text::line(&notice));
+        }
+    }
+}
+
 impl Deref for Reached {
     type Target = dyn Whole;
 

@@ -51,6 +51,12 @@ impl Progress {
                     produced.insert(field.clone(), results.iter().map(value).collect());
                 }
             }
+            if results.iter().all(Option::is_none) {
+                // Nothing told which fields there are: the capability does.
+                let fields = self.pinned(turn, capability)?.outputs.keys().cloned().collect::<Vec<_>>();
+                let nothing: Value = results.iter().map(|_| Value::Null).collect();
+                produced.extend(fields.into_iter().map(|field| (field, nothing.clone())));
+            }
             return self.finish(turn, &produced, true, out);
         };
         let path = part_path(turn.path, index);

@@ -39,6 +39,12 @@ pub async fn call(
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
     let wanted = wanted.or_else(|| ticket.as_ref().map(|ticket| ticket.about.clone()));
+    if wanted.is_none() && !keeps(server, cx) && matches!(tool, Tool::Read | Tool::Unload | Tool::RunScript) {
+        let message = format!(
+            "nothing is kept between the calls of this connection: give `{SESSION}` as skills.load answered it, or load first"
+        );
+        return failed(&Error::new(Code::NotLoaded, message), &caller.trace_id).into();
+    }
     let session = match session(server, caller, cx, wanted, tool == Tool::Load).await {
         Ok(session) => session,
         Err(error) => return failed(&error, &caller.trace_id).into(),
@@ -53,6 +59,12 @@ pub async fn call(
         Ok(response) => response,
         Err(error) => of_session(failed(&error, &caller.trace_id), &session).into(),
     }
+}
+
+/// Whether calls without the name of a session go on with the one before.
+fn keeps(server: &Server, cx: &RequestContext<RoleServer>) -> bool {
+    let settings = &server.inner().settings;
+    settings.session.is_some() || settings.door.lasts(cx)
 }
 
 fn told(mut result: CallToolResult, session: &str) -> CallToolResult {

@@ -56,7 +56,11 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         }
     }
     let _ = writeln!(out, "{}", Ink::Muted.paint("inputs", look.colour));
-    out += &values::rows(&sheet.inputs, 2, look);
+    if sheet.inputs.is_null() {
+        out += "  not what it asked about any more; a yes shows what is there now, and asks again\n";
+    } else {
+        out += &values::rows(&sheet.inputs, 2, look);
+    }
     let _ = writeln!(
         out,
         "{}{}",

@@ -158,6 +158,7 @@ pub fn failed_step(run: &RunRecord) -> Option<String> {
 /// How a command that works a run ends, by where the run stands then.
 pub fn done(run: &RunRecord) -> Done {
     match run.state {
+        RunState::Pending if run.held => Done::Waiting,
         RunState::Completed | RunState::Pending | RunState::Running | RunState::Replaying => Done::Fine,
         RunState::Failed | RunState::Canceled => Done::Findings,
         RunState::WaitingForHuman | RunState::WaitingForSignal => Done::Waiting,
@@ -237,6 +238,8 @@ mod tests {
             (code(RunState::WaitingForHuman), code(RunState::WaitingForSignal)),
             (Done::Waiting, Done::Waiting)
         );
+        let held = RunRecord { held: true, ..record(RunState::Pending) };
+        assert_eq!((code(RunState::Pending), done(&held)), (Done::Fine, Done::Waiting));
     }
 
     #[test]

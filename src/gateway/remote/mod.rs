@@ -14,6 +14,7 @@ mod session_client;
 mod stream;
 mod wire;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use self::link::Link;
 use self::wire::{READING, Trouble, Wire};
 use super::{ConnectionState, Error};
 use crate::registry::Catalogue;
+use crate::runs::Verdict;
 
 pub use address::{Address, KEY_VARIABLE, Key};
 
@@ -38,6 +40,8 @@ pub struct Remote {
     /// Who runs are started by, where the service asks nobody for a key.
     user: Option<String>,
     following: OnceLock<AbortHandle>,
+    /// Decisions that are on their way: run, step and digest of its inputs.
+    deciding: Mutex<HashMap<(String, String, String), Verdict>>,
 }
 
 /// What its tasks share.
@@ -79,7 +83,7 @@ impl Remote {
         wire.hello().await.map_err(Trouble::error)?;
         let (link, heard) = (Link::new(), Heard::new());
         let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
-        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new() })
+        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new(), deciding: Mutex::default() })
     }
 
     /// Where the service is.

@@ -1,5 +1,7 @@
 //! Orders on runs: sent once, and where the answer is lost the run itself is asked what became of them.
 
+use std::collections::hash_map::Entry;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -17,6 +19,18 @@ const FINDING: Duration = Duration::from_secs(15);
 const UNSENT: Duration = Duration::from_secs(120);
 /// How often a decision is sent whose answer was lost and which the run does not show.
 const MOST_TRIES: usize = 3;
+
+/// A decision's place, free again once it is answered or given up.
+struct OnItsWay<'r> {
+    remote: &'r Remote,
+    about: (String, String, String),
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        self.remote.deciding.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.about);
+    }
+}
 
 impl Remote {
     pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
@@ -73,10 +87,37 @@ impl Remote {
 
     /// Sends a decision, and says how far it is on its way.
     async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
+        let _one = self.only_one(run, decision)?;
         let tell = |sending| self.inner.link.tell(Event::Order { run: run.to_owned(), sending });
         let ordered = self.decided_once(run, decision, fields, &tell).await;
         tell(Sending::Over);
         ordered
+    }
+
+    /// Takes the place of the one decision on a step that may be on its way: of two, the connection's return would
+    /// choose.
+    fn only_one(&self, run: &str, decision: &Decision) -> Result<Option<OnItsWay<'_>>, Error> {
+        let about = (run.to_owned(), decision.step.clone(), decision.inputs_digest.clone());
+        match self.deciding.lock().unwrap_or_else(PoisonError::into_inner).entry(about.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(decision.verdict);
+                Ok(Some(OnItsWay { remote: self, about }))
+            }
+            // Said twice it is the same decision.
+            Entry::Occupied(first) if *first.get() == decision.verdict => Ok(None),
+            Entry::Occupied(first) => {
+                let verdict = match first.get() {
+                    Verdict::Approve => "approval",
+                    Verdict::Deny => "denial",
+                };
+                let message = format!(
+                    "your {verdict} of this step is on its way already; it is sent once, when the connection is back, \
+                     or given up after {} s",
+                    UNSENT.as_secs()
+                );
+                Err(Error::new(Code::InvalidTransition, message))
+            }
+        }
     }
 
     /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it

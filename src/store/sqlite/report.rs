@@ -60,6 +60,10 @@ pub(super) fn report(
                     .or_else(|| events.iter().find(|e| e.kind == "run.failed").map(|e| e.data.clone()))
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
                 shown.error = Some(encode(&error)?);
+                // Of several side by side, the one to blame and not the one that began last.
+                if let Some(step) = error["step"].as_str() {
+                    shown.step = Moved::To(Some(step.to_owned()));
+                }
                 events.retain(|event| event.kind != "run.failed");
                 events.push(moved("run.failed", error));
             }

@@ -193,7 +193,7 @@ impl Runs {
                 let opened = Sqlite::open(&file, clock)?;
                 if let Some(aside) = opened.set_aside {
                     self.tell(format!(
-                        "the runs in {} were damaged: the file was set aside whole as {}, and a new store begun",
+                        "a damaged store was set aside, a new one begun: {} is now {}",
                         file.display(),
                         aside.display()
                     ));

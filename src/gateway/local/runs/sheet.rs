@@ -26,7 +26,8 @@ pub(super) fn sheet(
     };
     let capability = at.map_or_else(own, |at| at.capability.clone());
     let capability = capability.as_deref();
-    let inputs = at.map_or_else(|| run.inputs.clone(), |at| at.inputs.clone());
+    // What it would do now is not what it asked about: neither the run's inputs nor present ones are what was seen.
+    let inputs = at.map_or(Value::Null, |at| at.inputs.clone());
     let explained = capability.map(|c| caller.explain(c, conformance(run)));
     let own = plan.contract.steps.len();
     let first = step.split(['/', '[', '~']).next().unwrap_or_default();
@@ -44,7 +45,7 @@ pub(super) fn sheet(
         capability_note: capability.map(note).unwrap_or_default(),
         binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
-        why: reason(why, capability),
+        why: reason(why, capability, at.is_none()),
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
         inputs,
         outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
@@ -93,7 +94,18 @@ pub(super) fn note(capability: &Capability) -> String {
     format!("{}, {repeat}", capability.safety.trust_level)
 }
 
-fn reason(why: &Asked, capability: Option<&Capability>) -> String {
+fn reason(why: &Asked, capability: Option<&Capability>, changed: bool) -> String {
+    let because = because(why, capability);
+    if changed {
+        format!(
+            "{because}; what it would run was changed since it asked, so that a yes is followed by another question"
+        )
+    } else {
+        because
+    }
+}
+
+fn because(why: &Asked, capability: Option<&Capability>) -> String {
     match why {
         Asked::Confirmation => {
             let id = capability.map_or("the capability", |c| c.id.as_str());

@@ -180,6 +180,13 @@ impl Overlay for Decision {
             out.push(Hint { action: Action::Back, label: "leave the field" });
             return out;
         }
+        if self.sending() {
+            // Closing takes nothing back.
+            return vec![
+                Hint { action: Action::Back, label: "close; what was decided stays so" },
+                Hint { action: Action::Up, label: "scroll" },
+            ];
+        }
         match self.focus {
             Focus::Together => out.push(Hint { action: Action::Mark, label: "take in" }),
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "not now" }),

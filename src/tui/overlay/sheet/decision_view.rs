@@ -238,6 +238,11 @@ impl Decision {
 
     fn inputs(&self, width: u16, pen: &Pen<'_>, out: &mut Vec<Line>) {
         let sheet = self.shown_one();
+        if sheet.inputs.is_null() {
+            let line = "not what it asked about any more; a yes shows what is there now, and asks again";
+            out.push(Line::Plain(indented("inputs", vec![Seg::new(line, Role::Muted)])));
+            return;
+        }
         for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
             out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
         }
