@@ -13,6 +13,8 @@ use skill_workbench::tui::panes::session::SessionPane;
 struct Bench {
     screen: Harness,
     home: tempfile::TempDir,
+    /// The core under the screen, as another process would use it.
+    core: SharedSessionClient,
 }
 
 fn bench(width: u16, height: u16) -> Bench {
@@ -27,9 +29,9 @@ fn bench(width: u16, height: u16) -> Bench {
         Settings { theme: Some("dark".to_owned()), glyphs: GlyphSet::Unicode, ..Settings::default() };
     let panes = vec![Box::new(SessionPane::new()) as _];
     let mut screen =
-        Harness::with_sessions(client, Some(sessions), panes, &settings, (width, height)).unwrap();
+        Harness::with_sessions(client, Some(sessions.clone()), panes, &settings, (width, height)).unwrap();
     screen.wait_for("orchestrator sees 21");
-    Bench { screen, home }
+    Bench { screen, home, core: sessions }
 }
 
 #[test]
@@ -103,6 +105,27 @@ fn skills_change_their_order_and_leave() {
         at("1 json-diff") < at("2 csv-profile")
     });
     screen.press("u").wait_for("1 of 8");
+}
+
+#[test]
+fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    for skill in ["csv-profile", "json-diff"] {
+        screen.press("l").type_text(skill).press("enter").wait_for(skill);
+        screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
+    }
+    screen.wait_for("2 of 8");
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    elsewhere.block_on(async {
+        let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+        let load = serde_json::json!({"names": ["log-merge"], "mode": "add"});
+        bench.core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    });
+    screen.press("K").wait_until("the third one, and another order", |text| {
+        let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
+        text.contains("3 of 8") && at("1 json-diff") < at("2 csv-profile") && text.contains("3 log-merge")
+    });
 }
 
 #[test]

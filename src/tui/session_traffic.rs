@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::gateway::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
@@ -37,6 +37,15 @@ pub enum SessionAsk {
         arguments: Value,
         /// A person allowed it.
         approved: bool,
+    },
+    /// Load what is loaded in another order: this skill so many places further down.
+    Reorder {
+        /// Which session.
+        session: String,
+        /// Which skill.
+        skill: String,
+        /// Negative towards the first.
+        by: isize,
     },
     /// The next call; `true` to remember it as made.
     Compose(String, bool),
@@ -109,7 +118,7 @@ impl SessionAsk {
             Self::List => "sessions",
             Self::New(_) => "new_session",
             Self::Configure(..) => "configure_session",
-            Self::Tool { .. } => "call_tool",
+            Self::Tool { .. } | Self::Reorder { .. } => "call_tool",
             Self::Compose(..) => "compose",
             Self::Export(..) => "export_session",
             Self::Levels(_) => "level_view",
@@ -138,6 +147,7 @@ impl SessionAsk {
                 let after = core.session(&session).await.ok().map(Arc::new);
                 SessionTold::Tool(tool, answer, after)
             }
+            Self::Reorder { session, skill, by } => reorder(core, session, &skill, by).await,
             Self::Compose(id, made) => {
                 let composed = core.compose(&id, made).await.map(Arc::new);
                 SessionTold::Composed(id, composed)
@@ -176,6 +186,25 @@ impl SessionAsk {
             }
         }
     }
+}
+
+/// Moves a skill among those that are loaded now: what is on a screen may be older, and loading that anew would unload
+/// what another process loaded since.
+async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isize) -> SessionTold {
+    let view = match core.session(&session).await {
+        Ok(view) => view,
+        Err(error) => return SessionTold::Session(Err(error)),
+    };
+    let mut names: Vec<&str> = view.active.iter().map(|active| active.name.as_str()).collect();
+    let from = names.iter().position(|name| *name == skill);
+    let to = from.and_then(|from| from.checked_add_signed(by)).filter(|to| *to < names.len());
+    let Some((from, to)) = from.zip(to) else { return SessionTold::Session(Ok(Arc::new(view))) };
+    let moved = names.remove(from);
+    names.insert(to, moved);
+    let tool = "skills.load".to_owned();
+    let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), false).await;
+    let after = core.session(&session).await.ok().map(Arc::new);
+    SessionTold::Tool(tool, answer.map(Arc::new), after)
 }
 
 async fn latest(core: &dyn SessionClient) -> Result<SessionView, Error> {

@@ -111,6 +111,15 @@ async fn a_foreach_calls_once_for_each_item_and_collects_lists() {
 }
 
 #[tokio::test]
+async fn a_foreach_over_nothing_gives_empty_lists() {
+    let mut bench = Bench::new();
+    let list = json!({"type": "any", "required": true, "description": null, "default": null, "enum": []});
+    bench.declare("text.sum", json!({"outputs": {"text": list}}));
+    assert_eq!(bench.outputs(FOREACH, json!({"docs": []})).await, json!({"all": []}));
+    assert!(bench.fake.made().is_empty());
+}
+
+#[tokio::test]
 async fn an_item_goes_in_under_its_own_name_where_the_capability_has_that_field() {
     let mut bench = Bench::new();
     let any = json!({"type": "any", "required": true, "description": null, "default": null, "enum": []});

@@ -193,7 +193,7 @@ impl Runs {
                 let opened = Sqlite::open(&file, clock)?;
                 if let Some(aside) = opened.set_aside {
                     self.tell(format!(
-                        "a damaged store was set aside, a new one begun: {} is now {}",
+                        "a damaged store was set aside whole, a new one begun: {} is now {}",
                         file.display(),
                         aside.display()
                     ));

@@ -287,10 +287,9 @@ impl SessionPane {
 
     /// Another order is a load of the same skills in that order.
     fn reorder(&mut self, by: isize) -> Option<Vec<Effect>> {
-        let to = self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
-        let mut names: Vec<String> = self.active().iter().map(|skill| skill.name.clone()).collect();
-        names.swap(self.cursor, to);
-        Some(self.call("skills.load", json!({"names": names, "mode": "replace"}), false))
+        self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
+        let (session, skill) = (self.id()?.to_owned(), self.selected()?.name.clone());
+        Some(vec![Effect::Session(SessionAsk::Reorder { session, skill, by })])
     }
 
     fn copy_choices(&self) -> Option<Effect> {
