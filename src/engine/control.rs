@@ -17,6 +17,7 @@ use super::gates::{Admission, Ask, Gates};
 use super::leaf::{Leaf, Role, gate_digest, sentence};
 use super::mapping::{inputs_of, taken, write_outputs};
 use super::progress::{Active, Kind, Part, Progress, join, owner_of};
+use super::repeat::no_items;
 use super::schedule;
 use super::scope::StepScope;
 use super::work::Work;
@@ -270,8 +271,10 @@ impl Progress {
             self.targets_are_free(turn)?;
         }
         let work = self.work(turn)?;
-        if matches!(&work, Work::Each { calls, .. } if calls.is_empty()) {
-            return self.finish(turn, &Map::new(), false, out);
+        if let Work::Each { calls, capability } = &work
+            && calls.is_empty()
+        {
+            return self.finish(turn, &no_items(turn, capability), true, out);
         }
         let whole = work.digest(turn.path);
         if self.takes_up(turn, &work, whole.as_deref()) {

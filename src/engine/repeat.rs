@@ -7,6 +7,13 @@ use super::failure::Failure;
 use super::leaf::Role;
 use super::progress::{Kind, Part, Progress};
 use super::work::Work;
+use crate::skill::contract::Capability;
+
+/// What a `foreach` over an empty list gives: an empty list for each field.
+pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, Value> {
+    let fields = turn.step.output.keys().chain(capability.outputs.keys());
+    fields.map(|field| (field.clone(), Value::Array(Vec::new()))).collect()
+}
 
 impl Progress {
     /// Takes a step up again whose gates had passed before its worker was lost, where what it will run is the same.
@@ -50,12 +57,6 @@ impl Progress {
                     };
                     produced.insert(field.clone(), results.iter().map(value).collect());
                 }
-            }
-            if results.iter().all(Option::is_none) {
-                // Nothing told which fields there are: the capability does.
-                let fields = self.pinned(turn, capability)?.outputs.keys().cloned().collect::<Vec<_>>();
-                let nothing: Value = results.iter().map(|_| Value::Null).collect();
-                produced.extend(fields.into_iter().map(|field| (field, nothing.clone())));
             }
             return self.finish(turn, &produced, true, out);
         };

@@ -105,7 +105,11 @@ async fn a_foreach_calls_once_for_each_item_and_collects_lists() {
     let records: Vec<String> =
         bench.store.steps(&run).await.unwrap().into_iter().map(|record| record.step).collect();
     assert_eq!(records, ["each[0]", "each[1]", "each[2]", "each"]);
-    assert_eq!(bench.outputs(FOREACH, json!({"docs": []})).await, json!({}), "nothing in, nothing out");
+    assert_eq!(
+        bench.outputs(FOREACH, json!({"docs": []})).await,
+        json!({"all": []}),
+        "nothing in, nothing out"
+    );
     let (_, executed) = bench.run(FOREACH, json!({})).await;
     assert!(failed(&executed).1.contains("is no list but null"), "{executed:?}");
 }
