@@ -51,6 +51,16 @@ fn surroundings(command: &mut CommandBuilder, kind: &str) {
     }
 }
 
+/// The program itself, in a home of its own.
+fn at_home(command: &mut CommandBuilder, home: &std::path::Path) {
+    surroundings(command, "");
+    command.env("HOME", home);
+    for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
+        command.env_remove(name);
+    }
+    command.cwd(home);
+}
+
 fn started() -> Pty {
     let mut pty = Pty::spawn(command("plain"), 80, 24);
     pty.wait_for("pdf-tables").wait_for(": commands");
@@ -220,12 +230,7 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     let home = tempfile::tempdir().unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
     command.args(["--demo"]);
-    surroundings(&mut command, "");
-    command.env("HOME", home.path());
-    for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
-        command.env_remove(name);
-    }
-    command.cwd(home.path());
+    at_home(&mut command, home.path());
     let mut pty = Pty::spawn(command, 120, 36);
     pty.wait_for("21 skills").wait_for("csv-profile");
     pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
@@ -248,12 +253,7 @@ fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
         std::fs::write(&file, script).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
         command.args(["demo", "demo.yaml", "--auto", "0.2"]);
-        surroundings(&mut command, "");
-        command.env("HOME", home.path());
-        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"] {
-            command.env_remove(name);
-        }
-        command.cwd(home.path());
+        at_home(&mut command, home.path());
         let mut pty = Pty::spawn(command, 120, 36);
         pty.wait_for("q leave");
         let code = pty.wait_for_end();

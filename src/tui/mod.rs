@@ -32,6 +32,7 @@ mod settings;
 pub mod svg;
 pub mod terminal;
 pub mod theme;
+mod typed;
 pub mod widgets;
 
 pub use run::{RunError, run, run_panes};

@@ -17,11 +17,10 @@ mod state_view;
 mod steps_view;
 mod view;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
-use serde_json::{Map, Value};
 
 use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
@@ -34,6 +33,7 @@ use crate::store::{RunEvent, RunId, RunRecord};
 use crate::tui::field::Field;
 use crate::tui::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::tui::run_traffic::{RunAsk, RunTold};
+use crate::tui::typed::Typed;
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::scroll::Scroll;
@@ -93,7 +93,7 @@ pub struct Runs {
     /// Skills whose contract was asked for a launch.
     launching: Option<String>,
     /// What was typed on sheets that were closed without sending it, by the sheet.
-    typed: HashMap<String, Map<String, Value>>,
+    typed: Typed,
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
@@ -144,11 +144,7 @@ impl Runs {
             }
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
             Message::Kept(sheet, typed) => {
-                if typed.is_empty() {
-                    self.typed.remove(sheet);
-                } else {
-                    self.typed.insert(sheet.clone(), typed.clone());
-                }
+                self.typed.keep(sheet, typed);
                 Vec::new()
             }
             _ => Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
@@ -162,7 +162,7 @@ impl Runs {
         let chosen = self.detail.checkpoint();
         let ticket = self.next_ticket();
         let checkpoints = checkpoints.unwrap_or_default();
-        let typed = self.typed_before(&name_of_order(&kind, &run.id));
+        let typed = self.typed.of(&name_of_order(&kind, &run.id));
         let run = Box::new(run);
         vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, typed, ticket }))]
     }
@@ -177,7 +177,7 @@ impl Runs {
         };
         self.detail.sheet_wanted = false;
         let ticket = self.next_ticket();
-        let typed = self.typed_before(&name_of_decision(&run.id));
+        let typed = self.typed.of(&name_of_decision(&run.id));
         let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
@@ -205,7 +205,7 @@ impl Runs {
         let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
             return vec![Effect::Toast("it waits for nobody any more".to_owned())];
         };
-        let kept = self.typed_before(&name_of_decision(run));
+        let kept = self.typed.of(&name_of_decision(run));
         let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
         let kind = OrderKind::Happened {
             step: sheet.step,
@@ -214,7 +214,7 @@ impl Runs {
             approver: text("approver").or(sheet.approver.map(|(name, _)| name)),
             notes: text("notes"),
         };
-        let typed = self.typed_before(&name_of_order(&kind, run));
+        let typed = self.typed.of(&name_of_order(&kind, run));
         let ticket = self.next_ticket();
         let (run, checkpoints) = (Box::new(record), Vec::new());
         vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen: None, typed, ticket }))]
@@ -254,12 +254,8 @@ impl Runs {
     pub(super) fn open_launch(&mut self, view: &Arc<ContractView>) -> Vec<Effect> {
         self.machine = Some(view.isolation.clone());
         let ticket = self.next_ticket();
-        let typed = self.typed_before(&name_of_launch(view.skill_id.as_str()));
+        let typed = self.typed.of(&name_of_launch(view.skill_id.as_str()));
         vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), typed, ticket }))]
-    }
-
-    fn typed_before(&self, sheet: &str) -> Map<String, Value> {
-        self.typed.get(sheet).cloned().unwrap_or_default()
     }
 
     /// What would be lost if the workbench ended now.
@@ -270,7 +266,7 @@ impl Runs {
             state == Some(RunState::WaitingForHuman)
         };
         let alive = |name: &&String| name.strip_prefix("decide ").is_none_or(awaited);
-        let mut names: Vec<&String> = self.typed.keys().filter(alive).collect();
+        let mut names: Vec<&String> = self.typed.sheets().filter(alive).collect();
         names.sort();
         let (what, of) = names.first()?.split_once(' ')?;
         let name = match self.known.get(&RunId(of.to_owned())) {

@@ -90,7 +90,7 @@ impl Pane for SessionPane {
             Action::RunScript => self.files(PickerKind::ScriptToRun)?,
             Action::Say => {
                 let session = self.id()?.to_owned();
-                let (asking, typed) = (Asking::Message { session }, self.typed("say"));
+                let (asking, typed) = (Asking::Message { session }, self.typed.of("say"));
                 vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
             }
             Action::AttachThis => {
@@ -259,7 +259,7 @@ impl SessionPane {
     pub(super) fn script_sheet(&self, path: &str) -> Option<Effect> {
         let session = self.session.as_ref()?;
         let skill = self.selected()?.name.clone();
-        let typed = self.typed(&name_of_script(&skill, path));
+        let typed = self.typed.of(&name_of_script(&skill, path));
         let asking = Asking::Script {
             session: session.session_id.clone(),
             skill,

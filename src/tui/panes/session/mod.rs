@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
-use serde_json::{Map, Value};
 use strum::IntoEnumIterator as _;
 
 use crate::gateway::{ComposedView, LevelsView, SessionView};
@@ -25,6 +24,7 @@ use crate::registry::Catalogue;
 use crate::session::{Active, Api};
 use crate::tui::pane::{Effect, PickerKind};
 use crate::tui::session_traffic::SessionAsk;
+use crate::tui::typed::Typed;
 use crate::tui::widgets::rich::RichLine;
 use crate::tui::widgets::scroll::Scroll;
 
@@ -99,7 +99,7 @@ pub struct SessionPane {
     /// What the service would object to in that request.
     objections: Vec<String>,
     /// What was typed on sheets and not sent, by the sheet's name.
-    typed: BTreeMap<String, Map<String, Value>>,
+    typed: Typed,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
     /// The composed call as rows, and of what.
     laid_out: Option<(u64, Arc<[given::Line]>)>,
@@ -175,11 +175,6 @@ impl SessionPane {
             Tab::Payload => self.ask_payload(),
             Tab::Composed | Tab::Transcript => Vec::new(),
         }
-    }
-
-    /// What was typed on a sheet before.
-    fn typed(&self, sheet: &str) -> Map<String, Value> {
-        self.typed.get(sheet).cloned().unwrap_or_default()
     }
 
     /// The request as another service takes it.

@@ -49,11 +49,7 @@ impl SessionPane {
             }
             Message::Picked(kind, value) => self.picked(*kind, value),
             Message::Kept(sheet, typed) => {
-                if typed.is_empty() {
-                    self.typed.remove(sheet);
-                } else {
-                    self.typed.insert(sheet.clone(), typed.clone());
-                }
+                self.typed.keep(sheet, typed);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -123,7 +119,7 @@ impl SessionPane {
                     first: Format::of(self.api.unwrap_or(Api::Anthropic)),
                     desktop: *desktop,
                 };
-                let typed = self.typed(NAME_OF_EXPORT);
+                let typed = self.typed.of(NAME_OF_EXPORT);
                 vec![Effect::Sheet(Box::new(Sheet::Ask { asking, typed }))]
             }
             SessionTold::Exports(_, Ok(_), _) => Vec::new(),
