@@ -4,9 +4,13 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use serde_json::json;
-use skill_workbench::gateway::RunOrder;
+use skill_workbench::gateway::{Event, RunOrder};
+use skill_workbench::registry::Change;
 use skill_workbench::runs::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skill_workbench::skill::SkillId;
 use skill_workbench::store::{Hold, Holder, WorkerId};
 use skill_workbench::tui::app::Want;
 use skill_workbench::tui::harness::Harness;
@@ -218,6 +222,26 @@ fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
     harness.press("A").wait_for("Somebody else decided first");
     has(&harness, &["Your decision", "was already approved by", "Close"]);
     harness.press("esc").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+}
+
+#[test]
+fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let binding = |text: &str| {
+        client.runs.book().runs[0].sheet.as_mut().unwrap().binding = text.to_owned();
+    };
+    binding("nothing carries it out");
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision").wait_for("nothing carries it out");
+    binding("script scripts/invoice.py");
+    let read = Change {
+        catalogue: Arc::default(),
+        added: vec![SkillId::new("invoice-intake")],
+        changed: Vec::new(),
+        removed: Vec::new(),
+    };
+    client.tell(Event::Catalogue(Arc::new(read)));
+    harness.wait_for("script scripts/invoice.py").wait_for("read it again");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod checkup;
 mod client;
 mod client_view;
+mod contract_types;
 mod detail;
 mod door;
 mod error;
@@ -42,6 +43,7 @@ pub use crate::session::call_order;
 pub use crate::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
+pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use door::MOST_RESULTS;
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
@@ -59,9 +61,9 @@ pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_types::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached,
-    CapabilityExplanation, ContractStep, ContractView, DecisionSheet, ExecutionOptions, InputFields,
-    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView, TargetChoice,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
+    ExecutionOptions, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView,
+    TargetChoice,
 };
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};

@@ -253,7 +253,7 @@ fn message(sheet: &DecisionSheet) -> String {
     line("isolation", &sheet.isolation);
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
-    let inputs = if sheet.inputs.is_null() { "not what it asked about any more".to_owned() } else { inputs };
+    let inputs = if sheet.inputs.is_null() { DecisionSheet::CHANGED.to_owned() } else { inputs };
     line("inputs", &shown(&inputs, &format!("skills runs show {}", sheet.run)));
     line("digest of the inputs", &sheet.inputs_digest);
     safe_text::block(&out).into_owned()

@@ -56,19 +56,18 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         }
     }
     let _ = writeln!(out, "{}", Ink::Muted.paint("inputs", look.colour));
-    if sheet.inputs.is_null() {
-        out += "  not what it asked about any more; a yes shows what is there now, and asks again\n";
+    let promise = if sheet.inputs.is_null() {
+        let _ = writeln!(out, "  {}", DecisionSheet::CHANGED);
+        ""
     } else {
         out += &values::rows(&sheet.inputs, 2, look);
-    }
+        " (what you see is what runs)"
+    };
     let _ = writeln!(
         out,
         "{}{}",
         Ink::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
-        Ink::Muted.paint(
-            &format!("{} (what you see is what runs)", brief_digest(&sheet.inputs_digest)),
-            look.colour
-        )
+        Ink::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.colour)
     );
     out
 }

@@ -134,7 +134,7 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
-    // A step writes a dozen pages: after the usual thousand, the log would be written back every eighty of them.
+    // A step writes many pages, and writing the log back waits for the disk twice: do it less often than usual.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", WAL_PAGES, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
     // What a burst of launches touches stays at hand (negative: KiB).

@@ -351,6 +351,12 @@ impl Decision {
                 self.said = Some("It waits for something else now: read it again.".to_owned());
                 self.body.offset = 0;
             }
+            (Some(one), Some(sheet))
+                if one.standing == Standing::Open && one.sheet.binding != sheet.binding =>
+            {
+                one.sheet = sheet.clone();
+                self.said = Some("What would carry it out has changed: read it again.".to_owned());
+            }
             (Some(one), None) if one.standing == Standing::Open => {
                 let decided = detail.decisions.iter().rev().find(|decided| {
                     let decision = &decided.decision;

@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::decision::{Decision, Drawn, Focus, Standing};
 use super::parts::{self, LABEL, Row};
+use crate::gateway::DecisionSheet;
 use crate::tui::overlay::{centred, frame};
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::age;
@@ -239,8 +240,7 @@ impl Decision {
     fn inputs(&self, width: u16, pen: &Pen<'_>, out: &mut Vec<Line>) {
         let sheet = self.shown_one();
         if sheet.inputs.is_null() {
-            let line = "not what it asked about any more; a yes shows what is there now, and asks again";
-            out.push(Line::Plain(indented("inputs", vec![Seg::new(line, Role::Muted)])));
+            out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionSheet::CHANGED, Role::Muted)])));
             return;
         }
         for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {

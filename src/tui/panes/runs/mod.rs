@@ -125,11 +125,11 @@ impl Runs {
             Message::Event(crate::gateway::Event::Replaced) => self.begin_anew(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
-                self.probe()
+                self.look_again()
             }
             Message::Event(crate::gateway::Event::Catalogue(change)) => {
                 self.catalogue = Arc::clone(&change.catalogue);
-                self.probe()
+                self.look_again()
             }
             Message::Visit(Target::Run(run)) => self.go_to(run),
             Message::Visit(Target::Happened(run)) => self.open_happened(run),
@@ -252,6 +252,15 @@ impl Runs {
         self.build();
         effects.extend(self.selection_changed());
         effects.extend(self.probe());
+        effects
+    }
+
+    /// Skills have come or changed: what would carry a step out is told anew.
+    fn look_again(&mut self) -> Vec<Effect> {
+        let mut effects = self.probe();
+        if self.loaded {
+            effects.extend(self.ask_detail());
+        }
         effects
     }
 
