@@ -386,7 +386,10 @@ impl Decision {
                 let alike =
                     first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
                 if alike && !first.capability.is_empty() {
-                    self.waiting.push(Waiting::open(sheet.clone(), false));
+                    // They come as they are read; behind the one that was asked for, the oldest is on top.
+                    let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
+                    self.waiting.insert(at, Waiting::open(sheet.clone(), false));
+                    self.at += usize::from(at <= self.at);
                 }
             }
             _ => {}
