@@ -1,5 +1,7 @@
 //! What goes through the door about sessions, as data with serde: the same in every adapter.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -67,7 +69,7 @@ pub struct SessionView {
     /// Active skills whose file is no longer what was loaded.
     pub changed_since: Vec<String>,
     /// What happened, oldest first.
-    pub transcript: Vec<Entry>,
+    pub transcript: Vec<Arc<Entry>>,
     /// What its scripts would run in here, in a few words.
     pub isolation: String,
 }

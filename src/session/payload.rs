@@ -4,6 +4,8 @@
 //! Responses (<https://platform.openai.com/docs/api-reference/responses>) and Chat Completions
 //! (<https://platform.openai.com/docs/api-reference/chat>).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strum::{Display, EnumIter, EnumString};
@@ -53,7 +55,7 @@ pub fn payload(
     api: Api,
     model: &str,
     instructions: &str,
-    transcript: &[Entry],
+    transcript: &[Arc<Entry>],
     tools: &[ToolSpec],
     max_tokens: u32,
 ) -> Payload {
@@ -95,7 +97,7 @@ fn wire(tool: &str) -> String {
 fn anthropic(
     model: &str,
     instructions: &str,
-    transcript: &[Entry],
+    transcript: &[Arc<Entry>],
     tools: &[ToolSpec],
     max_tokens: u32,
 ) -> Value {
@@ -142,7 +144,7 @@ fn anthropic(
 fn responses(
     model: &str,
     instructions: &str,
-    transcript: &[Entry],
+    transcript: &[Arc<Entry>],
     tools: &[ToolSpec],
     max_tokens: u32,
 ) -> Value {
@@ -180,7 +182,13 @@ fn responses(
     body
 }
 
-fn chat(model: &str, instructions: &str, transcript: &[Entry], tools: &[ToolSpec], max_tokens: u32) -> Value {
+fn chat(
+    model: &str,
+    instructions: &str,
+    transcript: &[Arc<Entry>],
+    tools: &[ToolSpec],
+    max_tokens: u32,
+) -> Value {
     let mut messages = Vec::new();
     if !instructions.is_empty() {
         messages.push(json!({"role": "system", "content": instructions}));
@@ -227,7 +235,7 @@ mod tests {
     use crate::session::failure::{ToolError, ToolFailure};
     use crate::session::tools::Tool;
 
-    fn transcript() -> Vec<Entry> {
+    fn transcript() -> Vec<Arc<Entry>> {
         let turns = [
             Turn::Message { speaker: Speaker::User, text: "profile orders.csv".into() },
             Turn::Call {
@@ -242,7 +250,7 @@ mod tests {
             },
             Turn::Message { speaker: Speaker::Assistant, text: "done".into() },
         ];
-        (1..).zip(turns).map(|(number, turn)| Entry { number, at_ms: 0, turn }).collect()
+        (1..).zip(turns).map(|(number, turn)| Arc::new(Entry { number, at_ms: 0, turn })).collect()
     }
 
     fn of(api: Api) -> Value {

@@ -1,5 +1,7 @@
 //! A session: its settings, active skills and transcript. Changing it gives a new state; the store keeps it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -75,7 +77,7 @@ pub struct Session {
     /// Loaded skills, most recent last.
     pub active: Vec<Active>,
     /// What happened, oldest first.
-    pub transcript: Vec<Entry>,
+    pub transcript: Vec<Arc<Entry>>,
 }
 
 impl Session {
@@ -141,7 +143,7 @@ impl Session {
     /// Appends what happened.
     pub fn append(&mut self, at_ms: i64, turn: Turn) -> u64 {
         let number = self.transcript.last().map_or(1, |entry| entry.number + 1);
-        self.transcript.push(Entry { number, at_ms, turn });
+        self.transcript.push(Arc::new(Entry { number, at_ms, turn }));
         number
     }
 

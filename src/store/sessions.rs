@@ -20,7 +20,7 @@ pub struct SessionRow {
     pub version: u64,
     /// Everything but the lines.
     pub document: Value,
-    /// Lines, oldest first.
+    /// Lines, oldest first, without those that the reader knew.
     pub lines: Vec<Value>,
 }
 
@@ -45,8 +45,8 @@ pub trait Sessions: Send + Sync + 'static {
     /// Keeps a new session.
     async fn create_session(&self, id: &str, document: Value) -> Result<SessionRow, StoreError>;
 
-    /// One session whole.
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError>;
+    /// One session, without its first `known` lines: lines never change, so a reader that has them needs no more.
+    async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
 
     /// Sessions, the one that changed last first, at most `limit`.
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionHead>, StoreError>;

@@ -61,6 +61,7 @@ pub struct Local {
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
     prepared: sessions::Prepared,
+    transcripts: sessions::Transcripts,
 }
 
 impl Local {
@@ -104,6 +105,7 @@ impl Local {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
             prepared: sessions::Prepared::default(),
+            transcripts: sessions::Transcripts::default(),
             counter: Counter::default(),
             metrics,
             audit,

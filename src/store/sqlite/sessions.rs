@@ -26,9 +26,9 @@ impl Sessions for Sqlite {
         .await
     }
 
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
+    async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
         let id = id.to_owned();
-        self.read(move |connection| read(connection, &id)).await
+        self.read(move |connection| read(connection, &id, known)).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionHead>, StoreError> {
@@ -145,7 +145,7 @@ impl Sessions for Sqlite {
     }
 }
 
-fn read(connection: &Connection, id: &str) -> Result<Option<SessionRow>, StoreError> {
+fn read(connection: &Connection, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
     let doing = || format!("reading session {id}");
     let row = connection
         .prepare_cached("SELECT created_ms, changed_ms, version, document FROM sessions WHERE id = ?1")
@@ -165,8 +165,8 @@ fn read(connection: &Connection, id: &str) -> Result<Option<SessionRow>, StoreEr
         .map_err(|e| failed(doing(), &e))?;
     let Some(mut row) = row else { return Ok(None) };
     row.lines = connection
-        .prepare_cached("SELECT json FROM session_lines WHERE session = ?1 ORDER BY number")
-        .and_then(|mut s| s.query_map([id], |row| column(row, 0))?.collect())
+        .prepare_cached("SELECT json FROM session_lines WHERE session = ?1 AND number > ?2 ORDER BY number")
+        .and_then(|mut s| s.query_map(params![id, known.cast_signed()], |row| column(row, 0))?.collect())
         .map_err(|e| failed(doing(), &e))?;
     Ok(Some(row))
 }

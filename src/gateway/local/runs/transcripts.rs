@@ -22,14 +22,17 @@ const LARGEST: usize = 8 << 20;
 /// `target_not_found`; `payload_too_large`, naming the limit.
 pub(super) async fn found(room: &Room, reference: &str) -> Result<Found, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
-    let session = sessions::find(&*room.sessions, id).await.map_err(|error| match error.code {
-        Code::NotFound | Code::InvalidRequest => Error {
-            code: Code::TargetNotFound,
-            message: format!("{}; {}", error.message, forms(AttachTarget::Transcript)),
-            ..error
-        },
-        _ => error,
-    })?;
+    let session =
+        sessions::find(&*room.sessions, &sessions::Transcripts::default(), id).await.map_err(|error| {
+            match error.code {
+                Code::NotFound | Code::InvalidRequest => Error {
+                    code: Code::TargetNotFound,
+                    message: format!("{}; {}", error.message, forms(AttachTarget::Transcript)),
+                    ..error
+                },
+                _ => error,
+            }
+        })?;
     let content = handed_over(&session);
     let bytes = content.to_string().len();
     if bytes > LARGEST {
@@ -77,7 +80,7 @@ fn handed_over(session: &Session) -> Value {
         .iter()
         .map(|skill| json!({"name": skill.name, "location": skill.location, "digest": skill.digest}))
         .collect();
-    let entries: Vec<Value> = session.transcript.iter().map(entry).collect();
+    let entries: Vec<Value> = session.transcript.iter().map(|line| entry(line)).collect();
     json!({
         "session_id": session.id, "created_ms": session.created_ms, "agent": session.settings.agent,
         "active": active, "entries": entries,

@@ -129,7 +129,7 @@ fn in_short(all: &NotListed) -> NotListed {
 }
 
 /// How often each skill was loaded in this session, for clients that shorten what is used least.
-pub(super) fn uses(transcript: &[Entry]) -> BTreeMap<String, u64> {
+pub(super) fn uses(transcript: &[Arc<Entry>]) -> BTreeMap<String, u64> {
     let mut uses = BTreeMap::new();
     for entry in transcript {
         if let Turn::Call { tool, arguments, result: Ok(_) } = &entry.turn
@@ -146,7 +146,7 @@ pub(super) fn uses(transcript: &[Entry]) -> BTreeMap<String, u64> {
 fn measured(
     composed: &Composed,
     part_tokens: &[u32],
-    transcript: &[Entry],
+    transcript: &[Arc<Entry>],
     window: u32,
     count: &dyn Fn(&str) -> u32,
 ) -> CallSize {

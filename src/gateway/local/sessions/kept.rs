@@ -1,8 +1,11 @@
 //! Sessions as the store keeps them: decoded, found by what a person writes, encoded.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::transcripts::Transcripts;
 use crate::gateway::{Code, Error, SettingChanged, SinceLast};
 use crate::session::{Active, Entry, Form, Instructions, Session, SessionId, Settings};
 use crate::store::{SessionHead, SessionRow, Sessions};
@@ -101,14 +104,12 @@ pub(in crate::gateway::local) fn head(head: SessionHead) -> Result<(Settings, Ve
     Ok((document.settings, document.active))
 }
 
-pub(super) fn decode(row: SessionRow) -> Result<Session, Error> {
+/// A session of which the first entries are known.
+pub(super) fn decode(row: SessionRow, mut transcript: Vec<Arc<Entry>>) -> Result<Session, Error> {
     let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
-    let transcript = row
-        .lines
-        .into_iter()
-        .map(serde_json::from_value)
-        .collect::<Result<Vec<Entry>, _>>()
-        .map_err(|e| broken(&row.id, &e))?;
+    for line in row.lines {
+        transcript.push(Arc::new(serde_json::from_value(line).map_err(|e| broken(&row.id, &e))?));
+    }
     Ok(Session {
         id: SessionId(row.id),
         created_ms: row.created_ms,
@@ -124,22 +125,45 @@ pub(super) fn encode(session: &Session) -> Result<Value, Error> {
     serde_json::to_value(document).map_err(|e| broken(&session.id.0, &e))
 }
 
+/// One session by its whole id; what is known of its transcript is not read again.
+async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
+    let (version, entries) = known.of(id).unwrap_or_default();
+    let Some(mut row) = desk.session(id, entries.len() as u64).await? else {
+        known.forget(id);
+        return Ok(None);
+    };
+    let mut before = entries;
+    if row.version < version {
+        // An older store was put in this one's place: what is known never happened there.
+        before = Vec::new();
+        known.forget(id);
+        let Some(whole) = desk.session(id, 0).await? else { return Ok(None) };
+        row = whole;
+    }
+    let session = decode(row, before)?;
+    known.keep(id, session.version, &session.transcript);
+    Ok(Some(session))
+}
+
 /// The session that a person names: id, or a beginning or end of it.
 ///
 /// # Errors
 /// `not_found`; `invalid_request` where several fit.
-pub(in crate::gateway::local) async fn find(desk: &dyn Sessions, wanted: &str) -> Result<Session, Error> {
-    if let Some(row) = desk.session(wanted).await? {
-        return decode(row);
+pub(in crate::gateway::local) async fn find(
+    desk: &dyn Sessions,
+    known: &Transcripts,
+    wanted: &str,
+) -> Result<Session, Error> {
+    if let Some(session) = read(desk, known, wanted).await? {
+        return Ok(session);
     }
     let heads = desk.sessions(LOOKED_AT).await?;
     let fits = |id: &str| wanted.len() >= FEWEST && (id.starts_with(wanted) || id.ends_with(wanted));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
-        [one] => match desk.session(one).await? {
-            Some(row) => decode(row),
-            None => Err(Error::new(Code::NotFound, format!("session {one} is gone"))),
-        },
+        [one] => read(desk, known, one)
+            .await?
+            .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} is gone"))),
         [] => Err(Error::new(
             Code::NotFound,
             format!("there is no session {wanted}; `skills session list` names them"),

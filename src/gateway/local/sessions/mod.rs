@@ -9,6 +9,7 @@ mod kept;
 mod prepared;
 mod script;
 mod tools;
+mod transcripts;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use self::kept::{LastCall, broken, decode, encode};
 pub(super) use self::kept::{find, head};
 pub(super) use self::prepared::Prepared;
 use self::tools::Leave;
+pub(super) use self::transcripts::Transcripts;
 
 /// How often a change is tried again when another process was faster.
 const TRIES: u32 = 16;
@@ -42,7 +44,7 @@ impl Local {
     }
 
     async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
-        find(&*self.desk().await?, wanted).await
+        find(&*self.desk().await?, &self.transcripts, wanted).await
     }
 
     /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
@@ -67,7 +69,7 @@ impl Local {
         for _ in 0..TRIES {
             let mut session = match read.take() {
                 Some(session) => session,
-                None => find(&*desk, &id).await?,
+                None => find(&*desk, &self.transcripts, &id).await?,
             };
             let known = session.transcript.len();
             let answer = change(&mut session)?;
@@ -80,6 +82,7 @@ impl Local {
             match kept {
                 Ok(version) => {
                     session.version = version;
+                    self.transcripts.keep(&id, version, &session.transcript);
                     return Ok((answer, session));
                 }
                 Err(StoreError::SessionConflict { .. }) => {}
@@ -171,7 +174,7 @@ impl SessionClient for Local {
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
         let row = self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
-        Ok(self.session_view(decode(row)?))
+        Ok(self.session_view(decode(row, Vec::new())?))
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
@@ -245,7 +248,7 @@ impl SessionClient for Local {
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
         let desk = self.desk().await?;
-        let found = find(&*desk, session).await?;
+        let found = find(&*desk, &self.transcripts, session).await?;
         let last = desk.kept_call(&found.id.0).await?.map(LastCall::read);
         let view = self.composed_view(&found, last).await?;
         if made {

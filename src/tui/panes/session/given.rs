@@ -1,5 +1,7 @@
 //! The composed call as lines to draw: rails by level, long stretches folded, every line safe.
 
+use std::sync::Arc;
+
 use super::Fold;
 use crate::gateway::{ComposedView, DiffLine};
 use crate::session::{Entry, Part, PartKind, Turn};
@@ -212,7 +214,7 @@ pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
 }
 
 /// The history, each entry in a line; an open one whole.
-pub(super) fn transcript(entries: &[Entry], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
+pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let mut out = Vec::new();
     for entry in entries {
         let fold = Fold::Entry(entry.number);
