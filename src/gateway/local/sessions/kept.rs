@@ -178,6 +178,8 @@ pub(in crate::gateway::local) async fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::Speaker;
+    use crate::store::Sqlite;
 
     #[test]
     fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
@@ -191,5 +193,33 @@ mod tests {
         assert_eq!(since.told(), ["the client changed from codex to openclaw", "7 entries fewer"]);
         let old = LastCall::read("# Skills\n".to_owned());
         assert_eq!((old.text.as_str(), old.since(&codex, 1)), ("# Skills\n", None));
+    }
+
+    #[tokio::test]
+    async fn an_older_store_in_this_ones_place_is_read_whole() {
+        let clock: crate::store::Clock = Arc::new(|| 0);
+        let (newer, older) = (Sqlite::in_memory(clock.clone()).unwrap(), Sqlite::in_memory(clock).unwrap());
+        let mut session = Session::new(SessionId("a".into()), 0, Settings::default());
+        session.say(0, Speaker::User, "hello");
+        session.say(0, Speaker::User, "what they never said there");
+        let lines: Vec<Value> =
+            session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
+        for (desk, told) in [(&newer, &lines[..]), (&older, &[])] {
+            let row = desk.create_session("a", encode(&session).unwrap()).await.unwrap();
+            for line in told {
+                let version = desk.session("a", 0).await.unwrap().unwrap().version;
+                desk.change_session("a", version, row.document.clone(), vec![line.clone()]).await.unwrap();
+            }
+        }
+        let known = Transcripts::default();
+        for _ in 0..2 {
+            assert_eq!(find(&newer, &known, "a").await.unwrap().transcript, session.transcript);
+        }
+        assert_eq!(
+            newer.session("a", 1).await.unwrap().unwrap().lines,
+            lines[1..],
+            "known lines are not read"
+        );
+        assert_eq!(find(&older, &known, "a").await.unwrap().transcript, []);
     }
 }
