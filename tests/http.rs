@@ -22,3 +22,5 @@ mod runs_place;
 mod tools;
 #[path = "http/troubles.rs"]
 mod troubles;
+#[path = "http/verify.rs"]
+mod verify;

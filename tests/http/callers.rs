@@ -12,7 +12,7 @@ use crate::house::House;
 use crate::runs_place::Place;
 
 /// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
-async fn keyed() -> (House, [String; 3]) {
+pub async fn keyed() -> (House, [String; 3]) {
     let place = Place::new();
     let scopes = [
         ("reader", BTreeSet::from([Scope::Read])),

@@ -52,10 +52,8 @@ pub struct OpenapiArgs {
 
 /// `skills verify`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exits with 1 when something does not hold; what could not be tried is said, and fails nothing. `controls` \
-                  meets the limit of requests on purpose."
-)]
+#[command(after_help = "Exits with 1 when something does not hold; what could not be tried, because the \
+                  key lacks a scope or the limit of requests is used up, is said and fails nothing. `controls` meets the limit of requests on purpose.")]
 pub struct VerifyArgs {
     /// What to make sure of.
     pub verifier: Verifier,

@@ -1,7 +1,7 @@
 //! Whether HTTP and MCP of a service answer alike, errors included.
 
 use super::cases::cases;
-use super::check::{Check, LIMITED};
+use super::check::{Check, LIMITED, missing_scope};
 use super::probe::{Probe, Told};
 use crate::cli::failure::Failure;
 use crate::gateway::operations::{difference, steady};
@@ -15,7 +15,12 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for case in cases(probe).await?.iter().filter(|case| case.operation.tool) {
         let http = probe.http(case.operation, &case.arguments).await?;
+        let scope = http.as_ref().err().and_then(missing_scope);
         let mcp = probe.tool(case.operation, &case.arguments).await?;
+        if let (Some(scope), Err(_)) = (scope, &mcp) {
+            checks.push(Check::forbidden(case.name(), scope));
+            continue;
+        }
         checks.push(compared(case.name(), ("HTTP", &http), ("MCP", &mcp)).or(ADVICE));
     }
     Ok(checks)

@@ -1,6 +1,7 @@
 //! One promise of a service, and what became of looking at it.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::probe::Answered;
 
@@ -25,6 +26,9 @@ pub struct Check {
     pub outcome: Outcome,
     /// What was found, where it does not hold or is worth a word.
     pub note: String,
+    /// The scope that a key needs for it to be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
     /// What to do where it does not hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<&'static str>,
@@ -33,7 +37,7 @@ pub struct Check {
 impl Check {
     pub fn new(check: impl Into<String>, holds: bool, note: impl Into<String>) -> Self {
         let outcome = if holds { Outcome::Holds } else { Outcome::Fails };
-        Self { check: check.into(), outcome, note: note.into(), advice: None }
+        Self { check: check.into(), outcome, note: note.into(), scope: None, advice: None }
     }
 
     /// Holds where there is nothing to say against it.
@@ -43,6 +47,12 @@ impl Check {
 
     pub fn not_tried(check: impl Into<String>, why: impl Into<String>) -> Self {
         Self { outcome: Outcome::NotTried, ..Self::new(check, false, why) }
+    }
+
+    /// Something that the key given here may not do.
+    pub fn forbidden(check: impl Into<String>, scope: &str) -> Self {
+        let why = format!("the key given here lacks the scope `{scope}`");
+        Self { scope: Some(scope.to_owned()), ..Self::not_tried(check, why) }
     }
 
     /// What an answer shows; nothing where it was kept back by the limit of requests.
@@ -60,6 +70,12 @@ impl Check {
         }
         self
     }
+}
+
+/// The scope that a refusal says is missing.
+pub fn missing_scope(error: &Value) -> Option<&str> {
+    let message = error["message"].as_str().filter(|_| error["code"] == "forbidden")?;
+    message.split_once("needs the scope `")?.1.split('`').next()
 }
 
 /// Why something is not tried that the limit of requests keeps back.

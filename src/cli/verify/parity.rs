@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::adapters::compared;
 use super::cases::cases;
-use super::check::Check;
+use super::check::{Check, missing_scope};
 use super::probe::{Probe, Told};
 use crate::cli::Context;
 use crate::cli::failure::Failure;
@@ -25,6 +25,10 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
     let mut checks = vec![version(probe).await?];
     for case in cases(probe).await? {
         let there = probe.http(case.operation, &case.arguments).await?;
+        if let Some(scope) = there.as_ref().err().and_then(missing_scope) {
+            checks.push(Check::forbidden(case.name(), scope));
+            continue;
+        }
         let here = case.operation.call(&service, &caller, Value::Object(case.arguments.clone())).await;
         let here = here.map_err(|error| {
             serde_json::to_value(ErrorBody::from(&error))

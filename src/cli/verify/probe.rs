@@ -168,16 +168,30 @@ impl Probe {
         true
     }
 
-    /// Sends a request and takes what comes.
+    /// Sends a request and takes what comes. A connection that the service closed after the request before it, as after
+    /// a body that it did not read, says nothing about this one: it goes out once more, over a new one.
     ///
     /// # Errors
     /// `upstream_failure` where nobody answers.
     pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
+        let again = request.try_clone();
+        match self.sent(request).await {
+            Err((error, true)) => match again {
+                Some(again) => self.sent(again).await.map_err(|(error, _)| error),
+                None => Err(error),
+            },
+            answer => answer.map_err(|(error, _)| error),
+        }
+    }
+
+    /// The answer, or why there is none and whether the connection broke.
+    async fn sent(&self, request: RequestBuilder) -> Result<Answered, (Failure, bool)> {
         let failed = |error: reqwest::Error| {
+            let broke = !error.is_connect() && !error.is_timeout();
             let why = error.without_url().to_string();
             let message =
                 format!("{} does not answer: {why}; is `skills serve` running there?", self.address);
-            Failure::from(Error::new(Code::UpstreamFailure, message))
+            (Failure::from(Error::new(Code::UpstreamFailure, message)), broke)
         };
         let answer = request.send().await.map_err(failed)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
