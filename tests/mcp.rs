@@ -152,7 +152,13 @@ async fn a_no_cancels_and_no_answer_leaves_the_run_waiting() {
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
         let of = |answer| Client::of(&desk.home, &[], version.clone(), answer);
         let told = of(Some(ElicitationAction::Decline)).await.fails("skill.execute", arguments.clone()).await;
-        assert_eq!(told["error"]["reason"]["state"], "canceled", "{version}: {told}");
+        let error = &told["error"];
+        assert_eq!(
+            (&error["code"], &error["reason"]["state"]),
+            (&json!("safety_denied"), &json!("canceled")),
+            "{version}: {told}"
+        );
+        assert!(error["message"].as_str().unwrap().contains("was denied"), "{version}: {told}");
         for answer in [Some(ElicitationAction::Cancel), None] {
             let told = of(answer).await.fails("skill.execute", arguments.clone()).await;
             assert_eq!(told["error"]["code"], "confirmation_required", "{version}: {told}");

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::answers::Executed;
 use super::{Asked, Scope};
 use crate::gateway::{Attached, Code, Error, Launched};
-use crate::runs::RunState;
+use crate::runs::{Decision, RunState, Verdict};
 use crate::store::{RunEvent, RunRecord};
 
 /// Events of a trace, at most.
@@ -18,14 +18,14 @@ const MOST_EVENTS: usize = 10_000;
 /// The run's own failure; `confirmation_required` when it waits for a person.
 pub(super) async fn settled(asked: &Asked, launched: Launched, trace: bool) -> Result<Executed, Error> {
     let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
-    judged(&run)?;
+    judged(asked, &run).await?;
     let trace = if trace { Some(trace_of(asked, &run).await?) } else { None };
     Ok(Executed { run, idempotency: launched.idempotency, trace })
 }
 
 /// An attachment that was executed, or the error that its run came to.
-pub(super) fn attached(attached: Attached) -> Result<Attached, Error> {
-    judged(&attached.execution)?;
+pub(super) async fn attached(asked: &Asked, attached: Attached) -> Result<Attached, Error> {
+    judged(asked, &attached.execution).await?;
     Ok(attached)
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn trace_of(asked: &Asked, run: &RunRecord) -> Result<Vec<RunEv
 }
 
 /// The error that a run as it stands means to somebody who waited for its outputs.
-fn judged(run: &RunRecord) -> Result<(), Error> {
+async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
         RunState::WaitingForHuman => Err(Error {
@@ -50,12 +50,33 @@ fn judged(run: &RunRecord) -> Result<(), Error> {
             )
         }),
         RunState::Failed => Err(failed(run)),
-        RunState::Canceled => Err(Error {
-            reason: Some(json!({ "run_id": id, "state": run.state })),
-            ..Error::new(Code::RuntimeError, format!("run {id} of {} was canceled", run.skill_id))
-        }),
+        RunState::Canceled => match run.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny) {
+            Some(denial) => Err(denied(asked, run, denial).await),
+            None => Err(Error {
+                reason: Some(json!({ "run_id": id, "state": run.state })),
+                ..Error::new(Code::RuntimeError, format!("run {id} of {} was canceled", run.skill_id))
+            }),
+        },
         _ => Ok(()),
     }
+}
+
+/// A run that a person said no to, with who it was and why.
+async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
+    let detail = asked.service.core.run(&run.id.0).await.ok();
+    let booked =
+        detail.and_then(|detail| detail.decisions.into_iter().rev().find(|kept| kept.decision == *denial));
+    let by = booked.as_ref().and_then(|booked| booked.by.approver.clone());
+    let notes = booked.and_then(|booked| booked.by.notes).filter(|notes| !notes.trim().is_empty());
+    let who = by.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
+    let why = notes.as_deref().map(|notes| format!(" ({notes})")).unwrap_or_default();
+    let message = format!(
+        "step {} of run {} of {} was denied{who}{why}, and the run is canceled: do not start it again unasked",
+        denial.step, run.id, run.skill_id
+    );
+    let reason =
+        json!({ "run_id": run.id, "state": run.state, "step": denial.step, "denied_by": by, "notes": notes });
+    Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
 }
 
 /// A failed run's own code and words, with the run to look at.

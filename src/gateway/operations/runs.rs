@@ -297,7 +297,7 @@ async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error>
     let mut request = attachment(asked, ask)?;
     request.options.wait = true;
     let attached = asked.service.core.attach_until(request, asked.caller.leave.clone()).await?;
-    let attached = execute::attached(attached)?;
+    let attached = execute::attached(asked, attached).await?;
     let trace = if trace { Some(execute::trace_of(asked, &attached.execution).await?) } else { None };
     Ok(AttachedTraced { attached, trace })
 }
