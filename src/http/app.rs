@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::{from_fn_with_state, map_request};
+use axum::middleware::{from_fn, from_fn_with_state, map_request};
 use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::json;
@@ -84,7 +84,9 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     for (path, route) in own {
         router = router.route(path, closed(route, &[Method::Get]));
     }
-    let more = more.layer(map_request(|request: Request| async { guard::own_page(request) }));
+    let more = more
+        .layer(map_request(|request: Request| async { guard::own_page(request) }))
+        .layer(from_fn(lost::shaped));
     let router = router.merge(more).fallback(lost::unknown);
     let router = router.layer(from_fn_with_state(Arc::clone(app), front::admit));
     if app.cors.is_empty() {

@@ -1,7 +1,9 @@
 //! Requests that no route has: what is near, and which methods there are.
 
+use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::Response;
 
 use super::app::{DOCUMENT, PAGE, PROMETHEUS};
@@ -9,6 +11,8 @@ use super::problem::Refusal;
 use crate::gateway::operations::{Caller, operations};
 use crate::gateway::{Code, Error, near};
 
+/// Bytes of a bare refusal that are repeated.
+const MOST_SAID: usize = 4096;
 /// Longest path that is looked at for near ones, and repeated.
 const LONGEST: usize = 200;
 
@@ -37,6 +41,42 @@ pub(super) async fn wrong_method(allowed: String, request: Request) -> Response 
         .status(StatusCode::METHOD_NOT_ALLOWED)
         .header(header::ALLOW, &allowed)
         .answer(&trace_of(&request), path)
+}
+
+/// Puts a bare refusal of what stands beside the table into the one shape of errors; an answer in JSON speaks for itself.
+pub(super) async fn shaped(request: Request, next: Next) -> Response {
+    let (trace, path) = (trace_of(&request), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let refused = status.is_client_error() || status.is_server_error();
+    if !refused || kind.is_some_and(|kind| kind.contains("json")) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let said = to_bytes(body, MOST_SAID).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let said = match said.trim() {
+        "" => status.canonical_reason().unwrap_or("it was refused"),
+        said => said,
+    };
+    let code = match status {
+        StatusCode::UNAUTHORIZED => Code::Unauthorized,
+        StatusCode::FORBIDDEN => Code::Forbidden,
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::PAYLOAD_TOO_LARGE => Code::PayloadTooLarge,
+        StatusCode::NOT_IMPLEMENTED => Code::NotImplemented,
+        status if status.is_client_error() => Code::InvalidRequest,
+        _ => Code::InternalError,
+    };
+    let mut refusal = Refusal::new(code, said).status(status);
+    let kept = [header::ALLOW, header::CONNECTION, header::WWW_AUTHENTICATE];
+    for name in kept {
+        if let Some(value) = parts.headers.get(&name).and_then(|value| value.to_str().ok()) {
+            refusal = refusal.header(name, value);
+        }
+    }
+    refusal.answer(&trace, &path)
 }
 
 /// A method that is none of the standard ones, which no path here will ever take (RFC 9110, 15.6.2).

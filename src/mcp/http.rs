@@ -4,7 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +35,8 @@ pub struct HttpSettings {
     pub stop: CancellationToken,
 }
 
+/// The header that names a session of a revision with a handshake.
+const SESSION: &str = "mcp-session-id";
 /// Where the server answers over HTTP.
 const PATH: &str = "/mcp";
 
@@ -48,6 +55,34 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut connections = LocalSessionManager::default();
     connections.session_config.keep_alive = Some(LONGEST_PAUSE);
-    let service = StreamableHttpService::new(server, Arc::new(connections), config);
-    Router::new().route_service(PATH, service).layer(from_fn(envelope::read))
+    let connections = Arc::new(connections);
+    let service = StreamableHttpService::new(server, Arc::clone(&connections), config);
+    let ending = from_fn_with_state(connections, ended);
+    Router::new().route_service(PATH, service).layer(ending).layer(from_fn(envelope::read))
+}
+
+/// Answers the end of a session as what it is: done, so that clients take it for no failure, or about one that is not
+/// kept here.
+async fn ended(
+    State(connections): State<Arc<LocalSessionManager>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::DELETE {
+        return next.run(request).await;
+    }
+    let named = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+    if let Some(named) = named
+        && !connections.has_session(&named.as_str().into()).await.unwrap_or(true)
+    {
+        let mut response =
+            Response::new(Body::from("there is no such session; it has ended, or never began"));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    }
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }

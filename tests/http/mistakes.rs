@@ -221,10 +221,50 @@ async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
     let cut = post("{\"jsonrpc\":").await.message();
     assert!(cut.contains("line 1 column 11"), "{cut}");
     let form = [headers[0], ("content-type", "text/plain")];
-    assert_eq!(house.ask("POST", "/mcp", &form, "{}").await.status, 415);
+    is(&house.ask("POST", "/mcp", &form, "{}").await, 415, "invalid_request");
     let large = "x".repeat((2 << 20) + 1);
     assert_eq!(house.ask("POST", "/mcp", &headers, &large).await.status, 413);
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
         "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     assert_eq!(post(hello).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is_answered_as_done() {
+    let house = House::open().await;
+    let form = ("accept", "application/json, text/event-stream");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
+        "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let opened = house.ask("POST", "/mcp", &[form], hello).await;
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let old = ("mcp-protocol-version", "2025-06-18");
+    let of = |id| [form, old, ("mcp-session-id", id)];
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    let refused = [
+        (house.ask("POST", "/mcp", &[("accept", "text/html")], ping).await, 406, "invalid_request"),
+        (house.ask("POST", "/mcp", &of("never-began"), ping).await, 404, "not_found"),
+        (house.ask("DELETE", "/mcp", &of("never-began"), "").await, 404, "not_found"),
+        (house.ask("PUT", "/mcp", &[form], ping).await, 405, "invalid_request"),
+        // The newest revision keeps no sessions.
+        (
+            house.ask("DELETE", "/mcp", &[("mcp-protocol-version", "2026-07-28")], "").await,
+            405,
+            "invalid_request",
+        ),
+        (
+            house.ask("POST", "/mcp", &[form, ("origin", "https://evil.example")], ping).await,
+            403,
+            "forbidden",
+        ),
+    ];
+    for (answer, status, code) in refused {
+        is(&answer, status, code);
+        let told = answer.json();
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{told}");
+        assert_eq!((&told["instance"], told["trace_id"].is_string()), (&json!("/mcp"), true), "{told}");
+        assert_eq!(answer.header("allow").is_some(), status == 405, "{}", answer.head);
+    }
+    let ended = house.ask("DELETE", "/mcp", &of(&session), "").await;
+    assert_eq!((ended.status, ended.body.as_str()), (204, ""));
+    is(&house.ask("POST", "/mcp", &of(&session), ping).await, 404, "not_found");
 }
