@@ -21,7 +21,7 @@ use skill_workbench::gateway::remote::{Address, Key, Remote};
 use skill_workbench::gateway::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
     GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending,
-    SessionClient as _, SettingsChange,
+    SessionClient as _, SettingsChange, UnderWay,
 };
 use skill_workbench::runs::{RunState, Verdict};
 use skill_workbench::session::{Api, Speaker};

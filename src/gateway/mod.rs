@@ -81,5 +81,5 @@ pub use trusting::TrustSubject;
 pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
     FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
-    SkillDetail, SkillList, SkillSummary,
+    SkillDetail, SkillList, SkillSummary, UnderWay,
 };

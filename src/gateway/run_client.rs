@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
-    LaunchRequest, Launched, Ordered, RunDetail, RunOrder, TargetChoice,
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
+    Error, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -41,6 +41,15 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
+
+    /// Takes back a decision on a run that waits for a connection; who ordered it is answered that it was.
+    ///
+    /// # Errors
+    /// `invalid_transition` where none waits, or it was sent already.
+    fn take_back(&self, _run: &str) -> Result<(), Error> {
+        let message = "no decision waits to be sent: a core in this process is told at once";
+        Err(Error::new(Code::InvalidTransition, message))
+    }
 
     /// Comes back when a run has ended, waits or is held, with the run as it stands then. Where the core is in this
     /// process it works the run itself, unless a worker that is alive has it; a remote one works it over there.

@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::error::{Code, Error};
 use crate::engine::Reminder;
 use crate::registry::{Change, Root, ScanProgress, Trusted};
+use crate::runs::{Choice, Verdict};
 use crate::skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
 };
@@ -43,6 +45,11 @@ pub enum ConnectionState {
         /// When it is tried again.
         next_try: Instant,
     },
+    /// Nothing has come for longer than the core is ever silent; it is not given up yet.
+    Silent {
+        /// When it was heard last.
+        since: Instant,
+    },
 }
 
 /// How far the index is behind the catalogue.
@@ -74,12 +81,50 @@ pub enum Event {
     /// The core stands on another store than before: what was known of runs and sessions is not true any more.
     Replaced,
     /// How far a decision of this client is on its way to a core elsewhere.
-    Order {
-        /// The run it is about.
-        run: String,
-        /// How far.
-        sending: Sending,
-    },
+    Order(Box<UnderWay>),
+}
+
+/// A decision of this client that is on its way to a core elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    /// The run it is about.
+    pub run: String,
+    /// The step that waits.
+    pub step: String,
+    /// What the step would be given, as the gate has it.
+    pub inputs_digest: String,
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// What becomes of a step whose end is unknown.
+    pub choice: Option<Choice>,
+    /// Who decided, where they said so.
+    pub approver: Option<String>,
+    /// When it was decided.
+    pub since: Instant,
+    /// How far it is.
+    pub sending: Sending,
+}
+
+impl UnderWay {
+    /// Whether it is about what a gate asks.
+    #[must_use]
+    pub fn is_for(&self, run: &str, step: &str, inputs_digest: &str) -> bool {
+        self.run == run && self.step == step && self.inputs_digest == inputs_digest
+    }
+
+    /// The failure of a decision that was taken back before it was sent.
+    #[must_use]
+    pub fn taken_back() -> Error {
+        let message = "it was taken back before it was sent: nothing is decided";
+        let reason = Some(serde_json::json!({ "taken_back": true }));
+        Error { reason, ..Error::new(Code::ConfirmationRequired, message) }
+    }
+
+    /// Whether a failure is that.
+    #[must_use]
+    pub fn was_taken_back(error: &Error) -> bool {
+        error.reason.as_ref().is_some_and(|reason| reason["taken_back"] == true)
+    }
 }
 
 /// How far an order is on its way.

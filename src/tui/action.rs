@@ -96,6 +96,7 @@ pub enum Action {
     ItHappened,
     SkipStep,
     FailStep,
+    TakeBack,
     Mark,
     CarryOut,
     // overlays

@@ -26,7 +26,7 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
-use crate::gateway::{Connection, Error, Event, Sending, Signs, terminal_bytes};
+use crate::gateway::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
 pub use remembered::Remembered;
@@ -92,7 +92,7 @@ pub struct App {
     glyphs: &'static Glyphs,
     connection: Connection,
     /// Decisions on their way to a core elsewhere, by run.
-    orders: BTreeMap<String, Sending>,
+    orders: BTreeMap<String, UnderWay>,
     /// Skills there are; none before the core has told.
     skills: Option<usize>,
     /// The client in whose eyes the catalogue is shown.
@@ -400,9 +400,9 @@ impl App {
                         let bytes = terminal_bytes(self.signs, reminder);
                         self.wants.extend((!bytes.is_empty()).then_some(Want::Sign(bytes)));
                     }
-                    Event::Connection(state) => self.connection_news(state, now),
+                    Event::Connection(state) => self.connection_news(state, message, now),
                     Event::Replaced => self.replaced(message, now),
-                    Event::Order { run, sending } => self.order_news(run, *sending, message, now),
+                    Event::Order(way) => self.order_news(way, message, now),
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {

@@ -12,10 +12,12 @@ use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use crate::gateway::{Error, Event, SharedClient, SharedSessionClient};
+use crate::gateway::{Connection, Error, Event, SharedClient, SharedSessionClient};
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;
+/// How long an answer may take before it is said that it is awaited.
+const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
@@ -195,7 +197,12 @@ impl Calls {
             }
             Effect::Render(job) => self.render(pane, job),
             Effect::Run(ask) => {
-                self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(client).await)) });
+                let awaited = ask.awaited();
+                let under_way =
+                    self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(client).await)) });
+                if let Some(what) = awaited {
+                    self.tell_if_slow(what, under_way);
+                }
             }
             Effect::Session(ask) => {
                 let Some(sessions) = self.sessions.clone() else { return };
@@ -244,6 +251,20 @@ impl Calls {
                 Err(error) => {
                     vec![News::Failed("a text could not be rendered".to_owned(), error.to_string())]
                 }
+            }
+        });
+    }
+
+    /// Says that a core elsewhere lets wait for an answer, before somebody asks themselves whether the key was heard.
+    fn tell_if_slow(&self, what: &'static str, under_way: AbortHandle) {
+        if !matches!(self.client.connection(), Connection::Remote { .. }) {
+            return;
+        }
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(SLOW).await;
+            if !under_way.is_finished() {
+                news.send(News::Done(format!("no answer yet: {what}; it is still waited for"))).ok();
             }
         });
     }

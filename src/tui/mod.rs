@@ -18,6 +18,7 @@ pub mod keymap;
 pub mod located;
 pub mod notices;
 pub mod offers;
+mod on_its_way;
 pub mod overlay;
 pub mod pane;
 pub mod panes;

@@ -85,6 +85,12 @@ pub trait Overlay {
     fn told(&mut self, _message: &Message) -> Outcome {
         Outcome::Stay
     }
+    /// Whether it asks about leaving: then it is told before each drawing what would be lost now.
+    fn asks_to_leave(&self) -> bool {
+        false
+    }
+    /// What would be lost now.
+    fn would_be_lost(&mut self, _lost: Option<String>) {}
     /// The moment of the key that comes next.
     fn at(&mut self, _now: Instant) {}
     /// What is to be done when it closes, whichever way: texts that were typed and not sent are kept.

@@ -30,6 +30,8 @@ pub enum RunAsk {
         /// Tells orders apart.
         ticket: u64,
     },
+    /// Take back the decision on this run that waits for a connection.
+    TakeBack(RunId),
     /// Launch a run.
     Launch {
         /// Of what, with what.
@@ -83,6 +85,8 @@ pub enum RunTold {
     Detail(RunId, Result<Arc<RunDetail>, Error>),
     /// Answer to [`RunAsk::Order`]: the ticket, the run that was ordered, what it led to.
     Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
+    /// Answer to [`RunAsk::TakeBack`]; the order itself is answered too.
+    TakenBack(RunId, Result<(), Error>),
     /// Answer to [`RunAsk::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
     /// Answer to [`RunAsk::AttachPreview`].
@@ -107,6 +111,7 @@ impl RunAsk {
             Self::Page { .. } => "runs",
             Self::Detail(_) => "run",
             Self::Order { .. } => "order",
+            Self::TakeBack(_) => "take_back",
             Self::Launch { .. } => "launch",
             Self::AttachPreview { .. } => "attach_preview",
             Self::Attach { .. } => "attach",
@@ -114,6 +119,18 @@ impl RunAsk {
             Self::Launchable => "list",
             Self::Contract(_) => "contract",
             Self::Explain(_) => "explain_capability",
+        }
+    }
+
+    /// What a person waits for with an empty screen, in words; none for what fills in by itself.
+    #[must_use]
+    pub fn awaited(&self) -> Option<&'static str> {
+        match self {
+            Self::Launchable => Some("the skills that can be launched"),
+            Self::Contract(_) => Some("the skill's contract"),
+            Self::Launch { .. } => Some("the launch"),
+            Self::Attach { .. } => Some("the attachment"),
+            _ => None,
         }
     }
 
@@ -130,6 +147,10 @@ impl RunAsk {
             Self::Order { run, order, ticket } => {
                 let ordered = core.order(&run.0, *order).await.map(Arc::new);
                 RunTold::Ordered(ticket, run, ordered)
+            }
+            Self::TakeBack(run) => {
+                let taken = core.take_back(&run.0);
+                RunTold::TakenBack(run, taken)
             }
             Self::Launch { request, ticket } => {
                 RunTold::Launched(ticket, core.launch(*request).await.map(Arc::new))

@@ -184,16 +184,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     let mut news = there.events();
     let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
     there.settle(&run, CancellationToken::new()).await.unwrap();
-    let sheet = there.run(&run).await.unwrap().sheet.unwrap();
-    let decision = RunOrder::Decide {
-        verdict: Verdict::Approve,
-        step: Some(sheet.step),
-        inputs_digest: Some(sheet.inputs_digest),
-        approver: Some("bo".to_owned()),
-        notes: None,
-        choice: None,
-        result: None,
-    };
+    let decision = decision_on(&there, &run).await;
     service.kill();
     let (decider, decided) = (Arc::clone(&there), run.clone());
     let deciding = tokio::spawn(async move { decider.order(&decided, decision).await });
@@ -201,9 +192,9 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     let mut hear = async |last: Sending| {
         while way.last() != Some(&last) {
             let event = tokio::time::timeout(PATIENCE, news.recv()).await.expect("news in time").unwrap();
-            if let Event::Order { run: about, sending } = event {
-                assert_eq!(about, run);
-                way.push(sending);
+            if let Event::Order(told) = event {
+                assert_eq!((&told.run, told.approver.as_deref()), (&run, Some("bo")));
+                way.push(told.sending);
             }
         }
         way.clone()
@@ -216,4 +207,113 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     let way = hear(Sending::Over).await;
     assert!(way.ends_with(&[Sending::Waiting, Sending::Sent, Sending::Over]), "{way:?}");
     assert_eq!((service.calls("run.approve"), here.run(&run).await.unwrap().decisions.len()), (1, 1));
+}
+
+/// A yes to exactly what a run waits with.
+async fn decision_on(there: &Remote, run: &str) -> RunOrder {
+    let sheet = there.run(run).await.unwrap().sheet.unwrap();
+    RunOrder::Decide {
+        verdict: Verdict::Approve,
+        step: Some(sheet.step),
+        inputs_digest: Some(sheet.inputs_digest),
+        approver: Some("bo".to_owned()),
+        notes: None,
+        choice: None,
+        result: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
+    let (_place, here, mut service) = setting().await;
+    let there = Arc::new(connect(&service).await);
+    let mut news = there.events();
+    let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
+    there.settle(&run, CancellationToken::new()).await.unwrap();
+    let yes = decision_on(&there, &run).await;
+    let RunOrder::Decide { step, inputs_digest, approver, notes, choice, result, .. } = yes.clone() else {
+        panic!("a decision")
+    };
+    let no =
+        RunOrder::Decide { verdict: Verdict::Deny, step, inputs_digest, approver, notes, choice, result };
+    service.kill();
+    let (decider, decided) = (Arc::clone(&there), run.clone());
+    let deciding = tokio::spawn(async move { decider.order(&decided, yes).await });
+    tokio::time::timeout(PATIENCE, async {
+        while !matches!(news.recv().await.unwrap(), Event::Order(way) if way.sending == Sending::Waiting) {}
+    })
+    .await
+    .expect("it waits for the connection");
+    let refused = there.order(&run, no.clone()).await.unwrap_err();
+    assert!(refused.message.contains("take it back first"), "{refused}");
+    there.take_back(&run).unwrap();
+    let error = tokio::time::timeout(PATIENCE, deciding).await.unwrap().unwrap().unwrap_err();
+    assert!(UnderWay::was_taken_back(&error), "{error}");
+    assert!(there.take_back(&run).unwrap_err().message.contains("no decision on this run"));
+    service.begin();
+    let denied = there.order(&run, no).await.unwrap();
+    assert_eq!((denied.run.state, service.calls("run.approve")), (RunState::Canceled, 0));
+    let decisions = here.run(&run).await.unwrap().decisions;
+    assert_eq!(decisions.iter().map(|one| one.decision.verdict).collect::<Vec<_>>(), [Verdict::Deny]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_later() {
+    let (_place, here, mut service) = setting().await;
+    let there = connect(&service).await;
+    let _news = there.events();
+    service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    let error = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap_err();
+    assert_eq!(error.code, Code::UpstreamFailure);
+    assert!(error.message.contains("it was not sent"), "{error}");
+    service.begin();
+    stands(&there, |state| *state == ConnectionState::Connected).await;
+    assert_eq!(
+        (service.calls("skill.execute_async"), here.runs(RunFilter::default()).await.unwrap().runs.len()),
+        (0, 0)
+    );
+    // Sent, and the service dies before it answers: the same launch goes out again when it is back.
+    service.mishap("skill.execute_async", Mishap::Hangs);
+    let there = Arc::new(there);
+    let launcher = Arc::clone(&there);
+    let launching =
+        tokio::spawn(async move { launcher.launch(request("ledger", json!({ "amounts": [2] }))).await });
+    tokio::time::timeout(PATIENCE, async {
+        while service.calls("skill.execute_async") == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    service.begin();
+    let launched = tokio::time::timeout(PATIENCE, launching).await.unwrap().unwrap().unwrap();
+    let runs = here.runs(RunFilter::default()).await.unwrap().runs;
+    assert_eq!(runs.iter().map(|run| &run.id).collect::<Vec<_>>(), [&launched.run.id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
+    let (_place, _here, service) = setting().await;
+    let address = Address::parse(&service.url()).unwrap();
+    let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();
+    let mut news = there.events();
+    let mut told = Vec::new();
+    tokio::time::timeout(PATIENCE, async {
+        while told.last() != Some(&"lost") {
+            match news.recv().await.unwrap() {
+                Event::Connection(ConnectionState::Silent { .. }) => told.push("silent"),
+                Event::Connection(ConnectionState::Lost { why, .. }) => {
+                    assert!(why.contains("has said nothing for 1 s"), "{why}");
+                    told.push("lost");
+                }
+                _ => {}
+            }
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(told, ["silent", "lost"]);
 }

@@ -29,6 +29,8 @@ pub struct FakeRuns {
     news: Notify,
     /// Orders in the order in which they came, with the run as it was named.
     pub orders: Mutex<Vec<(String, RunOrder)>>,
+    /// Runs whose decision was taken back.
+    pub taken_back: Mutex<Vec<String>>,
     /// Launches in order.
     pub launches: Mutex<Vec<LaunchRequest>>,
     /// Attachments that were carried out, in order.
@@ -194,6 +196,11 @@ impl RunClient for FakeRuns {
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         let book = self.book();
         Ok(book.runs[book.position(run)?].clone())
+    }
+
+    fn take_back(&self, run: &str) -> Result<(), Error> {
+        self.taken_back.lock().unwrap().push(run.to_owned());
+        Ok(())
     }
 
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {

@@ -49,6 +49,10 @@ macro_rules! hand_runs_on {
                 self.$part.order(run, order).await
             }
 
+            fn take_back(&self, run: &str) -> Result<(), skill_workbench::gateway::Error> {
+                self.$part.take_back(run)
+            }
+
             async fn run_events(
                 &self,
                 run: Option<&str>,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::Inner;
 use super::wire::Trouble;
@@ -13,6 +14,8 @@ use crate::gateway::{Code, Error};
 const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// Longest pause that a busy service is given before its refusal is passed on.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long something that was sent with a key waits for a connection to be sent again.
+const WAITED: Duration = Duration::from_secs(120);
 /// Longer than anything takes that comes to an end.
 pub const PATIENT: Duration = Duration::from_secs(24 * 3600);
 
@@ -89,23 +92,45 @@ impl Inner {
         self.once(name, arguments, patience).await
     }
 
-    /// Sends something with a key, by which the service knows it again: what is repeated is carried out once.
+    /// Sends something with a key, by which the service knows it again: what is repeated is carried out once. Where the
+    /// connection is known to be lost nothing is sent; where an answer is lost it is sent again when the connection is
+    /// back, within [`WAITED`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
     ) -> Result<R, Trouble> {
-        for pause in AGAIN {
-            match self.once(name, arguments.clone(), patience).await {
-                Err(Trouble::Unsent(error) | Trouble::Lost(error)) => {
-                    tracing::debug!("{name} is sent again, with the same key: {error}");
-                    tokio::time::sleep(pause).await;
+        if let Some(why) = self.link.given_up() {
+            let message = format!("{why}; it was not sent: try it again when the connection is back");
+            return Err(Trouble::Unsent(Error::new(Code::UpstreamFailure, message)));
+        }
+        let end = Instant::now() + WAITED;
+        let mut sent = false;
+        let mut pauses = AGAIN.into_iter();
+        loop {
+            let times = self.link.times();
+            let error = match self.once(name, arguments.clone(), patience).await {
+                Err(Trouble::Unsent(error)) => error,
+                Err(Trouble::Lost(error)) => {
+                    sent = true;
+                    error
                 }
                 answer => return answer,
+            };
+            tracing::debug!("{name} is sent again, with the same key: {error}");
+            let given_up = self.link.given_up().is_some();
+            match pauses.next().filter(|_| !given_up) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None if !sent => return Err(Trouble::Unsent(error)),
+                None => {
+                    let finding = self.link.find(&self.wire, times, &error, 0);
+                    if tokio::time::timeout_at(end, finding).await.is_err() {
+                        return Err(Trouble::Lost(error));
+                    }
+                }
             }
         }
-        self.once(name, arguments, patience).await
     }
 
     /// One question, and again where the service was busy.

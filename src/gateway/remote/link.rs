@@ -58,6 +58,40 @@ impl Link {
         self.times.load(Ordering::SeqCst)
     }
 
+    /// Why calls do not get through at this moment, where somebody looks for the connection: whoever wants to send
+    /// something learns it at once.
+    pub fn given_up(&self) -> Option<String> {
+        match self.state() {
+            ConnectionState::Lost { why, .. } if self.looking.try_lock().is_err() => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Nothing has come for longer than the service is ever silent.
+    pub fn silent(&self, since: Instant) {
+        self.change(|state| *state == ConnectionState::Connected, ConnectionState::Silent { since });
+    }
+
+    /// It was only late.
+    pub fn heard(&self) {
+        self.change(|state| matches!(state, ConnectionState::Silent { .. }), ConnectionState::Connected);
+    }
+
+    /// Changes the state where the one in force is such a one.
+    fn change(&self, from: impl FnOnce(&ConnectionState) -> bool, to: ConnectionState) {
+        let told = to.clone();
+        let changed = self.state.send_if_modified(|state| {
+            let changes = from(state);
+            if changes {
+                *state = to;
+            }
+            changes
+        });
+        if changed {
+            self.tell(Event::Connection(told));
+        }
+    }
+
     fn set(&self, state: ConnectionState) {
         if *self.state.borrow() != state {
             self.state.send_replace(state.clone());

@@ -4,6 +4,7 @@
 mod address;
 mod call;
 mod client;
+mod deciding;
 mod heard;
 mod launches;
 mod link;
@@ -14,19 +15,18 @@ mod session_client;
 mod stream;
 mod wire;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use self::deciding::Deciding;
 use self::heard::Heard;
 use self::link::Link;
 use self::wire::{READING, Trouble, Wire};
 use super::{ConnectionState, Error};
 use crate::registry::Catalogue;
-use crate::runs::Verdict;
 
 pub use address::{Address, KEY_VARIABLE, Key};
 
@@ -40,8 +40,8 @@ pub struct Remote {
     /// Who runs are started by, where the service asks nobody for a key.
     user: Option<String>,
     following: OnceLock<AbortHandle>,
-    /// Decisions that are on their way: run, step and digest of its inputs.
-    deciding: Mutex<HashMap<(String, String, String), Verdict>>,
+    /// Decisions that are on their way.
+    deciding: Deciding,
 }
 
 /// What its tasks share.
@@ -83,7 +83,7 @@ impl Remote {
         wire.hello().await.map_err(Trouble::error)?;
         let (link, heard) = (Link::new(), Heard::new());
         let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
-        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new(), deciding: Mutex::default() })
+        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new(), deciding: Deciding::default() })
     }
 
     /// Where the service is.

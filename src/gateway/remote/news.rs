@@ -13,8 +13,6 @@ use super::wire::Trouble;
 use crate::gateway::{Code, Diagnostics, Error, Event};
 use crate::registry::{Catalogue, Change};
 
-/// A service says something at least every 15 s; one that is silent for so long is gone.
-const SILENCE: Duration = Duration::from_secs(40);
 /// A stream that lasts so long counts as a good one.
 const STEADY: Duration = Duration::from_secs(5);
 
@@ -65,8 +63,11 @@ impl Inner {
         }
         let mut stream = Stream::default();
         loop {
-            let piece = match self.wire.piece(&mut response, SILENCE).await {
-                Ok(Some(piece)) => piece,
+            let piece = match self.awaited(&mut response).await {
+                Ok(Some(piece)) => {
+                    self.link.heard();
+                    piece
+                }
                 Ok(None) => {
                     let message = format!("{} ended its stream of news", self.wire.address());
                     return Trouble::Lost(Error::new(Code::UpstreamFailure, message));
@@ -89,6 +90,24 @@ impl Inner {
                 return Trouble::Answered(error);
             }
         }
+    }
+
+    /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for two thirds
+    /// of the patience with an answer it is told, and when it is silent for as long again it is gone.
+    async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, Trouble> {
+        let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
+        if let Ok(piece) = tokio::time::timeout(quiet, self.wire.piece(response, self.wire.reading())).await {
+            return piece;
+        }
+        self.link.silent(began);
+        self.wire.piece(response, quiet).await.map_err(|trouble| match trouble {
+            Trouble::Lost(error) if error.code == Code::UpstreamTimeout => {
+                let silent = (2 * quiet).as_secs();
+                let message = format!("{} has said nothing for {silent} s", self.wire.address());
+                Trouble::Lost(Error { message, ..error })
+            }
+            trouble => trouble,
+        })
     }
 
     /// Passes one piece of news on; answers the generation of a new catalogue.

@@ -1,36 +1,21 @@
 //! Orders on runs: sent once, and where the answer is lost the run itself is asked what became of them.
 
-use std::collections::hash_map::Entry;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::Remote;
 use super::call::{Arguments, arguments, unknown};
+use super::deciding::{OnItsWay, UNSENT};
 use super::wire::Trouble;
-use crate::gateway::{Code, ConnectionState, Error, Event, Ordered, RunDetail, RunOrder, Sending};
+use crate::gateway::{Code, ConnectionState, Error, Event, Ordered, RunDetail, RunOrder, Sending, UnderWay};
 use crate::runs::{Decision, Gate, RunState, Verdict};
 use crate::store::{Decided, RunRecord};
 
 /// How long a service is looked for that took a decision and did not answer.
 const FINDING: Duration = Duration::from_secs(15);
-/// How long a decision waits for a connection before it is given up unsent: a yes is meant for now.
-const UNSENT: Duration = Duration::from_secs(120);
 /// How often a decision is sent whose answer was lost and which the run does not show.
 const MOST_TRIES: usize = 3;
-
-/// A decision's place, free again once it is answered or given up.
-struct OnItsWay<'r> {
-    remote: &'r Remote,
-    about: (String, String, String),
-}
-
-impl Drop for OnItsWay<'_> {
-    fn drop(&mut self) {
-        self.remote.deciding.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.about);
-    }
-}
 
 impl Remote {
     pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
@@ -41,10 +26,10 @@ impl Remote {
                     // What waits now is what is decided, whatever waits when the decision arrives.
                     given => seen(&self.detail(run).await?.run, given),
                 };
+                let approver = approver.or_else(|| self.user.clone());
                 let made = json!({
-                    "run_id": run, "step": step, "inputs_digest": inputs_digest,
-                    "approver": approver.or_else(|| self.user.clone()), "notes": notes, "choice": choice,
-                    "result": result,
+                    "run_id": run, "step": step, "inputs_digest": inputs_digest, "approver": approver,
+                    "notes": notes, "choice": choice, "result": result,
                 });
                 let decision = Decision {
                     verdict,
@@ -53,7 +38,7 @@ impl Remote {
                     choice,
                     result,
                 };
-                self.decided(run, &decision, arguments(made)).await
+                self.decided(run, &decision, approver, arguments(made)).await
             }
             RunOrder::Resume { checkpoint, inputs, despite_change } => {
                 let fields = json!({
@@ -86,38 +71,33 @@ impl Remote {
     }
 
     /// Sends a decision, and says how far it is on its way.
-    async fn decided(&self, run: &str, decision: &Decision, fields: Arguments) -> Result<Ordered, Error> {
-        let _one = self.only_one(run, decision)?;
-        let tell = |sending| self.inner.link.tell(Event::Order { run: run.to_owned(), sending });
-        let ordered = self.decided_once(run, decision, fields, &tell).await;
+    async fn decided(
+        &self,
+        run: &str,
+        decision: &Decision,
+        approver: Option<String>,
+        fields: Arguments,
+    ) -> Result<Ordered, Error> {
+        let way = self.deciding.begin(run, decision)?;
+        let since = Instant::now();
+        let tell = |sending| {
+            let told = UnderWay {
+                run: run.to_owned(),
+                step: decision.step.clone(),
+                inputs_digest: decision.inputs_digest.clone(),
+                verdict: decision.verdict,
+                choice: decision.choice,
+                approver: approver.clone(),
+                since,
+                sending,
+            };
+            if way.is_first() {
+                self.inner.link.tell(Event::Order(Box::new(told)));
+            }
+        };
+        let ordered = self.decided_once(run, decision, fields, (&way, &tell)).await;
         tell(Sending::Over);
         ordered
-    }
-
-    /// Takes the place of the one decision on a step that may be on its way: of two, the connection's return would
-    /// choose.
-    fn only_one(&self, run: &str, decision: &Decision) -> Result<Option<OnItsWay<'_>>, Error> {
-        let about = (run.to_owned(), decision.step.clone(), decision.inputs_digest.clone());
-        match self.deciding.lock().unwrap_or_else(PoisonError::into_inner).entry(about.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(decision.verdict);
-                Ok(Some(OnItsWay { remote: self, about }))
-            }
-            // Said twice it is the same decision.
-            Entry::Occupied(first) if *first.get() == decision.verdict => Ok(None),
-            Entry::Occupied(first) => {
-                let verdict = match first.get() {
-                    Verdict::Approve => "approval",
-                    Verdict::Deny => "denial",
-                };
-                let message = format!(
-                    "your {verdict} of this step is on its way already; it is sent once, when the connection is back, \
-                     or given up after {} s",
-                    UNSENT.as_secs()
-                );
-                Err(Error::new(Code::InvalidTransition, message))
-            }
-        }
     }
 
     /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it
@@ -127,7 +107,7 @@ impl Remote {
         run: &str,
         decision: &Decision,
         fields: Arguments,
-        tell: &(impl Fn(Sending) + Sync),
+        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
     ) -> Result<Ordered, Error> {
         let name = match decision.verdict {
             Verdict::Approve => "run.approve",
@@ -137,13 +117,18 @@ impl Remote {
         loop {
             let times = self.inner.link.times();
             if let ConnectionState::Lost { why, .. } = self.inner.link.state() {
-                self.connected(times, &Error::new(Code::UpstreamFailure, why), tell).await?;
+                self.connected(times, &Error::new(Code::UpstreamFailure, why), tries, (way, tell)).await?;
                 continue;
             }
+            way.leaves()?;
             tell(Sending::Sent);
             let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
                 Err(Trouble::Unsent(error)) => {
-                    self.connected(times, &error, tell).await?;
+                    // Once it may have arrived it cannot be taken back any more.
+                    if tries == 1 {
+                        way.stayed()?;
+                    }
+                    self.connected(times, &error, tries, (way, tell)).await?;
                     continue;
                 }
                 Err(Trouble::Lost(error)) => error,
@@ -178,18 +163,26 @@ impl Remote {
         &self,
         times: u64,
         why: &Error,
-        tell: &(impl Fn(Sending) + Sync),
+        tries: usize,
+        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
     ) -> Result<(), Error> {
-        tell(Sending::Waiting);
+        let sent_before = tries > 1;
+        tell(if sent_before { Sending::Unanswered } else { Sending::Waiting });
         let finding = self.inner.link.find(&self.inner.wire, times, why, 0);
-        tokio::time::timeout(UNSENT, finding).await.map_err(|_| {
-            let message = format!(
-                "{}; it was not sent, and is not any more: there was no connection for {} s",
-                why.message,
-                UNSENT.as_secs()
-            );
-            Error { message, ..why.clone() }
-        })
+        tokio::select! {
+            found = tokio::time::timeout(UNSENT, finding) => found.map_err(|_| {
+                if sent_before {
+                    return unknown(why, "look at the run before you decide again");
+                }
+                let message = format!(
+                    "{}; it was not sent, and is not any more: there was no connection for {} s",
+                    why.message,
+                    UNSENT.as_secs()
+                );
+                Error { message, ..why.clone() }
+            }),
+            () = way.taken_back() => Err(UnderWay::taken_back()),
+        }
     }
 
     /// Sends an order that the service would carry out again.

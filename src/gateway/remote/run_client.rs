@@ -46,6 +46,10 @@ impl RunClient for Remote {
         self.ordered(run, order).await
     }
 
+    fn take_back(&self, run: &str) -> Result<(), Error> {
+        self.deciding.take_back(run)
+    }
+
     async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
             let times = self.inner.link.times();

@@ -3,16 +3,18 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use crate::gateway::{Connection, ConnectionState, Sending};
+use crate::gateway::{Connection, ConnectionState, Event, Sending, UnderWay};
 use crate::skill::safe_text;
 use crate::tui::header::Place;
+use crate::tui::overlay::Overlay;
 use crate::tui::pane::{Message, PaneId};
 use crate::tui::run_traffic::RunTold;
 use crate::tui::widgets::ages::duration;
 
 impl App {
     /// Takes news of the connection.
-    pub(super) fn connection_news(&mut self, state: &ConnectionState, now: Instant) {
+    pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
+        self.tell_overlay(message, now);
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
         let what = format!("the connection to {address} is lost");
@@ -25,6 +27,8 @@ impl App {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
                 self.notices.retell(&what, reason(why));
             }
+            // The header says it, and it may be over in a moment.
+            (_, ConnectionState::Silent { .. }) => {}
             (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, reason(why)),
             (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {
                 self.notices.over(&what);
@@ -51,12 +55,22 @@ impl App {
     }
 
     /// How far a decision is on its way.
-    pub(super) fn order_news(&mut self, run: &str, sending: Sending, message: &Message, now: Instant) {
-        match sending {
-            Sending::Over => drop(self.orders.remove(run)),
-            sending => drop(self.orders.insert(run.to_owned(), sending)),
+    pub(super) fn order_news(&mut self, way: &UnderWay, message: &Message, now: Instant) {
+        match way.sending {
+            Sending::Over => drop(self.orders.remove(&way.run)),
+            _ => drop(self.orders.insert(way.run.clone(), way.clone())),
         }
         self.tell_overlay(message, now);
+    }
+
+    /// Tells a sheet that opens what was told before: how the connection stands, and what is on its way.
+    pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
+        if let Connection::Remote { state, .. } = &self.connection {
+            sheet.told(&Message::Event(Event::Connection(state.clone())));
+        }
+        for way in self.orders.values() {
+            sheet.told(&Message::Event(Event::Order(Box::new(way.clone()))));
+        }
     }
 
     fn tell_overlay(&mut self, message: &Message, now: Instant) {
@@ -69,7 +83,7 @@ impl App {
     /// What becomes of decisions that are on their way, if the workbench ends now.
     pub(super) fn undelivered(&self) -> Option<String> {
         let count = |unsent: bool| {
-            self.orders.values().filter(|sending| (**sending == Sending::Waiting) == unsent).count()
+            self.orders.values().filter(|way| (way.sending == Sending::Waiting) == unsent).count()
         };
         match (count(true), count(false)) {
             (0, 0) => None,
@@ -95,14 +109,21 @@ impl App {
 
     /// Whether the screen shows what was, because nobody can say what is.
     pub(super) fn is_stale(&self) -> bool {
-        matches!(&self.connection, Connection::Remote { state: ConnectionState::Lost { .. }, .. })
+        matches!(
+            &self.connection,
+            Connection::Remote { state: ConnectionState::Lost { .. } | ConnectionState::Silent { .. }, .. }
+        )
     }
 
     /// When the countdown in the header is a second further.
     pub(super) fn next_second(&self, now: Instant) -> Option<Instant> {
-        let Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } = &self.connection
-        else {
-            return None;
+        let next_try = match &self.connection {
+            Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } => next_try,
+            Connection::Remote { state: ConnectionState::Silent { since }, .. } => {
+                let whole = now.saturating_duration_since(*since).as_secs();
+                return since.checked_add(Duration::from_secs(whole + 1));
+            }
+            _ => return None,
         };
         let left = seconds(next_try.saturating_duration_since(now));
         (left > 0).then(|| next_try.checked_sub(Duration::from_secs(left - 1)).unwrap_or(*next_try))
@@ -118,6 +139,15 @@ impl App {
             }
             ConnectionState::Connecting => {
                 vec![format!("{lost} connecting to {address}"), format!("{lost} connecting")]
+            }
+            ConnectionState::Silent { since } => {
+                let silent = now.saturating_duration_since(*since).as_secs();
+                vec![
+                    format!("{lost} {address} {} not answering for {silent} s", self.glyphs.dot),
+                    format!("{lost} not answering for {silent} s"),
+                    format!("{lost} silent {silent} s"),
+                    lost.to_owned(),
+                ]
             }
             ConnectionState::Lost { next_try, .. } => {
                 let left = seconds(next_try.saturating_duration_since(now));
@@ -179,6 +209,57 @@ mod tests {
         }
     }
 
+    fn way(sending: Sending, since: Instant) -> UnderWay {
+        UnderWay {
+            run: "0198a1b2".to_owned(),
+            step: "pay".to_owned(),
+            inputs_digest: "9f".to_owned(),
+            verdict: crate::runs::Verdict::Approve,
+            choice: None,
+            approver: Some("ana".to_owned()),
+            since,
+            sending,
+        }
+    }
+
+    #[test]
+    fn a_service_that_falls_silent_is_told_in_the_header_by_the_second_and_dims_the_screen() {
+        let start = Instant::now();
+        let mut app = app(false, start);
+        let later = start + Duration::from_secs(20);
+        tell(&mut app, ConnectionState::Silent { since: start }, later);
+        assert!(header(&mut app, 120, later).contains("gate.example:8080 · not answering for 20 s"));
+        assert!(app.is_stale() && !app.notices.any_error(), "it may be over in a moment");
+        let next = app.next_change(later).unwrap();
+        assert_eq!(next, start + Duration::from_secs(21));
+        app.tick(next);
+        assert!(app.dirty() && header(&mut app, 60, next).contains("not answering for 21 s"));
+        tell(&mut app, ConnectionState::Connected, next);
+        assert!(header(&mut app, 120, next).contains("remote gate.example:8080") && !app.is_stale());
+    }
+
+    #[test]
+    fn the_question_before_leaving_follows_what_becomes_of_a_decision() {
+        let now = Instant::now();
+        let mut app = app(false, now);
+        let screen = |app: &mut App| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
+            app.draw(&mut buffer, now);
+            crate::tui::picture::text(&buffer)
+        };
+        let tell = |app: &mut App, sending| {
+            app.handle(News::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
+        };
+        tell(&mut app, Sending::Waiting);
+        app.leave(now);
+        assert!(screen(&mut app).contains("waits for the connection"));
+        tell(&mut app, Sending::Sent);
+        let sent = screen(&mut app);
+        assert!(sent.contains("is not answered yet") && !sent.contains("waits for the connection"), "{sent}");
+        tell(&mut app, Sending::Over);
+        assert!(screen(&mut app).contains("Nothing would be lost any more."));
+    }
+
     fn header(app: &mut App, width: u16, now: Instant) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, 12));
         app.draw(&mut buffer, now);
@@ -210,8 +291,7 @@ mod tests {
         let mut app = app(false, now);
         app.take_wants();
         let mut order = |sending| {
-            let event = Event::Order { run: "0198a1b2".to_owned(), sending };
-            app.handle(News::All(Message::Event(event)), now);
+            app.handle(News::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
             app.leave(now);
             let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
             app.draw(&mut buffer, now);

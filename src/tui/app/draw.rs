@@ -79,6 +79,9 @@ impl App {
             if overlay.shades() {
                 shade(above, &mut pen);
             }
+            if overlay.asks_to_leave() {
+                overlay.would_be_lost(self.would_be_lost());
+            }
             cursor = overlay.draw(above, &mut pen, now);
             self.hits.extend(footer::draw(foot, &mut pen, &hints, &[]));
             self.overlay = Some(overlay);

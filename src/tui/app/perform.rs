@@ -76,19 +76,21 @@ impl App {
     pub(super) fn leave(&mut self, now: Instant) {
         // What was typed on a sheet belongs to its pane from here on, which is asked below.
         self.close(now);
+        match self.would_be_lost() {
+            Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
+            None => self.wants.push(Want::Quit),
+        }
+    }
+
+    /// What would be lost, stopped or never sent if the workbench ended now.
+    pub(super) fn would_be_lost(&self) -> Option<String> {
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
         // What a server works goes on without this screen.
         let here = self.elsewhere().is_none();
         let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
-        match [self.undelivered(), typed, stopped]
-            .into_iter()
-            .flatten()
-            .reduce(|one, other| format!("{one} {other}"))
-        {
-            Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
-            None => self.wants.push(Want::Quit),
-        }
+        let all = [self.undelivered(), typed, stopped];
+        all.into_iter().flatten().reduce(|one, other| format!("{one} {other}"))
     }
 
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
@@ -157,7 +159,9 @@ impl App {
                 Effect::Pick(picker) => self.open_picker(pane, picker),
                 Effect::Sheet(sheet) => {
                     let opened = (self.clock(now), now);
-                    self.overlay = Some(sheet.open(pane, opened));
+                    let mut sheet = sheet.open(pane, opened);
+                    self.introduce(sheet.as_mut());
+                    self.overlay = Some(sheet);
                 }
                 Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
                 Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),

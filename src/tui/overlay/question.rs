@@ -36,6 +36,14 @@ impl Overlay for Question {
         false
     }
 
+    fn asks_to_leave(&self) -> bool {
+        true
+    }
+
+    fn would_be_lost(&mut self, lost: Option<String>) {
+        self.lost = lost.unwrap_or_else(|| "Nothing would be lost any more.".to_owned());
+    }
+
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
         match (action, key.code) {
             (_, KeyCode::Char('Q')) => return Outcome::Leave,

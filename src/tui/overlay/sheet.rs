@@ -6,6 +6,7 @@ mod choice;
 mod decision;
 mod decision_keys;
 mod decision_view;
+mod decision_way;
 mod launch;
 mod order;
 mod order_keys;

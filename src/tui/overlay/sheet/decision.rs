@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use serde_json::{Map, Value};
 
 use super::decision_keys::HELD;
+use super::decision_way::Way;
 use super::parts::Button;
-use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending};
+use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
 use crate::runs::{Choice, Verdict};
 use crate::store::RunId;
 use crate::tui::action::Action;
@@ -51,12 +52,12 @@ pub(super) struct Waiting {
     pub(super) marked: bool,
     pub(super) standing: Standing,
     /// How far the answer is on its way to a core elsewhere, as far as that was told.
-    pub(super) on_way: Option<Sending>,
+    pub(super) way: Option<Way>,
 }
 
 impl Waiting {
     fn open(sheet: DecisionSheet, marked: bool) -> Self {
-        Self { sheet, marked, standing: Standing::Open, on_way: None }
+        Self { sheet, marked, standing: Standing::Open, way: None }
     }
 }
 
@@ -67,6 +68,8 @@ pub(super) struct Decision {
     pub(super) opened: (i64, Instant),
     /// What waits: the one it was opened for first, then others of the same capability.
     pub(super) waiting: Vec<Waiting>,
+    /// Answers that are on their way, to whatever runs.
+    pub(super) ways: Vec<UnderWay>,
     /// The one whose inputs are shown.
     pub(super) at: usize,
     pub(super) focus: Focus,
@@ -102,6 +105,7 @@ impl Decision {
             ticket,
             opened,
             waiting: vec![Waiting::open(sheet, true)],
+            ways: Vec::new(),
             at: 0,
             focus: Focus::Button(0),
             approver,
@@ -146,38 +150,6 @@ impl Decision {
         &self.waiting[self.at.min(self.waiting.len() - 1)].sheet
     }
 
-    pub(super) fn sending(&self) -> bool {
-        self.waiting.iter().any(|one| one.standing == Standing::Sent)
-    }
-
-    /// What is true of an answer under way, long and short. Of several the one that is least far counts.
-    pub(super) fn way(&self) -> [&'static str; 2] {
-        let under_way = || self.waiting.iter().filter(|one| one.standing == Standing::Sent);
-        let any = |sending| under_way().any(|one| one.on_way == Some(sending));
-        if any(Sending::Waiting) {
-            [
-                "Not sent yet: it waits for the connection and is then sent once.",
-                "Not sent yet: waits for the connection.",
-            ]
-        } else if any(Sending::Unanswered) {
-            [
-                "Sent, and its answer was lost: the run is asked what came of it.",
-                "Sent; the run is asked about it.",
-            ]
-        } else {
-            ["Sent once; waiting for the answer."; 2]
-        }
-    }
-
-    /// How far the answer to one of them is.
-    pub(super) fn on_its_way(&mut self, run: &str, sending: Sending) {
-        let one = self.waiting.iter_mut().find(|one| one.sheet.run.0 == run);
-        // That it is over, its answer says better.
-        if let Some(one) = one.filter(|_| sending != Sending::Over) {
-            one.on_way = Some(sending);
-        }
-    }
-
     /// The store with these runs is not there any more.
     pub(super) fn gone(&mut self) {
         for one in &mut self.waiting {
@@ -199,7 +171,9 @@ impl Decision {
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
         if !self.takes_text() {
-            return vec![Button::new(Action::Back, "Close", "Esc")];
+            let close = Button::new(Action::Back, "Close", "Esc");
+            let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Take back", "B"));
+            return std::iter::once(close).chain(back).collect();
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
         let mut out = vec![
@@ -290,6 +264,7 @@ impl Decision {
     pub(super) fn press(&mut self, action: Action) -> Outcome {
         match action {
             Action::Back => Outcome::Close,
+            Action::TakeBack => self.take_back(),
             Action::ApproveNow => self.decide(Verdict::Approve, None),
             Action::DenyNow => self.decide(Verdict::Deny, None),
             Action::RunAgain => self.decide(Verdict::Approve, Some(Choice::Rerun)),
@@ -313,6 +288,11 @@ impl Decision {
                 self.body.offset = 0;
             }
             Ok(_) => one.standing = Standing::Done,
+            Err(error) if UnderWay::was_taken_back(error) => {
+                (one.way, one.standing) = (None, Standing::Open);
+                self.said = Some("Taken back before it was sent: nothing is decided.".to_owned());
+                self.body.offset = 0;
+            }
             Err(error) if error.code == Code::InvalidTransition => {
                 one.standing = Standing::Past("decided by somebody else".to_owned());
                 let said = format!("Somebody else decided first: {}", shown(&error.message));
@@ -322,7 +302,7 @@ impl Decision {
                 // The same answer again is safe: it leads to the first result.
                 one.standing = Standing::Open;
                 let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
-                let what = match one.on_way.take() {
+                let what = match one.way.take().map(|way| way.told.sending) {
                     Some(Sending::Unanswered) => "Sent, and nobody knows whether it counts",
                     _ if unreached => "Not sent",
                     _ => "Not taken",
@@ -390,6 +370,7 @@ impl Decision {
                     let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
                     self.waiting.insert(at, Waiting::open(sheet.clone(), false));
                     self.at += usize::from(at <= self.at);
+                    self.arrived(at);
                 }
             }
             _ => {}

@@ -120,15 +120,17 @@ impl Overlay for Decision {
 
     fn told(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Run(RunTold::Ordered(ticket, run, answer)) if *ticket == self.ticket => {
+            Message::Run(RunTold::Ordered(ticket, run, answer))
+                if *ticket == self.ticket || self.awaits(&run.0) =>
+            {
                 self.answered(run, answer.as_deref())
             }
             Message::Run(RunTold::Detail(_, Ok(detail))) => {
                 self.news_of(detail);
                 Outcome::Stay
             }
-            Message::Event(Event::Order { run, sending }) => {
-                self.on_its_way(run, *sending);
+            Message::Event(Event::Order(way)) => {
+                self.on_its_way(way);
                 Outcome::Stay
             }
             Message::Event(Event::Replaced) => {
@@ -182,10 +184,12 @@ impl Overlay for Decision {
         }
         if self.sending() {
             // Closing takes nothing back.
-            return vec![
-                Hint { action: Action::Back, label: "close; what was decided stays so" },
-                Hint { action: Action::Up, label: "scroll" },
-            ];
+            let mut out = vec![Hint { action: Action::Back, label: "close; what was decided stays so" }];
+            if self.is_unsent() {
+                out.push(Hint { action: Action::TakeBack, label: "take it back" });
+            }
+            out.push(Hint { action: Action::Up, label: "scroll" });
+            return out;
         }
         match self.focus {
             Focus::Together => out.push(Hint { action: Action::Mark, label: "take in" }),

@@ -7,6 +7,7 @@ use ratatui::layout::{Position, Rect};
 use super::decision::{Decision, Drawn, Focus, Standing};
 use super::parts::{self, LABEL, Row};
 use crate::gateway::DecisionSheet;
+use crate::tui::on_its_way;
 use crate::tui::overlay::{centred, frame};
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::age;
@@ -25,7 +26,7 @@ impl Decision {
         let roomy = area.height >= 30;
         let width = WIDTH.min(area.width);
         let inner = width.saturating_sub(6);
-        let body = self.body_lines(inner, roomy, pen);
+        let body = self.body_lines(inner, roomy, now, pen);
         let captions = if self.sending() {
             self.way()
         } else if !self.takes_text() {
@@ -155,6 +156,9 @@ impl Decision {
         let x = pen.put(row.x + 2, row.y, &name, name_role, row.width / 2);
         let text = match &one.standing {
             Standing::Past(why) => why.clone(),
+            Standing::Sent if one.way.is_some() => {
+                one.way.as_ref().map(|way| on_its_way::briefly(&way.told, row.width)).unwrap_or_default()
+            }
             _ => shown(&one.sheet.headline),
         };
         let room = row.right().saturating_sub(x + 2);
@@ -162,7 +166,7 @@ impl Decision {
         self.drawn.together.push((row, index));
     }
 
-    fn body_lines(&self, width: u16, roomy: bool, pen: &Pen<'_>) -> Vec<Line> {
+    fn body_lines(&self, width: u16, roomy: bool, now: Instant, pen: &Pen<'_>) -> Vec<Line> {
         let sheet = self.shown_one();
         let mut out = Vec::new();
         let blank = |out: &mut Vec<Line>| {
@@ -172,6 +176,17 @@ impl Decision {
         };
         if let Some(said) = &self.said {
             out.extend(warned(said, width));
+            out.push(Line::Plain(RichLine::default()));
+        }
+        if let Some(way) = &self.waiting[self.at.min(self.waiting.len() - 1)].way {
+            let told = on_its_way::whole(&way.told, now);
+            let lines = wrap(&[Seg::new(told, Role::Waiting)], width.saturating_sub(2));
+            for (at, segs) in lines.into_iter().enumerate() {
+                let sign = if at == 0 { pen.glyphs.set } else { " " };
+                let mut all = vec![Seg::new(format!("{sign} "), Role::Waiting)];
+                all.extend(segs);
+                out.push(Line::Plain(RichLine::from_segs(all)));
+            }
             out.push(Line::Plain(RichLine::default()));
         }
         if self.waiting.len() > 1 {

@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
-use crate::gateway::{ContractView, LaunchRequest};
+use crate::gateway::{ConnectionState, ContractView, Event, LaunchRequest};
 use crate::tui::action::{Action, Context};
 use crate::tui::form::{Acted, Form, Look};
 use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
@@ -24,6 +24,13 @@ use crate::tui::widgets::wrap::{wrap, wrap_to};
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;
 
+/// What is said without a connection: before anything is sent, when it is tried, and after it was sent.
+const OFFLINE: &str = "There is no connection: a launch is not sent until it is back. What is typed is kept.";
+const UNSENT: &str =
+    "Not sent: there is no connection. What is typed is kept; launch it when the connection is back.";
+const LOST: &str = "Sent, and the connection was lost before the answer. When it is back within 2 m, it is sent again with \
+                    the same key, so that it makes one run.";
+
 /// The sheet and where it stands.
 pub(super) struct LaunchSheet {
     pane: PaneId,
@@ -33,6 +40,8 @@ pub(super) struct LaunchSheet {
     /// The button with the focus; none while the form has it.
     button: Option<usize>,
     sent: bool,
+    /// Whether calls get through to the core.
+    connected: bool,
     /// Whether it was launched.
     done: bool,
     said: Option<String>,
@@ -45,8 +54,20 @@ impl LaunchSheet {
     pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
         let form = Form::new(&view.contract.inputs, &Map::new());
         let button = form.is_empty().then_some(0);
-        let (sent, done, said) = (false, false, None);
-        Self { pane, view, ticket, form, button, sent, done, said, pressed: Vec::new(), rows: (0, 0) }
+        let (sent, connected, done, said) = (false, true, false, None);
+        Self {
+            pane,
+            view,
+            ticket,
+            form,
+            button,
+            sent,
+            connected,
+            done,
+            said,
+            pressed: Vec::new(),
+            rows: (0, 0),
+        }
     }
 
     /// Types again what was typed before.
@@ -79,11 +100,36 @@ impl LaunchSheet {
             self.button = None;
             return Outcome::Stay;
         }
+        if !self.connected {
+            self.button = Some(0);
+            self.said = Some(UNSENT.to_owned());
+            return Outcome::Stay;
+        }
         let Ok(inputs) = self.form.values() else { return Outcome::Stay };
         (self.sent, self.said, self.button) = (true, None, Some(0));
         let skill = self.view.skill_id.to_string();
         let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
+    }
+
+    /// The connection was lost or is back.
+    fn connection(&mut self, state: &ConnectionState) {
+        self.connected = !matches!(state, ConnectionState::Lost { .. });
+        if self.connected && self.said.as_deref() == Some(UNSENT) {
+            self.said = None;
+        }
+    }
+
+    /// What is to be known before it is launched or while it is, and whether it is bad news.
+    fn standing(&self) -> Option<(String, bool)> {
+        let told = self.view.blocked.clone().or_else(|| self.said.clone());
+        match (told, self.sent, self.connected) {
+            (Some(told), ..) => Some((told, true)),
+            (None, true, true) => Some(("Sent once; waiting for the answer.".to_owned(), false)),
+            (None, true, false) => Some((LOST.to_owned(), true)),
+            (None, false, false) => Some((OFFLINE.to_owned(), true)),
+            (None, false, true) => None,
+        }
     }
 
     fn turn(&mut self, forward: bool) {
@@ -205,6 +251,10 @@ impl Overlay for LaunchSheet {
                     Outcome::Heard
                 }
             },
+            Message::Event(Event::Connection(state)) => {
+                self.connection(state);
+                Outcome::Stay
+            }
             _ => Outcome::Stay,
         }
     }
@@ -259,11 +309,11 @@ impl Overlay for LaunchSheet {
             roomy,
             focused: self.button.is_none(),
         };
-        let said = self.view.blocked.clone().or_else(|| self.said.clone()).map(|said| {
+        let said = self.standing().map(|(said, bad)| {
             let lines = wrap(&[Seg::new(shown(&said), Role::Text)], inner.saturating_sub(2));
-            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>()
+            (lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>(), bad)
         });
-        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let said_rows = said.as_ref().map_or(0, |(lines, _)| lines.len() as u16 + 1);
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
         let before = if self.rows.0 == inner { self.rows.1 } else { 1 };
         self.rows = (inner, self.form.room(inner, look).max(before));
@@ -278,8 +328,16 @@ impl Overlay for LaunchSheet {
             y += 1;
         }
         y += 1;
-        if let Some(lines) = said {
-            y += parts::warning(Rect { y, ..inside }, pen, &lines) + 1;
+        if let Some((lines, bad)) = said {
+            if bad {
+                y += parts::warning(Rect { y, ..inside }, pen, &lines) + 1;
+            } else {
+                for line in &lines {
+                    pen.put(inside.x, y, line, Role::Muted, inside.width);
+                    y += 1;
+                }
+                y += 1;
+            }
         }
         let mut cx = Draw {
             theme: pen.theme,

@@ -233,6 +233,7 @@ pub(super) fn waiting_lines(
     sheet: Option<&DecisionSheet>,
     record: &RunRecord,
     making: &Making<'_>,
+    decided: bool,
     out: &mut Vec<Line>,
 ) {
     let glyphs = making.cx.glyphs;
@@ -245,7 +246,7 @@ pub(super) fn waiting_lines(
         (CommandName::Approve, Action::Approve, "a", "approve"),
         (CommandName::Deny, Action::Deny, "d", "deny"),
     ] {
-        if record.allowed.contains(&command) {
+        if record.allowed.contains(&command) && !decided {
             first.buttons.push((action, key.to_owned(), label.to_owned()));
         }
     }

@@ -67,6 +67,8 @@ impl Runs {
             Making { width: area.width.saturating_sub(5), now_ms: cx.clock_ms, cx, turning: spinner(cx) };
         let mut out = vec![Line::blank()];
         out.extend(self.state_lines(record, &making));
+        let last = out.len();
+        self.way_lines(record, last, &making, &mut out);
         if let Some(error) = self.detail.error() {
             out.push(Line::blank());
             let segs = [Seg::new(shown(&error.message), Role::Danger)];
@@ -269,7 +271,10 @@ impl Runs {
             let stop = Stop::Step(step.step.clone());
             if waits {
                 out.extend((roomy && !out.is_empty()).then(Line::blank));
-                waiting_lines(step, detail.sheet.as_ref(), record, making, out);
+                let begin = out.len();
+                let decided = self.way_of(record).is_some();
+                waiting_lines(step, detail.sheet.as_ref(), record, making, decided, out);
+                self.way_lines(record, begin, making, out);
                 out.extend(roomy.then(Line::blank));
                 after_gate = true;
             } else {

@@ -94,7 +94,8 @@ impl Pane for Runs {
         let ages = all.map(|since| clock_ms + until_older(clock_ms - since));
         // A wait whose time runs out is told at that moment.
         let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
-        ages.chain(expiries).min()
+        let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
+        ages.chain(expiries).chain(decided).min()
     }
 
     fn under_way(&self) -> usize {

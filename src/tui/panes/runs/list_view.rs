@@ -9,6 +9,7 @@ use super::view::spinner;
 use super::{Part, Runs};
 use crate::runs::RunState;
 use crate::store::RunRecord;
+use crate::tui::on_its_way::briefly;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::age;
@@ -202,7 +203,10 @@ impl Runs {
         if let Some(progress) = columns.progress {
             pen.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
-        let (word, asks) = word(run, now_ms);
+        let (word, asks) = match self.way_of(run) {
+            Some(way) => (briefly(way, columns.word.1), true),
+            None => word(run, now_ms),
+        };
         let (step_at, step_room) = columns.step;
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
         let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();

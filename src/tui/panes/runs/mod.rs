@@ -16,6 +16,7 @@ mod reading;
 mod state_view;
 mod steps_view;
 mod view;
+mod way;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use ratatui::layout::Rect;
 use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::list::{Row, rows};
+use self::way::OnTheWay;
 use crate::gateway::{Error, RunDetail};
 use crate::registry::Catalogue;
 use crate::runs::RunState;
@@ -94,6 +96,8 @@ pub struct Runs {
     launching: Option<String>,
     /// What was typed on sheets that were closed without sending it, by the sheet.
     typed: Typed,
+    /// Decisions on their way to a core elsewhere, and whether calls get there.
+    way: OnTheWay,
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
@@ -131,8 +135,19 @@ impl Runs {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.look_again()
             }
+            Message::Event(crate::gateway::Event::Connection(state)) => {
+                self.connection_changed(state);
+                Vec::new()
+            }
+            Message::Event(crate::gateway::Event::Order(way)) => {
+                self.decision_on_its_way(way);
+                Vec::new()
+            }
             Message::Visit(Target::Run(run)) => self.go_to(run),
             Message::Visit(Target::Happened(run)) => self.open_happened(run),
+            Message::Visit(Target::Launch(_)) if self.unreachable().is_some() => {
+                self.unreachable().map(Effect::Toast).into_iter().collect()
+            }
             Message::Visit(Target::Launch(skill)) => {
                 self.launching = Some(skill.to_string());
                 vec![Effect::Run(RunAsk::Contract(skill.to_string()))]
@@ -165,6 +180,9 @@ impl Runs {
                 Ok(ordered) => {
                     let mut effects = vec![Effect::Toast(shown(&ordered.note))];
                     let made = ordered.run.id != *run;
+                    if self.way_of(&ordered.run).is_none() && ordered.run.state != RunState::WaitingForHuman {
+                        self.said_all(Some(run), None);
+                    }
                     self.known.put(ordered.run.clone(), true);
                     self.build();
                     if made {
@@ -172,11 +190,9 @@ impl Runs {
                     }
                     effects
                 }
-                Err(error) => {
-                    let what = format!("{}: not carried out", shown(&run.0));
-                    vec![Effect::Trouble(what, shown(&error.message))]
-                }
+                Err(error) => self.refused(run, error),
             },
+            RunTold::TakenBack(_, Err(error)) => vec![Effect::Toast(shown(&error.message))],
             RunTold::Launched(_, Ok(launched)) => {
                 let name = shown(&launched.run.skill_id);
                 let note = if launched.worker_alive {
@@ -185,6 +201,7 @@ impl Runs {
                     format!("{name} launched, but no worker is alive to take it")
                 };
                 self.known.put(launched.run.clone(), true);
+                self.said_all(None, Some(&launched.run.skill_id));
                 let mut effects = vec![Effect::Toast(note)];
                 effects.extend(self.go_to(&launched.run.id));
                 effects
@@ -225,6 +242,7 @@ impl Runs {
         self.told_waiting.clear();
         (self.error, self.selected, self.launching) = (None, None, None);
         self.detail = Detail::default();
+        self.way = OnTheWay::default();
         self.typed.clear();
         self.build();
         self.feeds.refresh_all(&self.known)

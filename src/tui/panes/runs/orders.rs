@@ -59,11 +59,13 @@ impl Runs {
             // A signal that nobody waits for is kept: worth a key, not a place in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
-            out.push(Command { blocked, footer, ..offer(action, label) });
+            let command = Command { blocked, footer, ..offer(action, label) };
+            out.push(run.map_or_else(|| command.clone(), |run| self.on_its_way(run, name, command.clone())));
         }
+        out.insert(2, self.offered_back(run));
         if in_list {
             out.push(with_run(offer(Action::Open, "details")));
-            out.push(offer(Action::Launch, "new run"));
+            out.push(Command { blocked: self.unreachable(), ..offer(Action::Launch, "new run") });
             out.push(with_run(offer(Action::Filter, "filter")));
             if !self.filter.is_empty() {
                 out.insert(0, offer(Action::Back, "all"));
@@ -99,6 +101,7 @@ impl Runs {
         let known = |pane: &Self| pane.record().cloned();
         Some(match action {
             Action::Approve | Action::Deny => self.open_decision(),
+            Action::TakeBack => self.take_back(),
             Action::Resume => {
                 let run = known(self)?;
                 let detail = self.detail.get();
@@ -203,7 +206,7 @@ impl Runs {
     pub(super) fn open_happened(&mut self, run: &RunId) -> Vec<Effect> {
         let sheet = self.detail.other(run).and_then(|detail| detail.sheet.clone());
         let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
-            return vec![Effect::Toast("it waits for nobody any more".to_owned())];
+            return self.no_sheet(run);
         };
         let kept = self.typed.of(&name_of_decision(run));
         let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -227,11 +230,7 @@ impl Runs {
         }
         self.detail.sheet_wanted = false;
         let there = self.detail.get().is_some_and(|detail| detail.sheet.is_some());
-        if there {
-            self.open_decision()
-        } else {
-            vec![Effect::Toast("it waits for nobody any more".to_owned())]
-        }
+        if there { self.open_decision() } else { self.no_sheet(run) }
     }
 
     /// Lets a skill be chosen, beginning on that of the run under the cursor.

@@ -1,0 +1,107 @@
+//! The decision sheet while its answer is on its way: how far it is, that it comes once, and how it is taken back.
+
+use super::decision::{Decision, Standing, Waiting};
+use crate::gateway::{Sending, UnderWay};
+use crate::tui::on_its_way::is_unsent;
+use crate::tui::overlay::Outcome;
+use crate::tui::pane::Effect;
+use crate::tui::run_traffic::RunAsk;
+
+/// How far an answer is on its way, and whether this sheet sent it.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    pub(super) told: UnderWay,
+    own: bool,
+}
+
+impl Waiting {
+    /// Takes what was told of an answer to it.
+    fn take(&mut self, told: &UnderWay) {
+        let about = told.is_for(&self.sheet.run.0, &self.sheet.step, &self.sheet.inputs_digest);
+        if !about {
+            return;
+        }
+        match (told.sending, &self.way) {
+            // Of an answer that this sheet waits for, the answer says better that it is over.
+            (Sending::Over, Some(way)) if !way.own => {
+                (self.way, self.standing) = (None, Standing::Open);
+            }
+            (Sending::Over, _) => {}
+            (_, way) => {
+                let own = way.as_ref().map_or(self.standing == Standing::Sent, |way| way.own);
+                if matches!(self.standing, Standing::Open | Standing::Sent) {
+                    self.standing = Standing::Sent;
+                    self.way = Some(Way { told: told.clone(), own });
+                }
+            }
+        }
+    }
+}
+
+impl Decision {
+    /// Whether an answer given here is under way.
+    pub(super) fn sending(&self) -> bool {
+        self.under_way().next().is_some()
+    }
+
+    fn under_way(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter().filter(|one| one.marked && one.standing == Standing::Sent)
+    }
+
+    /// What is true of an answer under way, long and short. Of several the one that is least far counts.
+    pub(super) fn way(&self) -> [&'static str; 2] {
+        let any = |sending| {
+            self.under_way().any(|one| one.way.as_ref().is_some_and(|way| way.told.sending == sending))
+        };
+        if any(Sending::Waiting) {
+            [
+                "Not sent yet: it waits for the connection and is then sent once.",
+                "Not sent yet: waits for the connection.",
+            ]
+        } else if any(Sending::Unanswered) {
+            [
+                "Sent, and its answer was lost: the run is asked what came of it.",
+                "Sent; the run is asked about it.",
+            ]
+        } else {
+            ["Sent once; waiting for the answer."; 2]
+        }
+    }
+
+    /// Takes news of an answer on its way: to one on the sheet, or to one that comes onto it later.
+    pub(super) fn on_its_way(&mut self, told: &UnderWay) {
+        self.ways.retain(|way| way.run != told.run);
+        if told.sending != Sending::Over {
+            self.ways.push(told.clone());
+        }
+        for one in &mut self.waiting {
+            one.take(told);
+        }
+    }
+
+    /// The same for one that came onto the sheet just now.
+    pub(super) fn arrived(&mut self, at: usize) {
+        let Some(one) = self.waiting.get_mut(at) else { return };
+        for told in &self.ways {
+            one.take(told);
+        }
+    }
+
+    /// Whether an answer to this run is awaited that another sheet sent.
+    pub(super) fn awaits(&self, run: &str) -> bool {
+        self.waiting.iter().any(|one| one.sheet.run.0 == run && one.way.as_ref().is_some_and(|way| !way.own))
+    }
+
+    /// Whether something can be taken back.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.under_way().any(|one| one.way.as_ref().is_some_and(|way| is_unsent(&way.told)))
+    }
+
+    /// Takes back what was not sent.
+    pub(super) fn take_back(&mut self) -> Outcome {
+        let unsent = self.under_way().filter(|one| one.way.as_ref().is_some_and(|way| is_unsent(&way.told)));
+        let effects: Vec<Effect> =
+            unsent.map(|one| Effect::Run(RunAsk::TakeBack(one.sheet.run.clone()))).collect();
+        if effects.is_empty() { Outcome::Stay } else { Outcome::Ask(self.pane, effects) }
+    }
+}
