@@ -328,15 +328,60 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let edited = "import json, sys\nto = json.load(sys.stdin)['inputs']['to']\nprint(json.dumps({'sent': 'elsewhere'}))\n";
     desk.home.file("send/scripts/send.py", edited);
-    let first = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
-    assert_eq!(first.code, 5, "the yes was to another script: {}{}", first.stdout, first.stderr);
+    let blind = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    let told = blind.error()["error"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(blind.code, 5, "{told}");
+    assert!(told.contains("nothing was decided") && told.contains("changed since the launch"), "{told}");
     let shown = desk.json(&["runs", "show", &id]);
     let why = shown["sheet"]["why"].as_str().unwrap();
     assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
-    let second = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
-    assert_eq!(second.code, 0, "{}{}", second.stdout, second.stderr);
+    assert!(why.contains("a yes each time"), "the other reason stands beside it: {why}");
+    assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
+    let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
+    let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
+    assert_eq!(once.code, 0, "one change is one question: {}{}", once.stdout, once.stderr);
     let shown = desk.json(&["runs", "show", &id]);
     assert_eq!(shown["run"]["outputs"], json!({ "sent": "elsewhere" }));
+}
+
+#[test]
+fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken() {
+    let desk = Desk::new();
+    let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
+    let refused = |why: &str, code: &str| {
+        let yes = desk.run(&["runs", "approve", &first, "--yes", "--json"]);
+        let error = yes.error()["error"].clone();
+        let told = error["message"].as_str().unwrap();
+        assert_eq!(
+            (yes.code, error["code"].as_str()),
+            (if code == "untrusted" { 4 } else { yes.code }, Some(code)),
+            "{told}"
+        );
+        assert!(yes.code != 0 && told.contains(why) && told.contains("goes on waiting"), "{told}");
+        let shown = desk.json(&["runs", "show", &first]);
+        assert_eq!((&shown["run"]["state"], &shown["decisions"]), (&json!("waiting_for_human"), &json!([])));
+        assert!(shown["sheet"]["blocked"].as_str().unwrap().contains(why), "{}", shown["sheet"]);
+    };
+    desk.home.config("trust: []\n");
+    refused("skills trust", "untrusted");
+    assert!(desk.run(&["runs", "show", &first]).stdout.contains("a yes would only fail it"));
+    desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
+    std::fs::remove_dir_all(desk.home.skills().join("send/bindings")).unwrap();
+    refused("no binding names it", "invalid_configuration");
+    let no = desk.run(&["runs", "deny", &second, "--yes", "--json"]);
+    assert_eq!(no.code, 0, "{}{}", no.stdout, no.stderr);
+    assert!(desk.mails().is_empty());
+}
+
+#[test]
+fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let list = desk.run(&["runs", "list"]).stdout;
+    assert!(list.contains("expires in 1 h: send waits for a person (denied then, so canceled)"), "{list}");
+    let show = desk.run(&["runs", "show", &id]).stdout;
+    assert_eq!(show.matches("in 1 h, at ").count(), 2, "among the facts and on the sheet: {show}");
 }
 
 #[test]

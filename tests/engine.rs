@@ -7,6 +7,8 @@ mod kit;
 
 #[path = "engine/crashes.rs"]
 mod crashes;
+#[path = "engine/edits.rs"]
+mod edits;
 #[path = "engine/flow.rs"]
 mod flow;
 #[path = "engine/gates.rs"]

@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use skill_workbench::gateway::{Event, RunOrder};
@@ -268,8 +269,53 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
         "did": "it waits for a person already; once that is decided it is held until somebody resumes it",
     });
     client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
-    harness.wait_for("the sidecar secret-scan 009 asked for pause");
+    harness.wait_for("the sidecar secret-scan 009 wants a pause (1");
     has(&harness, &["waiting for you, then held"]);
+    client.runs.work(&id(1), "run.held", json!({}), |run| run.run.state = RunState::Pending);
+    client.runs.work(&id(1), "run.resumed", json!({}), |run| {
+        (run.run.held, run.run.state) = (false, RunState::Completed);
+    });
+    harness.wait_for("the sidecar secret-scan 009 wanted a pause (1");
+    assert!(!harness.screen().contains("until somebody"), "{}", harness.screen());
+}
+
+#[test]
+fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    let sheet = run.sheet.as_mut().unwrap();
+    sheet.pause = Some("secret-scan (1 finding)".to_owned());
+    let client = core(vec![run.clone()]);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("a").wait_for("pause wanted by secret-scan (1 finding): after your");
+    harness.press("esc");
+    run.sheet.as_mut().unwrap().blocked =
+        Some("step book cannot be carried out: run skills trust".to_owned());
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 80, 24);
+    harness.press("a").wait_for("step book cannot be carried out");
+    assert!(!harness.screen().contains("Approve"), "{}", harness.screen());
+    harness.press("A").wait_for("Not approved: step book");
+    assert_eq!(orders(&client), [], "no yes is sent");
+    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    assert_eq!(orders(&client).len(), 1, "a no is always taken");
+}
+
+#[test]
+fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.run.expires_ms = Some(NOW_MS + 90_000);
+    run.sheet = Some(sheet(&run.run));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 40);
+    has(&harness, &["expires 1 m", "expires in 1 m: denied then, so canceled"]);
+    harness.press("a").wait_for("Your decision");
+    has(&harness, &["in 1 m; then, as if denied, the run is canceled"]);
+    harness.pass(Duration::from_secs(40));
+    has(&harness, &["in 50 s; then, as if denied"]);
+    harness.pass(Duration::from_secs(51));
+    has(&harness, &["The time of invoice-intake was over at", "Nothing is left to decide here."]);
+    harness.press("A").press("D");
+    assert_eq!(orders(&client), [], "nothing is decided after the time");
 }
 
 #[test]
@@ -277,6 +323,6 @@ fn a_wait_whose_time_is_over_is_called_expired() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.run.expires_ms = Some(NOW_MS - 5_000);
     let harness = opened(&core(vec![run]), 120, 36);
-    has(&harness, &["expired", "its time is over since 5 s: deny"]);
+    has(&harness, &["expired", "its time is over since 5 s: denied then"]);
     assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
 }

@@ -44,7 +44,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&found)?;
     } else {
-        let text = render(&found, cx.out.look);
+        let text = super::runs::invocation(&cx.global, None).completed_in(&render(&found, cx.out.look));
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if found.health.is_sound() { Done::Fine } else { Done::Findings })
@@ -75,7 +75,12 @@ fn render(found: &StoreHealth, look: Look) -> String {
     if health.is_sound() {
         let _ = writeln!(out, "  {}", Ink::Good.paint("sound", look.colour));
     } else {
-        out += "  copy it now (skills db backup FILE), and keep the copies you have\n";
+        out += if health.damage.is_empty() {
+            "  copy it now (skills db backup FILE), and keep the copies you have\n"
+        } else {
+            "  copy the file and those beside it (-wal, -shm) as they are, and let a backup take its place; nothing \
+             here mends it\n"
+        };
     }
     out
 }

@@ -8,6 +8,7 @@ use super::Context;
 use super::context::connect;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, fit, wrap};
+use super::runs::invocation;
 use crate::gateway::{Check, Health, Needs};
 use crate::skill::safe_text;
 
@@ -28,6 +29,10 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
         });
     }
     checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
+    let called = invocation(&cx.global, None);
+    for check in &mut checks {
+        check.advice = check.advice.take().map(|advice| called.completed_in(&advice));
+    }
     if cx.out.json {
         cx.out.value(&Report { checks: &checks })?;
     } else {

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::output::{Ink, Look};
+use crate::config::Invocation;
 use crate::gateway::{Code, Error, ErrorBody, new_trace_id};
 use crate::skill::safe_text;
 
@@ -46,6 +47,17 @@ impl Failure {
     /// Wrong usage or configuration (exit code 2).
     pub fn usage(message: impl Into<String>) -> Self {
         Self::Core(Error::new(Code::InvalidRequest, message))
+    }
+
+    /// With the options of this call in every command that it names.
+    pub fn completed(self, called: &Invocation) -> Self {
+        match self {
+            Self::Core(error) => {
+                let message = called.completed_in(&error.message);
+                Self::Core(Error { message, ..error })
+            }
+            Self::Output(error) => Self::Output(error),
+        }
     }
 
     /// A file that is named and cannot be read: not there (exit code 3), or not ours (exit code 4).

@@ -63,11 +63,12 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misunderstood(&error, json, no_color),
     };
+    let called = runs::invocation(&cli.global, None);
     let ran = catch_unwind(AssertUnwindSafe(|| run(cli)));
     let result = ran.unwrap_or_else(|_| {
         Err(Error::new(Code::InternalError, "a mistake of this program (see above); please report it").into())
     });
-    failure::end(result, json, look)
+    failure::end(result.map_err(|failure| failure.completed(&called)), json, look)
 }
 
 /// Help and version are answers; everything else is a usage error (exit code 2).

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::args::DemoArgs;
 use super::context::Context;
 use super::failure::{Done, Failure};
+use super::runs::invocation;
 use crate::config::{AuditLog, Config, MEMORY_STORE};
 use crate::gateway::{Code, Error, Local, SharedClient, SharedSessionClient};
 use crate::skill::safe_text;
@@ -66,7 +67,8 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
-    let settings = Settings { log, ..Settings::of(&config) };
+    let invocation = invocation(&cx.global, Some(&cx.cwd));
+    let settings = Settings { log, invocation, ..Settings::of(&config) };
     if config.connect.is_some() {
         let remote = Arc::new(runtime.block_on(super::context::connect(&config, &cx.env))?);
         let client: SharedClient = Arc::clone(&remote) as SharedClient;

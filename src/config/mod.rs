@@ -7,6 +7,7 @@
 mod dirs;
 mod error;
 mod file;
+mod invocation;
 mod load;
 mod notify;
 mod services;
@@ -15,6 +16,7 @@ mod values;
 
 pub use dirs::{Dirs, Env, expand, repository_root, shown};
 pub use error::{ConfigError, Place};
+pub use invocation::{Invocation, quoted};
 pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use notify::{Notify, WebhookTo};
 pub use template::TEMPLATE;

@@ -263,7 +263,28 @@ impl Caller for Broker {
             }
             now.insert(id.clone(), present);
         }
-        (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now })
+        (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now, call: None, besides: None })
+    }
+
+    fn obstacle(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+    ) -> Option<CallError> {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        if let Some(Obstacle { code, message }) = decision.refused {
+            return Some(CallError::new(code, message));
+        }
+        let first = decision.chain.first()?;
+        let Obstacle { code, message } = first.obstacle.as_ref()?;
+        if decision.chain.iter().any(|choice| choice.obstacle.is_none()) {
+            return None;
+        }
+        let binding = &first.offered.binding.id;
+        let message = format!("`{}` through `{binding}`: {message}", capability.id);
+        Some(CallError { binding: Some(binding.clone()), ..CallError::new(*code, message) })
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {

@@ -182,6 +182,17 @@ pub trait Caller: Send + Sync + 'static {
         None
     }
 
+    /// Why nothing can carry it out at this moment, though bindings may be there: none of them is trusted, configured
+    /// or found. None where one can be called; whether its service answers is not asked.
+    fn obstacle(
+        &self,
+        _capability: &Capability,
+        _conformance: Conformance,
+        _unsandboxed: bool,
+    ) -> Option<CallError> {
+        None
+    }
+
     /// Which binding would carry it out now, and why; nothing is called.
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;
 }

@@ -9,19 +9,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::call::{CallFailure, Reply};
-use super::canonical::digest_of;
+use super::call::CallFailure;
 use super::failure::Failure;
-use super::fields::check_outputs;
-use super::gates::{Admission, Ask, Gates};
-use super::leaf::{Leaf, Role, gate_digest, sentence};
+use super::gates::{Ask, Gates};
+use super::leaf::{Leaf, Role, gate_digest};
 use super::mapping::{inputs_of, taken, write_outputs};
-use super::progress::{Active, Kind, Part, Progress, join, owner_of};
+use super::progress::{Active, Kind, Progress, join, owner_of};
 use super::repeat::no_items;
 use super::schedule;
 use super::scope::StepScope;
 use super::work::Work;
-use crate::runs::Asked;
 use crate::skill::contract::expression::{Expr, ExpressionError};
 use crate::skill::contract::{Capability, MergeStrategy, Step, StepAction};
 use crate::store::{AuditMode, NewEvent, StepRecord, StepStatus};
@@ -312,9 +309,8 @@ impl Progress {
                 let inputs = Value::Array(left);
                 let digest = gate_digest(turn.path, &capability.id, &inputs);
                 let human = self.human_for(turn.path, &capability);
-                if let Admission::Ask(why) = self.admit(turn.path, &digest, human) {
-                    let step = turn.path.to_owned();
-                    out.asks.push(Ask { step, capability: Some(capability), inputs, digest, why });
+                if let Some(ask) = self.question(turn.path, &capability, &inputs, &digest, human) {
+                    out.asks.push(ask);
                     return Ok(false);
                 }
                 out.events.extend(warnings);
@@ -340,12 +336,14 @@ impl Progress {
                 for (index, (capability, inputs)) in branches.iter().enumerate() {
                     let path = part_path(turn.path, index);
                     let settled = begun || self.is_through(&path);
-                    let human = self.human_for(turn.path, capability).filter(|_| !settled);
+                    if settled {
+                        continue;
+                    }
+                    let human = self.human_for(turn.path, capability);
                     let inputs = Value::Object(inputs.clone());
                     let digest = gate_digest(&path, &capability.id, &inputs);
-                    if let Some(why) = human.filter(|_| !self.grants.allow(&path, &digest)) {
-                        let capability = Some(capability.clone());
-                        out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                    if let Some(ask) = self.question(&path, capability, &inputs, &digest, human) {
+                        out.asks.push(ask);
                         return Ok(false);
                     }
                 }
@@ -362,73 +360,6 @@ impl Progress {
             let message = format!("the capability {capability} is not in the plan of this run");
             turn.failure(CallFailure::InvalidConfiguration, message)
         })
-    }
-
-    /// Lets a call begin, or says what stands before it; answers whether anything moved.
-    pub(super) fn offer(
-        &mut self,
-        mut leaf: Leaf,
-        human: Option<Asked>,
-        turn: Turn<'_>,
-        out: &mut Expansion,
-    ) -> Result<bool, Failure> {
-        if turn.running.contains(&leaf.path) {
-            return Ok(false);
-        }
-        if let Some(why) = self.changed.get(&leaf.capability.id) {
-            let Leaf { path, capability, inputs, .. } = leaf;
-            // Bound to what would carry it out now: edited once more, it is asked about once more.
-            let digest = digest_of(
-                &json!({"step": path, "capability": capability.id, "inputs": inputs, "changed": why}),
-            );
-            let (capability, inputs, why) = (Some(capability), Value::Object(inputs), why.clone());
-            out.asks.push(Ask { step: path, capability, inputs, digest, why });
-            return Ok(false);
-        }
-        match self.admit(&leaf.path, &leaf.digest, human) {
-            Admission::Go(attempt) => {
-                leaf.attempt = attempt;
-                out.leaves.push(leaf);
-                Ok(false)
-            }
-            Admission::Ask(why) => {
-                let Leaf { path, capability, inputs, digest, .. } = leaf;
-                let (capability, inputs) = (Some(capability), Value::Object(inputs));
-                out.asks.push(Ask { step: path, capability, inputs, digest, why });
-                Ok(false)
-            }
-            Admission::Happened(outputs) => {
-                if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
-                    let message =
-                        format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
-                    return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
-                }
-                let reply = Reply { outputs, ..Reply::default() };
-                let settled = self.settle(&leaf, Ok(reply), turn.now_ms, turn.now_ms)?;
-                out.records.push(settled.record);
-                out.events.extend(settled.events);
-                Ok(true)
-            }
-            Admission::Skip => {
-                let result =
-                    json!({"reason": "nobody knows how it ended, and a person chose to go on without it"});
-                let now = turn.now_ms;
-                out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
-                self.unfinished.remove(&leaf.path);
-                if leaf.role == Role::Whole {
-                    self.close(&leaf.path);
-                } else {
-                    self.pass_part(&leaf.path, Part { status: StepStatus::Skipped, result });
-                }
-                Ok(true)
-            }
-            Admission::Fail => {
-                let message = "nobody knows how it ended, and a person chose to let it fail";
-                let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
-                failure.inputs = leaf.inputs;
-                Err(failure)
-            }
-        }
     }
 }
 

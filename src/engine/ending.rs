@@ -9,9 +9,9 @@ use super::fields::check_outputs;
 use super::gates::Ask;
 use super::leaf::sentence;
 use super::progress::Progress;
-use super::session::{Leave, Session, left};
+use super::session::{Leave, Session};
 use crate::runs::{Command, Gate, WorkerMove};
-use crate::store::{NewEvent, RunId, StepRecord};
+use crate::store::{NewEvent, RunId, StepRecord, StoreError};
 
 impl Session<'_> {
     /// Ends a run that cannot be executed at all.
@@ -93,4 +93,12 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
 /// The question as the state machine knows it.
 pub(super) fn human(ask: Ask) -> Gate {
     Gate::Human { step: ask.step, inputs_digest: ask.digest, why: ask.why }
+}
+
+/// How an execution ends whose report the store did not take.
+pub(super) fn left(error: StoreError) -> Executed {
+    match error {
+        StoreError::Refused(refusal) => Executed::LeaseLost(refusal),
+        other => Executed::StoreFailed(other),
+    }
 }

@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::call::Caller;
+use super::call::{CallError, Caller};
 use super::control::Expansion;
 use super::gates::Ask;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
-use super::leaf::gate_digest;
+use super::leaf::{Leaf, gate_digest};
+use super::offer::about_change;
 use super::plan::Plan;
 use super::progress::Progress;
 use super::session::Session;
@@ -57,7 +58,8 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// What a run that waits for a person would do next.
+/// What a run that waits for a person would do next, as everything stands now: its digest is another one than that of
+/// the question that waits where what would carry the step out was edited since.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtGate {
     /// The step, or the part of it (`each[2]`).
@@ -129,7 +131,8 @@ impl Engine {
             Vec::new()
         };
         let mut grants = Grants::default();
-        if run.decided.is_some() {
+        // While it waits again, the decision before is not on the record any more.
+        if run.decided.is_some() || run.gate.is_some() {
             let mut after = 0;
             loop {
                 let events = self.store.events(Some(&run.id), after, PAGE).await?;
@@ -159,8 +162,8 @@ impl Engine {
         all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
     }
 
-    /// What a run that waits for a person would do next; `None` for any other run, and where what it would do now is
-    /// not what it asked about.
+    /// What a run that waits for a person would do next at the step where it waits; `None` for any other run, and where
+    /// it would ask about nothing there.
     ///
     /// # Errors
     /// The store's.
@@ -190,14 +193,45 @@ impl Engine {
         // A step that cannot go on stands behind the question as it does when the run goes on.
         let _ = progress.expand(&super::control::Running::new(), (self.now)(), &mut next);
         asks.append(&mut next.asks);
-        let found = asks.into_iter().find(|ask| ask.step == step && ask.digest == inputs_digest);
+        let mut found = None;
+        for ask in asks.into_iter().filter(|ask| ask.step == step) {
+            if ask.digest == inputs_digest || found.is_none() {
+                found = Some(ask);
+            }
+        }
+        let found =
+            found.or_else(|| self.restored_to(&progress, &why, next.leaves.iter().find(|l| l.path == step)?));
         Ok(found.map(|ask| AtGate {
             step: ask.step,
             capability: ask.capability,
             inputs: ask.inputs,
             inputs_digest: ask.digest,
-            why,
+            why: ask.why,
         }))
+    }
+
+    /// The question about a call that was asked about because of a change, when that was taken back meanwhile.
+    fn restored_to(&self, progress: &Progress, why: &Asked, leaf: &Leaf) -> Option<Ask> {
+        let Asked::Changed { now: edited, .. } = why else { return None };
+        let pins = self.caller.pins(&leaf.capability.id);
+        let now: BTreeMap<String, String> =
+            pins.into_iter().filter(|(binding, _)| edited.contains_key(binding)).collect();
+        let launched = &progress.run.options.pins;
+        if now.is_empty() || now.iter().any(|(binding, pin)| launched.get(binding) != Some(pin)) {
+            return None;
+        }
+        let what = "what had changed is again as it was at the launch".to_owned();
+        let why = Asked::Changed { what, now, call: None, besides: None };
+        let inputs = Value::Object(leaf.inputs.clone());
+        Some(about_change(&leaf.path, &leaf.capability, &inputs, &leaf.digest, &why, None))
+    }
+
+    /// Why nothing can carry a capability of a run out now; none where something can.
+    #[must_use]
+    pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
+        let options = &run.options;
+        let stated = options.conformance.as_deref().and_then(|word| word.parse().ok());
+        self.caller.obstacle(capability, stated.unwrap_or(self.conformance), options.unsandboxed)
     }
 }
 

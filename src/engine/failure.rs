@@ -19,6 +19,19 @@ pub(super) struct Failure {
 }
 
 impl Failure {
+    /// This failure, where it is one of a call that was stopped because another step had failed first.
+    pub fn after(mut self, first: &Self) -> Self {
+        if self.error.code == CallFailure::Canceled {
+            self.error.message = format!("stopped, because {} failed", first.place());
+        }
+        self
+    }
+
+    /// What failed, in words: `step sum`, or `another step` where none is to blame.
+    pub fn place(&self) -> String {
+        self.step.as_ref().map_or_else(|| "another step".to_owned(), |step| format!("step {step}"))
+    }
+
     /// Before anything of the step was called.
     pub fn before(step: &str, code: CallFailure, message: impl Into<String>) -> Self {
         Self {

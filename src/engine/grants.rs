@@ -31,6 +31,13 @@ impl Grants {
             match event.kind.as_str() {
                 "gate.approved" => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
+                    // A yes to what a call became is one to the call.
+                    self.0.extend(text("call").map(|call| Grant {
+                        step: step.to_owned(),
+                        digest: call.to_owned(),
+                        choice: None,
+                        result: Map::new(),
+                    }));
                     self.0.push(Grant {
                         step: step.to_owned(),
                         digest: text("inputs_digest").unwrap_or_default().to_owned(),
@@ -58,16 +65,18 @@ impl Grants {
 
     /// What a person chose about a step whose outcome is unknown.
     pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
-        self.about(step, digest)?.choice
+        self.about(step, digest).filter_map(|grant| grant.choice).next()
     }
 
     /// What a person says that a step gave whose outcome was unknown.
     pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
-        self.about(step, digest).map(|grant| grant.result.clone()).unwrap_or_default()
+        let chosen = self.about(step, digest).find(|grant| grant.choice.is_some());
+        chosen.map(|grant| grant.result.clone()).unwrap_or_default()
     }
 
-    fn about(&self, step: &str, digest: &str) -> Option<&Grant> {
-        self.0.iter().rev().find(|grant| grant.step == step && grant.digest == digest)
+    /// The newest first.
+    fn about(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
+        self.0.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
     }
 }
 

@@ -20,6 +20,7 @@ mod leaf;
 mod log;
 mod mapping;
 mod nested;
+mod offer;
 mod plan;
 mod progress;
 mod remind;

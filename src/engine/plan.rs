@@ -164,6 +164,15 @@ impl Plan {
         self.capabilities.get(id)
     }
 
+    /// The capability that a step calls; none for a nested skill and a signal.
+    #[must_use]
+    pub fn capability_of(&self, step: &Step) -> Option<&Arc<Capability>> {
+        match &step.action {
+            StepAction::Capability(id) => self.capability(id),
+            StepAction::Skill(_) | StepAction::WaitForSignal(_) => None,
+        }
+    }
+
     /// The contract that runs at a nesting path (`report`, `report/render`; empty for the run's own).
     #[must_use]
     pub fn contract_at(&self, frame: &str) -> Option<&Arc<Contract>> {

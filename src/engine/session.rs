@@ -14,7 +14,7 @@ use super::call::{Call, CallError, CallFailure};
 use super::canonical::idempotency_key;
 use super::carry::{Carried, Stops, carry};
 use super::control::{Expansion, Running};
-use super::ending::{human, stuck};
+use super::ending::{human, left, stuck};
 use super::execute::{Engine, Executed, before_first_step, settings};
 use super::failure::Failure;
 use super::leaf::Leaf;
@@ -135,7 +135,7 @@ impl<'e> Session<'e> {
                 continue;
             }
             if let Some(failure) = self.failure.take() {
-                self.wind_down();
+                self.wind_down(&failure.place());
                 if self.underway.is_empty() {
                     return self.fail(failure).await;
                 }
@@ -202,7 +202,12 @@ impl<'e> Session<'e> {
         let mut taken: Vec<&str> = Vec::new();
         for (path, name) in &next.signals {
             // A second step that waits for the same name gets the next one, once this one is recorded.
-            if taken.contains(&name.as_str()) || self.events.iter().any(|event| consumes(event, name)) {
+            if taken.contains(&name.as_str())
+                || self
+                    .events
+                    .iter()
+                    .any(|event| event.kind == "signal.consumed" && event.data["name"] == name.as_str())
+            {
                 continue;
             }
             let Some(payload) = self.engine.store.kept_signal(&self.progress.run.id, name).await? else {
@@ -294,7 +299,7 @@ impl<'e> Session<'e> {
     ) -> Result<RunRecord, Leave> {
         // A begun step of several is part of the next checkpoint; beginning alone makes none, but waiting keeps all.
         let due = !self.records.is_empty() || report != WorkerMove::Checkpoint;
-        // In the order of their ends; but the failed step's record is the first that failed, for it is the run's error.
+        // In the order of their ends, but first of those that failed the one that is the run's error.
         let (mut finished, broken): (Vec<_>, Vec<_>) = std::mem::take(&mut self.records)
             .into_iter()
             .partition(|record| failed.is_empty() || record.status != StepStatus::Failed);
@@ -399,16 +404,19 @@ impl<'e> Session<'e> {
                 self.records.push(settled.record);
                 self.events.extend(settled.events);
             }
-            Err(failure) if self.failure.is_some() => self.stopped.push(failure),
-            Err(failure) => self.failure = Some(failure),
+            Err(failure) => match &self.failure {
+                Some(first) => self.stopped.push(failure.after(first)),
+                None => self.failure = Some(failure),
+            },
         }
     }
 
     /// A step has failed: nothing new begins, what may be repeated is stopped, what may not is waited for.
-    fn wind_down(&mut self) {
+    fn wind_down(&mut self, failed: &str) {
         for (leaf, _) in std::mem::take(&mut self.again) {
             if let Some(Underway { leaf: tried, started_ms, .. }) = self.underway.remove(&leaf.path) {
-                let error = CallError::new(CallFailure::Canceled, "not tried again: another step has failed");
+                let why = format!("not tried again, because {failed} failed");
+                let error = CallError::new(CallFailure::Canceled, why);
                 self.stopped.push(self.progress.failed(&tried, error, started_ms));
             }
         }
@@ -434,16 +442,5 @@ impl<'e> Session<'e> {
         }
         self.calls.shutdown().await;
         self.underway.clear();
-    }
-}
-
-fn consumes(event: &NewEvent, name: &str) -> bool {
-    event.kind == "signal.consumed" && event.data["name"] == name
-}
-
-pub(super) fn left(error: StoreError) -> Executed {
-    match error {
-        StoreError::Refused(refusal) => Executed::LeaseLost(refusal),
-        other => Executed::StoreFailed(other),
     }
 }

@@ -26,6 +26,7 @@ mod run_compare;
 mod run_failure;
 mod run_history;
 mod run_options;
+mod run_sidecars;
 mod run_types;
 mod scaffold;
 mod schema;
@@ -60,6 +61,7 @@ pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
+pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
     ExecutionOptions, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView,

@@ -236,6 +236,18 @@ pub struct DecisionSheet {
     pub since_ms: i64,
     /// When it expires.
     pub expires_ms: Option<i64>,
+    /// What happens then.
+    #[serde(default)]
+    pub on_expiry: Expiry,
+    /// What changed since the launch, where that is what is asked about: a yes has to name `inputs_digest`.
+    #[serde(default)]
+    pub changed: Option<String>,
+    /// Why a yes would only fail the step, with what to do: it is refused. A no is always taken.
+    #[serde(default)]
+    pub blocked: Option<String>,
+    /// The sidecar that wants the run paused: after a yes it is held until somebody resumes it.
+    #[serde(default)]
+    pub pause: Option<String>,
 }
 
 /// One run whole.

@@ -245,6 +245,9 @@ fn message(sheet: &DecisionSheet) -> String {
     };
     line("why you are asked", &sheet.why);
     line("warning", sheet.irreversible.as_deref().unwrap_or_default());
+    line("cannot be accepted now", sheet.blocked.as_deref().unwrap_or_default());
+    let held = sheet.pause.as_ref().map(|by| format!("held until somebody resumes it, as {by} wants"));
+    line("after a yes", held.as_deref().unwrap_or_default());
     line("skill", &sheet.skill_id);
     line("step", &format!("{} ({place} of {of})", sheet.step));
     line("capability", &sheet.capability);
@@ -294,6 +297,10 @@ mod tests {
             approver: None,
             since_ms: 0,
             expires_ms: None,
+            on_expiry: crate::runs::Expiry::default(),
+            changed: None,
+            blocked: None,
+            pause: None,
         }
     }
 

@@ -43,6 +43,7 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
         Command::Pause => pause(run),
+        Command::Ask(gate) => ask(run, gate),
         Command::Resume => resume(run),
         Command::Expire(expiry) => expire(run, *expiry),
         Command::Replay => Ok(Next::NewRun { held: false }),
@@ -225,6 +226,25 @@ fn pause(run: &Standing) -> Result<Next, Refusal> {
     }
     let lease = if run.state.is_active() { Lease::Keep } else { Lease::Release };
     Ok(Next::Move { state: run.state, fence: run.fence, lease, held: true, gate: run.gate.clone() })
+}
+
+/// Another question about the step that waits, in place of the one that stands.
+fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
+    match (run.state, &run.gate, gate) {
+        (RunState::WaitingForHuman, Some(present), wanted) if present == wanted => Ok(Next::Same),
+        (RunState::WaitingForHuman, Some(Gate::Human { step: at, .. }), Gate::Human { step, .. })
+            if at == step =>
+        {
+            Ok(Next::Move {
+                state: run.state,
+                fence: run.fence,
+                lease: Lease::Release,
+                held: run.held,
+                gate: Some(gate.clone()),
+            })
+        }
+        _ => Err(invalid(run, "ask", Some("it waits for no person at that step".to_owned()))),
+    }
 }
 
 fn resume(run: &Standing) -> Result<Next, Refusal> {

@@ -110,9 +110,35 @@ pub enum Asked {
         what: String,
         /// Bindings with the digests that they have now: an approval makes them those of the run.
         now: BTreeMap<String, String>,
+        /// The digest of the call itself, as it would be asked about if nothing had changed: a yes to the change is
+        /// one to the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+        /// Why a person would be asked about the call if nothing had changed, in words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        besides: Option<String>,
     },
     /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
     UnknownOutcome,
+}
+
+impl Asked {
+    /// In words, as they stand behind "because".
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Confirmation => "its capability wants a yes each time".to_owned(),
+            Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
+            Self::Policy { rule } => format!("the policy of this installation: {rule}"),
+            Self::Changed { what, besides, .. } => match besides {
+                Some(besides) => format!("{what}; a yes runs what is there now. Besides, {besides}"),
+                None => format!("{what}; a yes runs what is there now"),
+            },
+            Self::UnknownOutcome => {
+                "it had begun when its worker was lost, and nobody knows how it ended".to_owned()
+            }
+        }
+    }
 }
 
 /// What to do about a step whose outcome is unknown.
@@ -259,6 +285,8 @@ pub enum Command {
     Cancel,
     /// Something that watches it wants nothing more of it to begin until a person says so.
     Pause,
+    /// What waits for a person would do something else now than what it asked about: it asks about that instead.
+    Ask(Gate),
     /// Let a held or failed run go on.
     Resume,
     /// The time of a waiting run is over.

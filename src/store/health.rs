@@ -28,6 +28,15 @@ pub struct Health {
     pub free_bytes: u64,
 }
 
+/// What a short look over the database found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Glance {
+    /// Damage, in the words of `SQLite`; empty where none was found.
+    pub damage: Vec<String>,
+    /// Whether everything was looked at before the time was over.
+    pub whole: bool,
+}
+
 impl Health {
     /// Whether nothing was found.
     #[must_use]

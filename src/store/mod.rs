@@ -11,7 +11,7 @@ mod sqlite;
 mod types;
 
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
-pub use health::{Due, Health};
+pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
 pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{Clock, CommitObserver, Opened, Sqlite};
@@ -22,6 +22,7 @@ pub use types::{
 };
 
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -181,6 +182,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Looks the whole store over: whether its storage is sound, and whether its records agree with each other.
     async fn check(&self) -> Result<Health, StoreError>;
+
+    /// Looks for damage for at most this long; says whether that was enough to see everything.
+    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError>;
 
     /// Writes a whole copy, consistent while work goes on.
     ///

@@ -26,6 +26,7 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
+use crate::config::Invocation;
 use crate::gateway::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
@@ -112,6 +113,8 @@ pub struct App {
     started: Instant,
     /// The wall clock at the start, where it is not the system's.
     clock_ms: Option<i64>,
+    /// How the workbench was called.
+    invocation: Invocation,
     /// Whether runs are kept nowhere.
     passing: bool,
     /// When the spinners turned last.
@@ -176,6 +179,7 @@ impl App {
             dirty: true,
             started: now,
             clock_ms: settings.clock_ms,
+            invocation: settings.invocation.clone(),
             passing: settings.passing,
             spun: now,
             aged: None,
@@ -379,7 +383,7 @@ impl App {
         }
         if let Some(overlay) = &mut self.overlay {
             let outcome = overlay.told(message);
-            let heard = outcome == Outcome::Heard;
+            let heard = matches!(outcome, Outcome::Heard | Outcome::HeardAsk(..));
             self.finish(outcome, now);
             if heard {
                 return;

@@ -12,6 +12,7 @@ use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
+use crate::config::Invocation;
 use crate::gateway::{Connection, Error, Event, SharedClient, SharedSessionClient};
 
 /// Rendered texts kept for coming back to.
@@ -25,6 +26,7 @@ const BODY_LINES: usize = 12;
 pub struct Calls {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
+    invocation: Arc<Invocation>,
     news: UnboundedSender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
@@ -52,6 +54,7 @@ impl Calls {
         Self {
             client,
             sessions: None,
+            invocation: Arc::default(),
             news,
             ranking: HashMap::new(),
             rendered: HashMap::new(),
@@ -68,9 +71,20 @@ impl Calls {
         self
     }
 
+    /// The same, of a workbench that was called like this.
+    #[must_use]
+    pub fn called(mut self, invocation: &Invocation) -> Self {
+        self.invocation = Arc::new(invocation.clone());
+        self
+    }
+
     /// Passes news of runs on for as long as the returned task lives.
     pub fn follow_runs(&self) -> AbortHandle {
-        let follow = super::follow_runs::follow(Arc::clone(&self.client), self.news.clone());
+        let follow = super::follow_runs::follow(
+            Arc::clone(&self.client),
+            self.news.clone(),
+            Arc::clone(&self.invocation),
+        );
         tokio::spawn(follow).abort_handle()
     }
 
@@ -198,8 +212,10 @@ impl Calls {
             Effect::Render(job) => self.render(pane, job),
             Effect::Run(ask) => {
                 let awaited = ask.awaited();
-                let under_way =
-                    self.spawn(ask.name(), async move { answer(Message::Run(ask.put_to(client).await)) });
+                let called = Arc::clone(&self.invocation);
+                let under_way = self.spawn(ask.name(), async move {
+                    answer(Message::Run(ask.put_to(client).await.completed(&called)))
+                });
                 if let Some(what) = awaited {
                     self.tell_if_slow(what, under_way);
                 }
@@ -209,6 +225,7 @@ impl Calls {
                 self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
             }
             Effect::Copy(..)
+            | Effect::CopyCommand(..)
             | Effect::Edit(..)
             | Effect::Toast(_)
             | Effect::Go(..)

@@ -1,5 +1,6 @@
 //! Follows the events of all runs in one task that waits at the core: nothing is asked while nothing happens.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -8,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::app::News;
 use super::pane::Message;
 use super::run_traffic::RunTold;
+use crate::config::Invocation;
 use crate::gateway::SharedClient;
 
 /// How long the core holds a question that has no answer yet.
@@ -20,7 +22,7 @@ const BETWEEN: Duration = Duration::from_millis(80);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells every event from now on, until nobody listens.
-pub async fn follow(core: SharedClient, news: UnboundedSender<News>) {
+pub async fn follow(core: SharedClient, news: UnboundedSender<News>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;
     loop {
@@ -54,8 +56,11 @@ pub async fn follow(core: SharedClient, news: UnboundedSender<News>) {
                 let followed = place.take().is_some();
                 if !followed && !silent {
                     silent = true;
+                    // Whoever shows runs has to know, and to ask for what can be read nevertheless.
+                    let told = RunTold::NotFollowing(error.clone()).completed(&called);
                     let what = "news of runs do not arrive".to_owned();
-                    if news.send(News::Failed(what, error.message)).is_err() {
+                    let failed = News::Failed(what, called.completed_in(&error.message));
+                    if news.send(failed).is_err() || news.send(News::All(Message::Run(told))).is_err() {
                         return;
                     }
                 }

@@ -71,7 +71,7 @@ impl Harness {
         let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
         let (sender, news) = unbounded_channel();
         let calls = runtime.block_on(async {
-            let calls = Calls::new(client, sender).with_sessions(sessions);
+            let calls = Calls::new(client, sender).with_sessions(sessions).called(&settings.invocation);
             calls.follow_events();
             calls.follow_runs();
             calls

@@ -89,7 +89,9 @@ impl Notices {
             .min()
     }
 
-    /// Draws both at the bottom of an area, on the right. `seen_key` is the key that takes an error away.
+    /// Draws both at the bottom of an area, on the right; notes only where the area is roomy: elsewhere they would cover
+    /// what they tell of, and stand in the footer's row ([`Self::draw_in_row`]). `seen_key` is the key that takes an
+    /// error away.
     pub fn draw(&self, area: Rect, pen: &mut Pen<'_>, seen_key: &str, now: Instant) {
         let mut bottom = area.bottom();
         if let Some(trouble) = self.errors.front()
@@ -99,7 +101,7 @@ impl Notices {
             let width = if area.width < 80 { area.width } else { area.width / 2 };
             self.draw_error(trouble, Rect::new(area.right() - width, bottom, width, 2), pen, seen_key);
         }
-        for (text, since) in self.notes.iter().rev() {
+        for (text, since) in self.notes.iter().rev().filter(|_| roomy(area)) {
             if bottom <= area.top() + 1 {
                 break;
             }
@@ -111,6 +113,19 @@ impl Notices {
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
             pen.put(row.x + 2, row.y, &text, role, width);
         }
+    }
+
+    /// Draws the notes on one row, the newest first, where they do not stand over the area. Answers whether there are
+    /// any.
+    pub fn draw_in_row(&self, area: Rect, row: Rect, pen: &mut Pen<'_>, now: Instant) -> bool {
+        let Some((_, newest)) = self.notes.back().filter(|_| !roomy(area)) else { return false };
+        let texts: Vec<&str> = self.notes.iter().rev().map(|(text, _)| text.as_str()).collect();
+        let text = texts.join(&format!(" {} ", pen.glyphs.dot));
+        super::overlay::clear(row, pen);
+        let role = if now >= *newest + FULL { Role::Muted } else { Role::Text };
+        let room = row.width.saturating_sub(2);
+        pen.put(row.x + 1, row.y, &cut_end(&text, room, pen.glyphs.ellipsis), role, room);
+        true
     }
 
     fn draw_error(&self, trouble: &Trouble, band: Rect, pen: &mut Pen<'_>, seen_key: &str) {
@@ -137,6 +152,11 @@ impl Notices {
         at = pen.put(at, band.y + 1, seen_key, Role::Key, 8);
         pen.put(at, band.y + 1, " seen", Role::Muted, 5);
     }
+}
+
+/// Whether notes may stand over an area without hiding what they tell of.
+fn roomy(area: Rect) -> bool {
+    area.width >= 100 && area.height >= 26
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub enum Outcome {
     Stay,
     /// As [`Self::Stay`], and what it was told need not be told to the pane.
     Heard,
+    /// As [`Self::Heard`], and this is done for a pane.
+    HeardAsk(PaneId, Vec<Effect>),
     /// It closes and nothing else happens.
     Close,
     /// It closes, and this is done.
@@ -107,6 +109,10 @@ pub trait Overlay {
     fn hints(&self) -> Vec<Hint>;
     /// Draws inside the screen's `area`; answers where the terminal's cursor belongs.
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position>;
+    /// After how many milliseconds what it shows changes by itself; never, where it only answers.
+    fn changes_in(&self, _now: Instant) -> Option<u64> {
+        None
+    }
     /// Whether what lies behind turns to shade.
     fn shades(&self) -> bool {
         true

@@ -61,6 +61,9 @@ pub enum Effect {
     Render(RenderJob),
     /// Put text on the clipboard; the second says what it was, for the toast.
     Copy(String, String),
+    /// As [`Self::Copy`], of a command line that begins with `skills`: with the options that this process was started
+    /// with.
+    CopyCommand(String, String),
     /// Open `$EDITOR` at a line.
     Edit(PathBuf, u32),
     /// A short note above the footer that fades.

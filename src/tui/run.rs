@@ -105,7 +105,7 @@ pub async fn run_panes(
         screen,
         input: Some(EventStream::new()),
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone()).with_sessions(sessions),
+        calls: Calls::new(client, sender.clone()).with_sessions(sessions).called(&settings.invocation),
         news,
         told: sender,
         clipboard: Clipboard::default(),

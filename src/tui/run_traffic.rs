@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::config::Invocation;
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
     Launched, ListFilter, Ordered, RunDetail, RunOrder, SharedClient, TargetChoice,
@@ -77,6 +78,8 @@ pub enum RunAsk {
 pub enum RunTold {
     /// From here on every event is told: what was asked before may be old.
     Following,
+    /// News of runs do not arrive, and why: what is known may be old, or nothing.
+    NotFollowing(Error),
     /// What happened since, in the store's order.
     Events(Arc<[RunEvent]>),
     /// Answer to [`RunAsk::Page`].
@@ -101,6 +104,26 @@ pub enum RunTold {
     Contract(String, Result<Arc<ContractView>, Error>),
     /// Answer to [`RunAsk::Explain`].
     Explained(String, Result<Arc<CapabilityExplanation>, Error>),
+}
+
+impl RunTold {
+    /// With the options that this process was started with in the commands that it names.
+    #[must_use]
+    pub fn completed(self, called: &Invocation) -> Self {
+        let told = |error: Error| Error { message: called.completed_in(&error.message), ..error };
+        match self {
+            Self::AttachPreview(generation, Ok(mut preview)) => {
+                let whole = Arc::make_mut(&mut preview);
+                whole.cli = called.completed(&whole.cli);
+                Self::AttachPreview(generation, Ok(preview))
+            }
+            Self::Page(generation, Err(error)) => Self::Page(generation, Err(told(error))),
+            Self::Detail(run, Err(error)) => Self::Detail(run, Err(told(error))),
+            Self::Ordered(ticket, run, Err(error)) => Self::Ordered(ticket, run, Err(told(error))),
+            Self::NotFollowing(error) => Self::NotFollowing(told(error)),
+            other => other,
+        }
+    }
 }
 
 impl RunAsk {

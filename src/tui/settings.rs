@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::keymap::Remap;
 use super::theme::Depth;
-use crate::config::{Config, GlyphSet};
+use crate::config::{Config, GlyphSet, Invocation};
 use crate::gateway::Signs;
 use crate::telemetry::Ring;
 
@@ -31,6 +31,8 @@ pub struct Settings {
     pub log: Ring,
     /// What the terminal does when a run begins to wait; nothing, unless it is asked for.
     pub signs: Signs,
+    /// How the workbench was called: commands that are copied name the same options.
+    pub invocation: Invocation,
     /// Whether runs are kept nowhere: they end with the workbench.
     pub passing: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
@@ -51,6 +53,7 @@ impl Default for Settings {
             config_file: "config.yaml".to_owned(),
             log: Ring::new(),
             signs: Signs::default(),
+            invocation: Invocation::default(),
             passing: false,
             clock_ms: None,
         }

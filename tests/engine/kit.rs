@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use skill_workbench::engine::{
-    Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
+    AtGate, Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
 };
-use skill_workbench::runs::{Choice, Command, Decision, Gate, RunState, Verdict};
+use skill_workbench::runs::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
 use skill_workbench::skill::contract::{Capability, Conformance, Contract, parse};
 use skill_workbench::store::{
     AuditMode, Claimed, Launch, RunEvent, RunId, RunOptions, RunRecord, Sqlite, StepRecord, StepStatus,
@@ -46,6 +46,8 @@ pub struct Fake {
     /// Calls whose cancellation was seen.
     pub canceled: AtomicUsize,
     changed: tokio::sync::Notify,
+    /// What stands for the content of the script behind every capability.
+    pub script: Mutex<String>,
 }
 
 impl Fake {
@@ -149,6 +151,22 @@ impl Caller for FakeCaller {
         }
         let outputs = answer?.as_object().cloned().unwrap_or_default();
         Ok(Reply { outputs, binding: "fake".into(), ..Reply::default() })
+    }
+
+    fn pins(&self, _: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([("fake".to_owned(), self.fake.script.lock().unwrap().clone())])
+    }
+
+    fn changed(
+        &self,
+        capability: &Capability,
+        _: Conformance,
+        _: bool,
+        launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        let now = self.pins(&capability.id);
+        let what = "the script changed since the launch".to_owned();
+        (*launched != now).then_some(Asked::Changed { what, now, call: None, besides: None })
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
@@ -372,6 +390,23 @@ impl Bench {
         let (verdict, choice, result) = (Verdict::Approve, Some(Choice::Happened), Some(result));
         let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
         self.store.command(run, decision, None, None, None).await.unwrap();
+    }
+
+    /// Edits the script behind every capability.
+    pub fn edit(&self, content: &str) {
+        content.clone_into(&mut self.fake.script.lock().unwrap());
+    }
+
+    /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
+    pub async fn look(&self, run: &RunId) -> AtGate {
+        let at = self.engine.at_gate(run).await.unwrap().unwrap();
+        let gate = Gate::Human {
+            step: at.step.clone(),
+            inputs_digest: at.inputs_digest.clone(),
+            why: at.why.clone(),
+        };
+        self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();
+        at
     }
 
     pub async fn approve(&self, run: &RunId) {

@@ -174,6 +174,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         output_lines_are_fenced_events,
         a_waiting_run_expires_as_it_was_told,
         an_expiry_that_comes_late_changes_nothing,
+        another_question_at_the_same_step_leaves_the_wait_as_it_is,
         corrected_inputs_are_joined_and_told,
         decisions_and_descendants_are_kept,
         a_contract_is_found_by_its_digest,

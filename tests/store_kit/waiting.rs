@@ -108,6 +108,39 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
 }
 
+pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &dyn Store, time: &Time) {
+    let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
+    let before = store.run(&run).await.unwrap().unwrap();
+    let Some(Gate::Human { step, .. }) = before.gate.clone() else { panic!("nobody is asked") };
+    time.pass(20_000);
+    let why = Asked::Changed {
+        what: "scripts/send.py changed".into(),
+        now: std::collections::BTreeMap::from([("send".into(), "p2".into())]),
+        call: Some("d1".into()),
+        besides: None,
+    };
+    let anew = Gate::Human { step, inputs_digest: "d9".into(), why };
+    let asked = store.command(&run, Command::Ask(anew.clone()), None, None, None).await.unwrap();
+    assert_eq!(
+        (asked.gate.as_ref(), asked.expires_ms, asked.since_ms),
+        (Some(&anew), before.expires_ms, before.since_ms)
+    );
+    let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
+    assert!(matches!(old, Err(StoreError::Refused(Refusal::OtherDecision(_)))), "{old:?}");
+    let elsewhere =
+        Gate::Human { step: "other".into(), inputs_digest: "d9".into(), why: Asked::Confirmation };
+    assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
+    let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
+    let (verdict, choice, result) = (Verdict::Approve, None, None);
+    let yes = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
+    let after = store.command(&run, yes, None, None, None).await.unwrap();
+    assert_eq!(after.options.pins["send"], "p2", "what was approved is what runs");
+    assert!(kinds(store, &run).await.contains(&"gate.changed".to_owned()));
+    let events = store.events(Some(&run), 0, 100).await.unwrap();
+    let approved = events.iter().find(|event| event.event.kind == "gate.approved").unwrap();
+    assert_eq!(approved.event.data["call"], "d1", "the yes is one to the call");
+}
+
 pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
     store.launch(Launch { inputs: json!({"file": "a.csv", "n": 1}), ..launch(1) }).await.unwrap();
     let claim = claimed(store, "w1").await;

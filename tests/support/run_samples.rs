@@ -239,6 +239,10 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         approver: Some(("ana".to_owned(), "git config user.name".to_owned())),
         since_ms: run.since_ms,
         expires_ms: run.expires_ms,
+        on_expiry: skill_workbench::runs::Expiry::default(),
+        changed: None,
+        blocked: None,
+        pause: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::inputs::Known;
+use super::onward::invocation;
 use super::settle::{self, NextCommand};
 use super::{inputs, launch, values};
 use crate::cli::Context;
@@ -37,7 +38,8 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         options: launch::options(&args.exec, &cx.cwd)?,
         started_by: None,
     };
-    let preview = client.attach_preview(request.clone()).await?;
+    let mut preview = client.attach_preview(request.clone()).await?;
+    preview.cli = invocation(&cx.global, None).completed(&preview.cli);
     if args.check {
         if cx.out.json {
             cx.out.value(&preview)?;

@@ -42,7 +42,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let order = RunOrder::Decide {
         verdict,
         step: args.step.clone().or_else(|| waits.map(|sheet| sheet.step.clone())),
-        inputs_digest: args.inputs_digest.clone().or_else(|| waits.map(|sheet| sheet.inputs_digest.clone())),
+        inputs_digest: args.inputs_digest.clone().or_else(|| seen(args, waits?)),
         approver: args
             .approver
             .clone()
@@ -55,6 +55,12 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let steps = orders::step_names(&detail);
     let ordered = client.order(&id, order).await?;
     orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
+}
+
+/// What a person has seen of a gate: an edit that was not shown is agreed to by its digest alone.
+fn seen(args: &DecideArgs, sheet: &DecisionSheet) -> Option<String> {
+    let shown = !args.yes || sheet.changed.is_none();
+    shown.then(|| sheet.inputs_digest.clone())
 }
 
 /// Whether the gate that waits is the one that is named.

@@ -60,6 +60,9 @@ pub fn told(kind: &str, data: &Value) -> String {
             Gate::Signal { name, .. } => format!("for signal {}", safe_text::line(&name)),
         };
     }
+    if let Some(told) = agreed(kind, data) {
+        return told;
+    }
     let Value::Object(fields) = data else {
         return if data.is_null() { String::new() } else { values::brief(data) };
     };
@@ -85,6 +88,21 @@ pub fn told(kind: &str, data: &Value) -> String {
         plain => Some(format!("{name}={}", values::brief(plain))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// What a person said about a step that nobody saw end.
+fn agreed(kind: &str, data: &Value) -> Option<String> {
+    let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
+    let choice = text("choice").filter(|_| kind == "gate.approved")?;
+    let by = text("approver").map(|by| format!(", says {by}")).unwrap_or_default();
+    let notes = text("notes").map(|notes| format!(" ({notes})")).unwrap_or_default();
+    Some(match choice.as_str() {
+        "happened" => {
+            let gave = data.get("result").map(values::brief).unwrap_or_default();
+            format!("it happened{by}{notes}: it gave {gave}")
+        }
+        other => format!("{other}{by}{notes}"),
+    })
 }
 
 /// What a sidecar asked for and what came of it, on either run.
@@ -160,6 +178,16 @@ mod tests {
         09:28:02  gate.waiting     send  for signal books-closed
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
+    }
+
+    #[test]
+    fn who_said_that_a_step_happened_is_told_with_what_it_gave() {
+        let said = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
+                          "result": {"paid": true}, "inputs_digest": "d1", "call": null});
+        assert_eq!(
+            told("gate.approved", &said),
+            "it happened, says kim (seen at the bank): it gave {\"paid\":true}"
+        );
     }
 
     #[test]

@@ -1,43 +1,25 @@
 //! The commands that come next, as lines to copy: with the options that lead to the same runs.
 
+use std::path::Path;
+
 use crate::cli::args::Global;
-use crate::runs::{CommandName, Gate, RunState};
+use crate::config::Invocation;
+use crate::runs::{Asked, CommandName, Gate, RunState};
 use crate::store::RunRecord;
 
-/// How this program was called, as far as it decides which runs are seen.
+/// How this program was called, and what comes next of a run.
 #[derive(Debug, Clone)]
-pub struct Caller(Vec<String>);
+pub struct Caller(Invocation);
 
 impl Caller {
     /// The caller by its global options.
     pub fn of(global: &Global) -> Self {
-        let mut words = vec!["skills".to_owned()];
-        if global.demo {
-            words.push("--demo".to_owned());
-        }
-        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
-        for root in &global.roots {
-            option("--root", root.display().to_string());
-        }
-        if let Some(file) = &global.config {
-            option("--config", file.display().to_string());
-        }
-        if let Some(store) = &global.store {
-            option("--store", store.clone());
-        }
-        if let Some(address) = &global.connect {
-            option("--connect", address.clone());
-        }
-        if let Some(file) = &global.api_key_file {
-            option("--api-key-file", file.display().to_string());
-        }
-        Self(words)
+        Self(invocation(global, None))
     }
 
     /// A command line of these words.
     pub fn line(&self, words: &[&str]) -> String {
-        let all = self.0.iter().map(String::as_str).chain(words.iter().copied());
-        all.map(quoted).collect::<Vec<_>>().join(" ")
+        self.0.line(words)
     }
 
     /// What a person may do with a run now: verb and command line.
@@ -46,10 +28,15 @@ impl Caller {
         let takes = |name| run.allowed.contains(&name);
         let mut out = Vec::new();
         match (&run.state, &run.gate) {
-            (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, .. })) => {
+            (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why })) => {
                 let exact = ["--step", step, "--inputs-digest", inputs_digest];
+                // One of these: a shell asks what the bars mean before anything is decided by mistake.
+                let choice = match why {
+                    Asked::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
+                    _ => &[],
+                };
                 out.push(("look", self.line(&["runs", "show", id])));
-                out.push(("approve", self.line(&[&["runs", "approve", id], &exact[..]].concat())));
+                out.push(("approve", self.line(&[&["runs", "approve", id], &exact[..], choice].concat())));
                 out.push(("deny", self.line(&[&["runs", "deny", id], &exact[..]].concat())));
             }
             (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
@@ -73,13 +60,33 @@ impl Caller {
     }
 }
 
-/// A word as a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(plain) && !word.starts_with('~') {
-        return word.to_owned();
+/// The options that decide which skills and runs are seen, with files named from the root where a folder to name them
+/// from is given: the line may be used anywhere.
+pub fn invocation(global: &Global, from: Option<&Path>) -> Invocation {
+    let place =
+        |path: &Path| from.map_or_else(|| path.to_owned(), |from| from.join(path)).display().to_string();
+    let mut options = Vec::new();
+    if global.demo {
+        options.push("--demo".to_owned());
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let mut option = |name: &str, value: String| options.extend([name.to_owned(), value]);
+    for root in &global.roots {
+        option("--root", place(root));
+    }
+    if let Some(file) = &global.config {
+        option("--config", place(file));
+    }
+    if let Some(store) = &global.store {
+        let file = store.strip_prefix("sqlite:").map(|file| format!("sqlite:{}", place(Path::new(file))));
+        option("--store", file.unwrap_or_else(|| store.clone()));
+    }
+    if let Some(address) = &global.connect {
+        option("--connect", address.clone());
+    }
+    if let Some(file) = &global.api_key_file {
+        option("--api-key-file", place(file));
+    }
+    Invocation::with(options)
 }
 
 #[cfg(test)]
@@ -88,7 +95,7 @@ mod tests {
     use crate::cli::runs::samples::{ID, record};
 
     fn caller() -> Caller {
-        Caller(["skills", "--store", "sqlite:my runs.db"].map(str::to_owned).into())
+        Caller(Invocation::with(["--store", "sqlite:my runs.db"].map(str::to_owned).into()))
     }
 
     #[test]
@@ -113,10 +120,25 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_for_the_shell() {
+    fn the_command_of_an_unknown_outcome_leaves_the_choice_open() {
+        let mut run = record(RunState::WaitingForHuman);
+        if let Some(Gate::Human { why, .. }) = &mut run.gate {
+            *why = Asked::UnknownOutcome;
+        }
+        let next = caller().next(&run);
+        let (_, approve) = next.iter().find(|(verb, _)| *verb == "approve").unwrap();
+        assert!(approve.ends_with("--choice 'rerun|happened|skip|fail'"), "{approve}");
+    }
+
+    #[test]
+    fn options_are_named_from_where_they_were_given_and_no_key_is_among_them() {
+        use clap::Parser as _;
+        let given = ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];
+        let cli = crate::cli::args::Cli::try_parse_from(given).unwrap();
+        let line = invocation(&cli.global, Some(Path::new("/work"))).completed("skills runs list");
         assert_eq!(
-            [quoted("a-b.c"), quoted("it's"), quoted(""), quoted("{}")],
-            ["a-b.c", r"'it'\''s'", "''", "'{}'"]
+            line,
+            "skills --root '/work/my skills' --config /etc/c.yaml --store sqlite:/work/runs.db runs list"
         );
     }
 }

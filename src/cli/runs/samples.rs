@@ -103,6 +103,10 @@ pub fn detail(state: RunState) -> RunDetail {
         approver: Some(("kim".to_owned(), "from git config".to_owned())),
         since_ms: NOW_MS - 60_000,
         expires_ms: Some(NOW_MS + 7_200_000),
+        on_expiry: crate::runs::Expiry::default(),
+        changed: None,
+        blocked: None,
+        pause: None,
     });
     RunDetail {
         contract_version: "1.2.0".to_owned(),

@@ -31,13 +31,23 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
                 writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
         }
     }
+    if let Some(why) = &sheet.blocked {
+        for line in wrap(&safe_text::line(why), room.saturating_sub(2)) {
+            let _ =
+                writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
+        }
+    }
     out.push('\n');
     let capability = match (sheet.capability.is_empty(), sheet.capability_note.is_empty()) {
         (true, _) => String::new(),
         (false, true) => sheet.capability.clone(),
         (false, false) => format!("{} ({})", sheet.capability, sheet.capability_note),
     };
-    let expires = sheet.expires_ms.map_or_else(String::new, |at| clock::moment(at, zone));
+    let expires =
+        sheet.expires_ms.map_or_else(String::new, |at| standing::expiry(at, sheet.on_expiry, now_ms, zone));
+    let pause = sheet.pause.as_ref().map_or_else(String::new, |sidecar| {
+        format!("wanted by {sidecar}: after your yes it is held until somebody resumes it")
+    });
     let approver =
         sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
     let facts = [
@@ -45,6 +55,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         ("capability", &capability),
         ("binding", &sheet.binding),
         ("isolation", &sheet.isolation),
+        ("pause", &pause),
         ("expires", &expires),
         ("approver", &approver),
     ];
@@ -101,7 +112,7 @@ mod tests {
         capability  ledger.entry.create (elevated, not idempotent)
         binding     openapi POST https://ledger.example/entries
         isolation   leaves this machine
-        expires     2026-07-14 11:30:00
+        expires     in 2 h, at 2026-07-14 11:30:00: denied then, so canceled
         approver    kim (from git config)
         inputs
           total     1204.5

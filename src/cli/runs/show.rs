@@ -11,9 +11,9 @@ use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
-use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes};
+use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes, sidecar_wishes};
 use crate::skill::safe_text;
-use crate::store::{Checkpoint, Hold};
+use crate::store::{Checkpoint, Hold, RunId};
 
 /// `skills runs show --checkpoint --json`.
 #[derive(Serialize)]
@@ -193,8 +193,8 @@ impl Page {
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
         self.worker(out, detail);
         if let Some(at) = run.expires_ms {
-            let then = run.options.on_expiry;
-            self.fact(out, "expires", &format!("{} ({then})", clock::moment(at, &self.zone)));
+            let told = standing::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
+            self.fact(out, "expires", &told);
         }
         if let Some(target) = &run.target {
             let part = |name: &str| target.get(name).map(values::brief).unwrap_or_default();
@@ -296,15 +296,18 @@ impl Page {
 
     /// What sidecars asked for on this run, or this one as a sidecar, and what came of it.
     fn controls(&self, out: &mut String, detail: &RunDetail) {
-        let wishes: Vec<_> =
-            detail.events.iter().filter(|event| event.event.kind.starts_with("control.")).collect();
+        let wishes = sidecar_wishes(&detail.run, detail.events.iter());
         if wishes.is_empty() {
             return;
         }
         self.title(out, "sidecar");
-        for event in wishes {
-            let told = event_line::told(&event.event.kind, &event.event.data);
-            let moment = clock::moment(event.at_ms, &self.zone);
+        let named = |skill: Option<&str>, run: &RunId| {
+            format!("{} {}", skill.unwrap_or("run"), standing::short(&run.0))
+        };
+        for wish in wishes {
+            let told = wish.sentence(named, |at| clock::time_of_day(at, &self.zone));
+            let told = safe_text::line(&told);
+            let moment = clock::moment(wish.at_ms, &self.zone);
             let room = self.look.room(100).saturating_sub(cells(&moment) + 4).max(20);
             for (at, line) in wrap(&told, room).into_iter().enumerate() {
                 let left = if at == 0 { moment.clone() } else { " ".repeat(cells(&moment)) };

@@ -1,12 +1,13 @@
 //! Where a run and a step stand, in a sign, an ink and a few words; and how a command ends by it.
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::clock;
 use crate::cli::failure::Done;
 use crate::cli::output::{Ink, Look};
 use crate::gateway::StepState;
-use crate::runs::{Asked, Gate, RunState};
+use crate::runs::{Asked, Expiry, Gate, RunState};
 use crate::skill::safe_text;
 use crate::store::{Holder, RunRecord, WorkerId};
 
@@ -121,20 +122,38 @@ pub fn unworked(run: &RunRecord, now_ms: i64) -> Option<String> {
 
 /// Why a person is asked, in a sentence.
 pub fn asked(why: &Asked) -> String {
-    match why {
-        Asked::Confirmation => "its capability wants a yes each time".to_owned(),
-        Asked::Gate { capability, reason } => {
-            format!(
-                "the gate {} leaves it to a person: {}",
-                safe_text::line(capability),
-                safe_text::line(reason)
-            )
+    safe_text::line(&why.in_words()).into_owned()
+}
+
+/// When a wait ends by itself, and what happens then: `in 2 h, at 2026-07-14 11:30:00: denied then, so canceled`.
+pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String {
+    let at = clock::moment(at_ms, zone);
+    let when = if at_ms > now_ms {
+        format!("in {}, at {at}", clock::age(at_ms - now_ms))
+    } else {
+        format!("over since {at}")
+    };
+    format!("{when}: {}", on_expiry(then))
+}
+
+/// What becomes of a run whose wait is over.
+fn on_expiry(then: Expiry) -> &'static str {
+    match then {
+        Expiry::Deny => "denied then, so canceled",
+        Expiry::Fail => "fails then, and can be resumed",
+    }
+}
+
+/// As [`words`], with the time that a wait has left: `book waits for a person, expires in 2 h (denied then, …)`.
+pub fn words_now(run: &RunRecord, now_ms: i64) -> String {
+    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    match run.expires_ms.filter(|_| waits) {
+        Some(at) if at > now_ms => {
+            let left = clock::age(at - now_ms);
+            format!("expires in {left}: {} ({})", words(run), on_expiry(run.options.on_expiry))
         }
-        Asked::Policy { rule } => format!("the policy asks: {}", safe_text::line(rule)),
-        Asked::Changed { what, .. } => format!("{}; a yes runs what is there now", safe_text::line(what)),
-        Asked::UnknownOutcome => {
-            "it had begun when its worker was lost, and nobody knows how it ended".to_owned()
-        }
+        Some(_) => format!("its time is over: {} ({})", words(run), on_expiry(run.options.on_expiry)),
+        None => words(run),
     }
 }
 

@@ -65,6 +65,7 @@ fn the_whole_table() {
         ("signal, other", Command::Signal { name: "other".into() }),
         ("cancel", Command::Cancel),
         ("pause", Command::Pause),
+        ("ask", Command::Ask(human("send"))),
         ("resume", Command::Resume),
         ("expire, deny", Command::Expire(Expiry::Deny)),
         ("expire, fail", Command::Expire(Expiry::Fail)),

@@ -48,9 +48,11 @@ pub(super) fn command(
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![run.0, now_ms, encode(decision)?, record.approver, record.notes],
             )?;
-            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, .. }, .. })) =
+            let mut call = None;
+            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
                 (decision.verdict, &before.gate)
             {
+                call.clone_from(of);
                 // What was approved is what runs: further edits are asked about again.
                 let mut options = before.options.clone();
                 options.pins.extend(now.clone());
@@ -66,7 +68,7 @@ pub(super) fn command(
                 kind: format!("gate.{word}"),
                 step: Some(decision.step.clone()),
                 data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
-                             "result": decision.result, "inputs_digest": decision.inputs_digest}),
+                             "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
             });
             if decision.verdict == Verdict::Deny {
                 events.push(moved("run.canceled", json!({"reason": "denied"})));
@@ -84,6 +86,13 @@ pub(super) fn command(
         }
         Command::Cancel => events.push(moved("run.canceled", json!({}))),
         Command::Pause => events.push(moved("run.paused", json!({"state": before.state}))),
+        Command::Ask(gate) => {
+            let step = match gate {
+                Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
+            };
+            let data = json!({"gate": gate, "before": before.gate});
+            events.push(NewEvent { kind: "gate.changed".to_owned(), step: Some(step), data });
+        }
         Command::Resume => {
             let head = resume(connection, run, before.head, order.head)?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});

@@ -1,12 +1,15 @@
 //! What keeps a store in order: who is alive, and what may be forgotten.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 
 use super::failed;
 use super::rows::execute;
-use crate::store::{Health, StoreError, WorkerId};
+use super::schema::is_damage;
+use crate::store::{Glance, Health, StoreError, WorkerId};
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -90,6 +93,37 @@ const RULES: [(&str, &str); 7] = [
     ),
 ];
 
+/// Damage that is listed by a short look.
+const LISTED: u32 = 3;
+
+/// A look over the pages that ends when its time is over. Indices are not held against their tables: that is what
+/// [`check`] does.
+pub(super) fn glance(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+    let (done, waiting) = mpsc::channel::<()>();
+    let handle = connection.get_interrupt_handle();
+    let timer = std::thread::spawn(move || {
+        if waiting.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            handle.interrupt();
+        }
+    });
+    let looked = connection
+        .prepare(&format!("PRAGMA quick_check({LISTED})"))
+        .and_then(|mut s| s.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>());
+    drop(done);
+    // It ends at once: nobody can tell it anything any more.
+    drop(timer.join());
+    match looked {
+        Ok(lines) => {
+            Ok(Glance { damage: lines.into_iter().filter(|line| line != "ok").collect(), whole: true })
+        }
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Ok(Glance::default()),
+            _ if is_damage(&error) => Ok(Glance { damage: vec![error.to_string()], whole: false }),
+            _ => Err(failed("looking over the store".to_owned(), &error)),
+        },
+    }
+}
+
 pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
     let doing = || "checking the store".to_owned();
     let number = |sql: &str| {
@@ -98,23 +132,42 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
             .map(i64::unsigned_abs)
             .map_err(|e| failed(doing(), &e))
     };
-    let lines: Vec<String> = connection
+    let looked = connection
         .prepare("PRAGMA integrity_check")
-        .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
-        .map_err(|e| failed(doing(), &e))?;
+        .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>());
+    let lines = match looked {
+        Ok(lines) => lines,
+        // So damaged that it cannot even be looked over.
+        Err(error) if is_damage(&error) => vec![error.to_string()],
+        Err(error) => return Err(failed(doing(), &error)),
+    };
+    let mut damage: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+    // What a damaged page holds cannot be counted; the rest is told nevertheless.
+    let mut counted = |sql: &str| match number(sql) {
+        Err(error) if damage.is_empty() => Err(error),
+        Err(error) => {
+            let told = error.to_string();
+            if !damage.contains(&told) {
+                damage.push(told);
+            }
+            Ok(0)
+        }
+        number => number,
+    };
     let mut contradictions = Vec::new();
     for (what, sql) in RULES {
-        match number(sql)? {
+        match counted(sql)? {
             0 => {}
             count => contradictions.push(format!("{count} {what}")),
         }
     }
+    let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);
     let page = number("PRAGMA page_size")?;
     Ok(Health {
-        damage: lines.into_iter().filter(|line| line != "ok").collect(),
+        damage,
         contradictions,
-        runs: number("SELECT count(*) FROM runs")?,
-        events: number("SELECT count(*) FROM events")?,
+        runs,
+        events,
         bytes: number("PRAGMA page_count")?.saturating_mul(page),
         free_bytes: number("PRAGMA freelist_count")?.saturating_mul(page),
     })

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::{Sqlite, checkpoints, command, control, launch, maintenance, read, report, rows, work};
 use crate::runs::{Command, Standing, WorkerMove};
 use crate::store::{
-    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health, Launch,
-    NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store, StoreError,
-    WorkerId,
+    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Glance, Health,
+    Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store,
+    StoreError, WorkerId,
 };
 
 #[async_trait]
@@ -235,6 +235,10 @@ impl Store for Sqlite {
 
     async fn check(&self) -> Result<Health, StoreError> {
         self.read_apart(maintenance::check).await
+    }
+
+    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
+        self.read_apart(move |connection| maintenance::glance(connection, patience)).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

@@ -24,7 +24,8 @@ impl Reason for rusqlite::Error {
                 "another process has held it for longer than 10 s; try again, or end that process"
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "it is damaged: copy the file as it is, and let a backup take its place"
+                "it is damaged: `skills db check` says where. Copy the file and those beside it (-wal, -shm) as they are \
+                 before anything else, and let a backup take its place"
             }
             Some(ErrorCode::SystemIoFailure) => "the disk failed to read or write; look at the system's log",
             _ => return self.to_string(),

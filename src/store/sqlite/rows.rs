@@ -212,7 +212,7 @@ pub(super) fn apply(
             worker = CASE WHEN ?7 THEN NULL ELSE worker END,
             lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END,
             expires_ms = CASE WHEN ?5 IS NULL THEN NULL
-                              WHEN state = ?2 AND gate = ?5 THEN expires_ms ELSE ?8 + expires_in_ms END
+                              WHEN state = ?2 THEN expires_ms ELSE ?8 + expires_in_ms END
          WHERE id = ?1",
         params![
             run.0,

@@ -1,6 +1,6 @@
 //! One frame: header, pane, progress, notes, overlay, footer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -83,10 +83,15 @@ impl App {
                 overlay.would_be_lost(self.would_be_lost());
             }
             cursor = overlay.draw(above, &mut pen, now);
+            let due = overlay.changes_in(now).map(|millis| now + Duration::from_millis(millis.max(1)));
+            self.aged = self.aged.into_iter().chain(due).min();
             self.hits.extend(footer::draw(foot, &mut pen, &hints, &[]));
             self.overlay = Some(overlay);
         } else {
-            self.hits.extend(footer::draw(foot, &mut pen, &items, &fixed));
+            let noted = self.notices.draw_in_row(middle, foot, &mut pen, now);
+            if !noted {
+                self.hits.extend(footer::draw(foot, &mut pen, &items, &fixed));
+            }
         }
         cursor
     }
@@ -109,7 +114,7 @@ impl App {
         pane.draw(area, buf, &mut cx);
         let cursor = cx.cursor.filter(|_| focused);
         let due = pane.changes_at(clock_ms).map(|at| u64::try_from(at - clock_ms).unwrap_or(0));
-        self.aged = due.map(|millis| now + std::time::Duration::from_millis(millis.max(1)));
+        self.aged = due.map(|millis| now + Duration::from_millis(millis.max(1)));
         let wanted = pane.wanted();
         self.effects_of(id, wanted, now);
         cursor
@@ -140,7 +145,7 @@ fn faded(area: Rect, buf: &mut Buffer) {
 }
 
 /// The spinner's sign at a time since the start.
-fn spin(glyphs: &Glyphs, since: std::time::Duration) -> &'static str {
+fn spin(glyphs: &Glyphs, since: Duration) -> &'static str {
     let turns = since.as_millis() / SPIN.as_millis();
     glyphs.running[usize::try_from(turns).unwrap_or_default() % glyphs.running.len()]
 }

@@ -17,17 +17,16 @@ const RECENT: usize = 5;
 
 /// What becomes of runs that are worked here when the workbench ends, in words.
 fn stopped(runs: usize, passing: bool) -> Option<String> {
-    let (are, they) = match runs {
+    let (are, they, them, the) = match runs {
         0 => return None,
-        1 => ("1 run is under way here".to_owned(), "It"),
-        more => (format!("{more} runs are under way here"), "They"),
+        1 => ("1 run is under way here".to_owned(), "It has", "it", "the run goes on"),
+        more => (format!("{more} runs are under way here"), "They have", "them", "the runs go on"),
     };
-    let goes = if runs == 1 { "goes" } else { "go" };
     Some(if passing {
-        format!("{are}, and nothing of it is kept: the store is in memory.")
+        format!("{are}, and nothing of {them} is kept: the store is in memory.")
     } else {
         format!(
-            "{are}. {they} {goes} on for 2 s at most; steps that have not ended then are stopped, and {goes} on at the next \
+            "{are}. {they} 2 s to end the steps at hand; what has not ended by then is stopped, and {the} at the next \
              start. A step that may not be repeated asks you then."
         )
     })
@@ -104,7 +103,9 @@ impl App {
                 self.recent.truncate(RECENT);
                 self.perform(action, now);
             }
-            Outcome::Ask(pane, effects) => self.effects_of(pane, effects, now),
+            Outcome::Ask(pane, effects) | Outcome::HeardAsk(pane, effects) => {
+                self.effects_of(pane, effects, now);
+            }
             Outcome::Done(pane, effects) => {
                 self.close(now);
                 self.effects_of(pane, effects, now);
@@ -142,6 +143,9 @@ impl App {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
                 Effect::Copy(text, what) => self.wants.push(Want::Copy(text, what)),
+                Effect::CopyCommand(line, what) => {
+                    self.wants.push(Want::Copy(self.invocation.completed(&line), what));
+                }
                 Effect::Edit(path, line) => match self.elsewhere() {
                     None => self.wants.push(Want::Edit(path, line)),
                     Some(address) => {
@@ -156,7 +160,14 @@ impl App {
                         self.tell(id, &Message::Visit(target), now);
                     }
                 }
-                Effect::Pick(picker) => self.open_picker(pane, picker),
+                Effect::Pick(mut picker) => {
+                    // What is shown is what is copied.
+                    if picker.what == PickerKind::CopyAs {
+                        let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
+                        lines.for_each(|(_, _, line)| *line = self.invocation.completed(line));
+                    }
+                    self.open_picker(pane, picker);
+                }
                 Effect::Sheet(sheet) => {
                     let opened = (self.clock(now), now);
                     let mut sheet = sheet.open(pane, opened);
@@ -266,5 +277,30 @@ impl App {
             Ok(theme) => self.theme = theme,
             Err(error) => self.notices.error(error.message, format!("{}:{}", error.file, error.line)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_and_several_are_told_in_their_own_grammar() {
+        assert_eq!(stopped(0, false), None);
+        let one = stopped(1, false).unwrap();
+        assert!(
+            one.starts_with("1 run is under way here. It has 2 s") && one.contains("the run goes on at"),
+            "{one}"
+        );
+        let many = stopped(3, false).unwrap();
+        assert!(many.starts_with("3 runs are under way here. They have 2 s"), "{many}");
+        assert!(many.contains("the runs go on at the next start"), "{many}");
+        assert_eq!(
+            [stopped(1, true).unwrap(), stopped(2, true).unwrap()],
+            [
+                "1 run is under way here, and nothing of it is kept: the store is in memory.",
+                "2 runs are under way here, and nothing of them is kept: the store is in memory."
+            ]
+        );
     }
 }

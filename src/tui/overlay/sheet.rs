@@ -5,6 +5,7 @@ mod asking;
 mod choice;
 mod decision;
 mod decision_keys;
+mod decision_limits;
 mod decision_view;
 mod decision_way;
 mod launch;

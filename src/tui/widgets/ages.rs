@@ -38,6 +38,19 @@ pub fn until_older(millis: i64) -> i64 {
     unit - millis % unit
 }
 
+/// After how many milliseconds [`age`] of what is left says something else, as it grows less.
+#[must_use]
+pub fn until_younger(millis: i64) -> i64 {
+    let millis = millis.max(0);
+    let unit = match millis {
+        0..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        3_600_000..86_400_000 => 3_600_000,
+        _ => 86_400_000,
+    };
+    (millis % unit + 1).min(millis.max(1))
+}
+
 /// How long something took: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
 #[must_use]
 pub fn duration(millis: i64) -> String {
@@ -81,6 +94,15 @@ mod tests {
             let next = until_older(millis);
             assert_ne!(age(millis + next), age(millis), "{millis}");
             assert_eq!(age(millis + next - 1), age(millis), "{millis}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_changes_exactly_when_it_is_told_to() {
+        for millis in [1_000, 59_999, 60_000, 61_500, 3_600_000, 3_700_000, 90_000_000] {
+            let next = until_younger(millis);
+            assert_ne!(age(millis - next), age(millis), "{millis}");
+            assert_eq!(age(millis - next + 1), age(millis), "{millis}");
         }
     }
 

@@ -77,7 +77,9 @@ pub(super) fn commanded(
             entry.data.insert("action".to_owned(), json!(expiry));
             entry
         }
-        Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => return None,
+        Command::Claim { .. } | Command::Work { .. } | Command::Ask(_) | Command::Replay | Command::Fork => {
+            return None;
+        }
     };
     Some(entry.durably())
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::room::store_file;
 use super::{Room, Runs};
@@ -9,7 +10,13 @@ use crate::engine::{Caller as _, Capabilities, Workplace};
 use crate::gateway::{Check, Error};
 use crate::registry::RootState;
 use crate::sandbox::{Level, Report};
-use crate::store::{RunFilter, Store};
+use crate::store::{Glance, RunFilter, Store};
+
+/// How long the pages of the store are looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What to do about a damaged store.
+const MEND: &str = "skills db check says where; copy the file and those beside it (-wal, -shm) as they are before \
+                    anything else, and let a backup take its place";
 
 impl Runs {
     /// One line a subject.
@@ -45,8 +52,8 @@ impl Runs {
         let file = store_file(self.config.store.as_deref(), &self.config.dirs.data).ok().flatten();
         let size = file.as_deref().map(size).unwrap_or_default();
         match counted(&*room.store).await {
-            Ok(counts) => Check::good("runs", format!("{place}{size}; {counts}")),
-            Err(error) => Check::problem("runs", error.message, "skills db check looks the store over"),
+            Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
+            Err(error) => Check::problem("runs", error.message, MEND),
         }
     }
 
@@ -116,6 +123,22 @@ impl Runs {
             ));
         }
         Ok(Check::good("capabilities", found))
+    }
+}
+
+/// What was found of a store that answers, after a short look at its pages.
+async fn looked_over(store: &dyn Store, found: String) -> Check {
+    match store.glance(PATIENCE).await {
+        Ok(Glance { damage, .. }) if !damage.is_empty() => {
+            Check::problem("runs", format!("{found}; it is damaged: {}", damage.join("; ")), MEND)
+        }
+        Ok(Glance { whole: false, .. }) => Check::note(
+            "runs",
+            format!("{found}; its pages were looked at for {} s, which was not enough", PATIENCE.as_secs()),
+            "skills db check looks at all of them",
+        ),
+        Ok(_) => Check::good("runs", format!("{found}; its pages are sound")),
+        Err(error) => Check::problem("runs", error.to_string(), MEND),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
 use crate::engine::Plan;
-use crate::gateway::{Code, Error, RunDetail};
+use crate::gateway::{Code, Error, RunDetail, pause_wanted};
 use crate::store::{RunEvent, RunId, RunRecord, Store};
 
 /// Events read at a time.
@@ -19,15 +19,21 @@ impl Runs {
         super::expiring::apply_due(&*room.store).await;
         let run = find::run(&*room.store, wanted).await?;
         let plan = room.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(&room, run).await?;
         let events = all_events(&*room.store, &run.id).await?;
         let records = room.store.steps(&run.id).await?;
         let (present, _) = self.present(&run, &plan).await;
         let sheet = match &run.gate {
             Some(crate::runs::Gate::Human { .. }) => {
-                self.refresh().await?;
                 let approver = self.approver().await;
-                let at = room.engine.at_gate(&run.id).await?;
-                sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver)
+                let mut sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
+                if let Some(sheet) = &mut sheet {
+                    let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+                    let obstacle = self.stands_in_the_way(&room, &run, &plan, capability);
+                    sheet.blocked = obstacle.map(|error| error.message);
+                    sheet.pause = pause_wanted(&run, &events);
+                }
+                sheet
             }
             _ => None,
         };

@@ -64,6 +64,15 @@ impl Caller for Measured {
         self.broker.changed(capability, conformance, unsandboxed, launched)
     }
 
+    fn obstacle(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+    ) -> Option<CallError> {
+        self.broker.obstacle(capability, conformance, unsandboxed)
+    }
+
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
         self.broker.explain(capability, conformance)
     }

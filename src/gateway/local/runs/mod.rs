@@ -1,6 +1,7 @@
 //! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
 //! they need is opened when the first of them is asked for.
 
+mod asked;
 mod attach;
 mod audited;
 mod capabilities;

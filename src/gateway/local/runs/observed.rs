@@ -10,7 +10,7 @@ use super::audited;
 use crate::audit::Recorder;
 use crate::runs::{Command, Standing};
 use crate::store::{
-    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Health,
+    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Glance, Health,
     IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent,
     StepRecord, StepStatus, Store, StoreError, WorkerId,
 };
@@ -241,6 +241,10 @@ impl Store for Observed {
 
     async fn check(&self) -> Result<Health, StoreError> {
         self.inner.check().await
+    }
+
+    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
+        self.inner.glance(patience).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {

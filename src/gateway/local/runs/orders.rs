@@ -18,8 +18,10 @@ impl Runs {
         let mut repeated = false;
         let (run, note) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
+                let named = inputs_digest.is_some();
                 let (step, inputs_digest) = bound(&run, step, inputs_digest);
                 let decision = Decision { verdict, step, inputs_digest, choice, result };
+                let run = self.agreeable(&room, run, &decision, named).await?;
                 let made = self.decide(&room, &run, decision, DecisionRecord { approver, notes }).await?;
                 repeated = made.2;
                 (made.0, made.1)

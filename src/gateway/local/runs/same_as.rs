@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::config::quoted;
 use crate::gateway::AttachRequest;
 
 /// The command line.
@@ -38,15 +39,6 @@ fn spelt(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-/// A word as a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A path segment (RFC 3986, section 3.3).

@@ -53,6 +53,13 @@ pub(super) fn sheet(
         approver: Some(approver),
         since_ms: run.since_ms,
         expires_ms: run.expires_ms,
+        on_expiry: run.options.on_expiry,
+        changed: match why {
+            Asked::Changed { what, .. } => Some(what.clone()),
+            _ => None,
+        },
+        blocked: None,
+        pause: None,
     })
 }
 
@@ -111,12 +118,10 @@ fn because(why: &Asked, capability: Option<&Capability>) -> String {
             let id = capability.map_or("the capability", |c| c.id.as_str());
             format!("{id} asks for a yes each time")
         }
-        Asked::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
-        Asked::Policy { rule } => format!("the policy of this installation: {rule}"),
-        Asked::Changed { what, .. } => format!("{what}; a yes runs what is there now"),
         Asked::UnknownOutcome => {
             "its worker was lost while it ran, and it is not declared safe to repeat".to_owned()
         }
+        other => other.in_words(),
     }
 }
 

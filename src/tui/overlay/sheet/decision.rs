@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use serde_json::{Map, Value};
 
 use super::decision_keys::HELD;
+use super::decision_limits::meanwhile;
 use super::decision_way::Way;
 use super::parts::Button;
 use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
@@ -17,7 +18,6 @@ use crate::tui::form::Text;
 use crate::tui::overlay::Outcome;
 use crate::tui::pane::{Effect, PaneId, Target};
 use crate::tui::run_traffic::RunAsk;
-use crate::tui::widgets::ages::time_of_day;
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::scroll::Scroll;
 
@@ -170,6 +170,7 @@ impl Decision {
     /// "Not now" first; none but it while an answer is under way or nothing is left to answer.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
+        let blocked = self.in_the_way().is_some();
         if !self.takes_text() {
             let close = Button::new(Action::Back, "Close", "Esc");
             let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Take back", "B"));
@@ -184,8 +185,10 @@ impl Decision {
             out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
             out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
             out.push(Button::new(Action::ItHappened, "Happened", "H"));
-            out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
-        } else {
+            if !blocked {
+                out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
+            }
+        } else if !blocked {
             out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
         }
         out
@@ -212,7 +215,14 @@ impl Decision {
 
     /// The one way an answer leaves: each marked gate gets one order with exactly what was read of it.
     fn decide(&mut self, verdict: Verdict, choice: Option<Choice>) -> Outcome {
+        self.let_expire(self.now);
         let unknown = self.waiting[0].sheet.outcome_unknown;
+        let runs_it = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
+        if let Some(why) = self.in_the_way().filter(|_| runs_it) {
+            self.said = Some(format!("Not approved: {}", shown(why)));
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
         if self.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
@@ -222,7 +232,10 @@ impl Decision {
         };
         let (approver, notes, ticket) = (words(self.approver.text()), words(self.notes.text()), self.ticket);
         let mut effects = Vec::new();
-        for one in self.waiting.iter_mut().filter(|one| one.marked && one.standing == Standing::Open) {
+        let taken = |one: &&mut Waiting| {
+            one.marked && one.standing == Standing::Open && !(runs_it && one.sheet.blocked.is_some())
+        };
+        for one in self.waiting.iter_mut().filter(taken) {
             one.standing = Standing::Sent;
             let order = RunOrder::Decide {
                 verdict,
@@ -310,9 +323,14 @@ impl Decision {
                 self.said = Some(format!("{what}: {}", shown(&error.message)));
             }
         }
+        let again = answer.is_err_and(|error| error.code != Code::InvalidTransition);
         let failed = answer.is_err();
         let through = self.waiting.iter().all(|one| !one.marked || one.standing == Standing::Done);
         match (failed, through) {
+            // What stands in the way may have come while the sheet was read: it is read anew.
+            (true, _) if again => {
+                Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
+            }
             (true, _) => Outcome::Heard,
             (false, true) => Outcome::Close,
             (false, false) => Outcome::Stay,
@@ -327,8 +345,14 @@ impl Decision {
                 if one.standing == Standing::Open
                     && (one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step) =>
             {
+                let said = match &sheet.changed {
+                    Some(what) if one.sheet.step == sheet.step => {
+                        format!("{}: read again what it would run now.", shown(what))
+                    }
+                    _ => "It waits for something else now: read it again.".to_owned(),
+                };
                 one.sheet = sheet.clone();
-                self.said = Some("It waits for something else now: read it again.".to_owned());
+                self.said = Some(said);
                 self.body.offset = 0;
             }
             (Some(one), Some(sheet))
@@ -337,26 +361,11 @@ impl Decision {
                 one.sheet = sheet.clone();
                 self.said = Some("What would carry it out has changed: read it again.".to_owned());
             }
+            // What is told beside it is told as it stands now.
+            (Some(one), Some(sheet)) if one.standing == Standing::Open => one.sheet = sheet.clone(),
             (Some(one), None) if one.standing == Standing::Open => {
-                let decided = detail.decisions.iter().rev().find(|decided| {
-                    let decision = &decided.decision;
-                    decision.step == one.sheet.step && decision.inputs_digest == one.sheet.inputs_digest
-                });
-                let by = decided.and_then(|decided| decided.by.approver.as_deref());
-                let by = by.map(|name| format!(" by {}", shown(name))).unwrap_or_default();
-                let at = decided.map(|decided| format!(" at {}", time_of_day(decided.at_ms)));
-                let by = by + &at.unwrap_or_default();
-                let state = super::choice::state_word(detail.run.state);
-                let what = match decided.map(|decided| decided.decision.verdict) {
-                    Some(Verdict::Approve) => format!("was approved{by}"),
-                    Some(Verdict::Deny) => format!("was denied{by}"),
-                    None => "moved on".to_owned(),
-                };
-                let name = shown(&detail.run.skill_id);
-                let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
-                let notes = notes.filter(|notes| !notes.is_empty());
-                let notes = notes.map(|notes| format!(" ({notes})")).unwrap_or_default();
-                self.said = Some(format!("{name} {what} meanwhile{notes}; it is {state} now."));
+                let (what, said) = meanwhile(detail, &one.sheet);
+                self.said = Some(said);
                 one.standing = Standing::Past(what);
                 one.marked = false;
                 self.focus = Focus::Button(0);

@@ -213,7 +213,12 @@ impl Overlay for Decision {
         out
     }
 
+    fn changes_in(&self, now: Instant) -> Option<u64> {
+        self.words_hold(now)
+    }
+
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position> {
+        self.let_expire(now);
         self.view(area, pen, now)
     }
 }

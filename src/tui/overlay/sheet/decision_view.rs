@@ -5,6 +5,7 @@ use std::time::Instant;
 use ratatui::layout::{Position, Rect};
 
 use super::decision::{Decision, Drawn, Focus, Standing};
+use super::decision_limits::outlook;
 use super::parts::{self, LABEL, Row};
 use crate::gateway::DecisionSheet;
 use crate::tui::on_its_way;
@@ -217,7 +218,10 @@ impl Decision {
         if let Some(warning) = &sheet.irreversible {
             out.extend(warned(warning, width));
         }
-        if sheet.outcome_unknown || sheet.irreversible.is_some() {
+        if let Some(why) = &sheet.blocked {
+            out.extend(warned(why, width));
+        }
+        if sheet.outcome_unknown || sheet.irreversible.is_some() || sheet.blocked.is_some() {
             blank(&mut out);
         }
         // In a small window what would be done comes before how.
@@ -240,9 +244,8 @@ impl Decision {
                 labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
             }
         }
-        if let Some(expires) = sheet.expires_ms {
-            let left = age(expires - self.opened.0);
-            labelled("expires", vec![Seg::new(format!("in {left}"), Role::Warning)], width, &mut out);
+        for (label, segs) in outlook(sheet, parts::clock(self.opened, now)) {
+            labelled(label, segs, width, &mut out);
         }
         if roomy {
             blank(&mut out);

@@ -319,7 +319,15 @@ impl Browse {
             }
             _ => None,
         };
-        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+        let is_line = what == "cli";
+        let copied = |(text, what): (String, &str)| {
+            if is_line {
+                Effect::CopyCommand(text, what.to_owned())
+            } else {
+                Effect::Copy(text, what.to_owned())
+            }
+        };
+        text.into_iter().map(copied).collect()
     }
 
     fn attach_command(&self) -> Command {

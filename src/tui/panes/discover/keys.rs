@@ -275,7 +275,15 @@ impl Discover {
             }
             _ => None,
         };
-        text.into_iter().map(|(text, what)| Effect::Copy(text, what.to_owned())).collect()
+        let is_line = what == "cli";
+        let copied = |(text, what): (String, &str)| {
+            if is_line {
+                Effect::CopyCommand(text, what.to_owned())
+            } else {
+                Effect::Copy(text, what.to_owned())
+            }
+        };
+        text.into_iter().map(copied).collect()
     }
 
     fn intent_commands(&self) -> Vec<Command> {

@@ -282,6 +282,9 @@ pub(super) fn waiting_lines(
     if sheet.outcome_unknown {
         row("end", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
     }
+    if let Some(why) = &sheet.blocked {
+        row("blocked", vec![Seg::new(cut(why), Role::Danger)]);
+    }
     row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
 }
 

@@ -15,7 +15,7 @@ use crate::tui::overlay::state_word;
 use crate::tui::pane::{Draw, Effect, Picker, PickerKind};
 use crate::tui::run_traffic::RunAsk;
 use crate::tui::theme::Role;
-use crate::tui::widgets::ages::duration;
+use crate::tui::widgets::ages::{ago, duration};
 use crate::tui::widgets::figures::counted;
 use crate::tui::widgets::json_lines::on_one_line;
 use crate::tui::widgets::measure::{cells, cut_end, shown};
@@ -105,14 +105,19 @@ impl Runs {
                 let source = self.record().and_then(|run| run.source.clone()).map(|(run, _)| run);
                 let made = self.detail.get().map(|detail| detail.descendants.clone()).unwrap_or_default();
                 let choice = |run: &RunId| {
-                    let how = if source.as_ref() == Some(run) {
-                        "where it comes from"
+                    let known = self.known.get(run);
+                    let name = known.or(self.record()).map(|run| shown(&run.skill_id)).unwrap_or_default();
+                    let mut note: Vec<String> = Vec::new();
+                    if let Some(run) = known {
+                        note.push(state_word(run.state).to_owned());
+                        note.push(ago(self.drawn.clock_ms - run.since_ms));
+                    }
+                    if source.as_ref() == Some(run) {
+                        note.push("where it comes from".to_owned());
                     } else if made.contains(run) {
-                        "made from it"
-                    } else {
-                        self.known.get(run).map_or("", |run| state_word(run.state))
-                    };
-                    (format!("run {run}"), shown(&run.0), how.to_owned())
+                        note.push("made from it".to_owned());
+                    }
+                    (format!("run {run}"), format!("{name} {}", super::list::tail(run)), note.join(", "))
                 };
                 let choices = several.iter().map(choice).collect();
                 let title = "Compare with".to_owned();

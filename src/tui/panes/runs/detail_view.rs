@@ -11,8 +11,8 @@ use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
-use crate::gateway::{RunDetail, StepState};
-use crate::runs::{Gate, RunState};
+use crate::gateway::{RunDetail, StepState, sidecar_wishes};
+use crate::runs::{Expiry, Gate, RunState};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
 use crate::tui::overlay::state_word;
@@ -159,7 +159,7 @@ impl Runs {
         let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
         blank(&mut out);
         out.extend(self.state_lines(record, &making));
-        self.control_lines(&making, &mut out);
+        self.control_lines(record, &making, &mut out);
         out.push(Line::blank());
         self.step_lines(detail, record, &making, roomy, &mut out);
         result_lines(detail, record, &making, &mut out);
@@ -217,7 +217,10 @@ impl Runs {
         let mut out =
             vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];
         if let Some(expires) = record.expires_ms {
-            let then = record.options.on_expiry;
+            let then = match record.options.on_expiry {
+                Expiry::Deny => "denied then, so canceled",
+                Expiry::Fail => "fails then, and can be resumed",
+            };
             let text = if expires <= making.now_ms {
                 format!("{} its time is over since {}: {then}", glyphs.warn, age(making.now_ms - expires))
             } else {
@@ -235,13 +238,19 @@ impl Runs {
         out
     }
 
-    /// What sidecars asked for on this run, or this run as one, and what came of it: the newest of each word.
-    fn control_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
-        let wishes = self.detail.events().rev().filter(|event| event.event.kind.starts_with("control."));
-        let mut told: Vec<String> = wishes.map(|event| live::controlled(&event.event.data)).collect();
+    /// What sidecars asked for on this run, or this run as one, and what has come of it by now: the newest first.
+    fn control_lines(&self, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
+        let wishes = sidecar_wishes(record, self.detail.events());
+        let mut told: Vec<(bool, String)> =
+            wishes.iter().rev().map(|wish| (wish.stands(), live::wished(wish))).collect();
         told.dedup();
-        for told in told.into_iter().take(WISHES) {
-            let segs = [Seg::new(format!("{} {told}", making.cx.glyphs.warn), Role::Warning)];
+        for (stands, told) in told.into_iter().take(WISHES) {
+            let (sign, role) = if stands {
+                (making.cx.glyphs.warn, Role::Warning)
+            } else {
+                (making.cx.glyphs.dot, Role::Muted)
+            };
+            let segs = [Seg::new(format!("{sign} {told}"), role)];
             let lines = wrap_to(&segs, making.width, 3, making.cx.glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
@@ -300,7 +309,14 @@ impl Runs {
                 out.push(line.at(stop.clone()));
             }
             if self.detail.opened.contains(&stop) {
-                for row in inside(step, making.width.saturating_sub(4)) {
+                let said = live::said_to_have_happened(detail, &step.step);
+                let said = said.map(|said| {
+                    RichLine::from_segs(vec![
+                        Seg::new(format!("{:<10}", "seen"), Role::Muted),
+                        Seg::new(said, Role::Warning),
+                    ])
+                });
+                for row in said.into_iter().chain(inside(step, making.width.saturating_sub(4))) {
                     let mut segs = vec![Seg::new("    ", Role::Text)];
                     segs.extend(row.segs);
                     out.push(Line::of(segs));

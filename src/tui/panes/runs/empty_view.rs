@@ -14,7 +14,11 @@ use crate::tui::widgets::wrap::wrap;
 
 impl Runs {
     pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let note = if self.loaded { "none so far" } else { "reading" };
+        let note = match (&self.error, self.loaded) {
+            (Some(_), _) => "cannot be read",
+            (None, true) => "none so far",
+            (None, false) => "reading",
+        };
         let mut pen = Pen::new(buf, cx);
         Title::of("Runs", cx.focused).note(note).draw(&mut pen, area.x, area.y, area.width);
         self.drawn.list = area;

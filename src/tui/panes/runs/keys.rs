@@ -10,7 +10,7 @@ use crate::runs::RunState;
 use crate::store::Holder;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId};
-use crate::tui::widgets::ages::until_older;
+use crate::tui::widgets::ages::{until_older, until_younger};
 
 impl Pane for Runs {
     fn id(&self) -> PaneId {
@@ -92,8 +92,9 @@ impl Pane for Runs {
         let shown = self.record().map(|run| run.since_ms);
         let all = self.drawn.since.iter().copied().chain(shown);
         let ages = all.map(|since| clock_ms + until_older(clock_ms - since));
-        // A wait whose time runs out is told at that moment.
+        // What is left of a wait moves with the clock too, and its end is told at that moment.
         let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
+        let expiries = expiries.map(|at| clock_ms + until_younger(at - clock_ms));
         let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
         ages.chain(expiries).chain(decided).min()
     }

@@ -5,6 +5,7 @@ use nucleo_matcher::Utf32String;
 use super::feed::Known;
 use crate::runs::{Asked, Gate, RunState};
 use crate::store::{RunId, RunRecord};
+use crate::tui::widgets::ages::age;
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::measure::shown;
 
@@ -129,6 +130,10 @@ pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
 pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
+        (RunState::WaitingForHuman | RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
+            let left = run.expires_ms.unwrap_or(now_ms) - now_ms;
+            (format!("expires {}", age(left)), true)
+        }
         (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
             ("unknown end".to_owned(), true)
         }

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::gateway::{RunDetail, StepState};
+use crate::gateway::{RunDetail, SidecarWish, StepState};
+use crate::runs::Choice;
 use crate::skill::safe_text;
-use crate::store::RunEvent;
+use crate::store::{RunEvent, RunId};
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{duration, time_of_day};
 use crate::tui::widgets::measure::{cells, shown};
@@ -77,7 +78,11 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
             Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
             None => ("waits for a person".to_owned(), Role::Waiting),
         },
-        "gate.approved" => (format!("approved{}", by()), Role::Success),
+        "gate.changed" => {
+            let what = data.pointer("/gate/human/why/changed/what").and_then(Value::as_str);
+            (reasoned("asks anew", &what.map(shown).unwrap_or_default()), Role::Waiting)
+        }
+        "gate.approved" => (agreed(data, &by()), Role::Success),
         "gate.denied" => (format!("denied{}", by()), Role::Danger),
         "gate.warned" => (reasoned("a gate warns", &text("reason")), Role::Warning),
         "gate.degraded" => (reasoned("left out by a gate", &text("reason")), Role::Warning),
@@ -131,6 +136,43 @@ pub fn controlled(data: &Value) -> String {
         (None, Some(on)) => format!("asked for {asked} of {}{came}", named(on)),
         (None, None) => asked,
     }
+}
+
+/// What a person said to a gate: a plain yes, or what becomes of a step that nobody saw end.
+fn agreed(data: &Value, by: &str) -> String {
+    match data.get("choice").and_then(Value::as_str) {
+        Some("happened") => {
+            let gave = data.get("result").filter(|result| !result.is_null()).map(ToString::to_string);
+            let gave = gave.map_or_else(|| "nothing".to_owned(), |gave| shown(&gave));
+            format!("it happened, as was said{by}: it gave {gave}")
+        }
+        Some("rerun") => format!("to be run again, as was said{by}"),
+        Some("skip") => format!("to be left out, as was said{by}"),
+        Some("fail") => format!("left to fail, as was said{by}"),
+        _ => format!("approved{by}"),
+    }
+}
+
+/// Who said that a step happened which nobody saw end, when, and in which words; none where it was seen.
+#[must_use]
+pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
+    let decided =
+        detail.decisions.iter().rev().find(|decided| {
+            decided.decision.step == step && decided.decision.choice == Some(Choice::Happened)
+        })?;
+    let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+    let notes = decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
+    Some(format!("it happened, says {by} at {}{notes}", time_of_day(decided.at_ms)))
+}
+
+/// What a sidecar asked for, as it stands now.
+#[must_use]
+pub fn wished(wish: &SidecarWish) -> String {
+    let named = |skill: Option<&str>, run: &RunId| {
+        let end = super::list::tail(run);
+        skill.map_or_else(|| format!("run {end}"), |skill| format!("{} {end}", shown(skill)))
+    };
+    shown(&wish.sentence(named, time_of_day))
 }
 
 /// Whether a worker took the run from one that was lost.

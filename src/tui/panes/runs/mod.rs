@@ -62,6 +62,8 @@ struct Drawn {
     buttons: Vec<(Rect, crate::tui::action::Action)>,
     /// The oldest moments whose ages are on the screen, milliseconds since 1970-01-01 UTC.
     since: Vec<i64>,
+    /// The wall clock of the frame.
+    clock_ms: i64,
 }
 
 /// Pane 5.
@@ -172,6 +174,12 @@ impl Runs {
                 let mut effects = self.feeds.refresh_all(&self.known);
                 effects.extend(self.ask_detail());
                 effects
+            }
+            RunTold::NotFollowing(error) => {
+                if !self.loaded {
+                    self.error = Some(error.clone());
+                }
+                self.feeds.refresh_all(&self.known)
             }
             RunTold::Events(events) => self.happened(events),
             RunTold::Page(generation, answer) => self.page(*generation, answer),

@@ -182,6 +182,8 @@ impl Runs {
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
+        // Scripts and trust change without an event: the sheet is held against what is there now.
+        out.extend(self.ask_detail());
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
             _ => None,
@@ -280,8 +282,12 @@ impl Runs {
             _ => format!("The corrected inputs of {name}"),
         };
         let more = names.len() - 1;
-        let rest = if more > 0 { format!(", and those of {more} more sheets,") } else { String::new() };
-        Some(format!("{first}{rest} typed and not sent, would be lost."))
+        let rest = match more {
+            0 => String::new(),
+            1 => " and what stands on 1 more sheet".to_owned(),
+            more => format!(" and what stands on {more} more sheets"),
+        };
+        Some(format!("{first}{rest}, typed and not sent, would be lost."))
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
@@ -297,7 +303,11 @@ impl Runs {
             },
             _ => None,
         };
-        text.into_iter().map(|text| Effect::Copy(text, what.to_owned())).collect()
+        let what = |text| match what {
+            "cli" => Effect::CopyCommand(text, "command line".to_owned()),
+            _ => Effect::Copy(text, what.to_owned()),
+        };
+        text.into_iter().map(what).collect()
     }
 }
 

@@ -308,7 +308,10 @@ impl SessionPane {
         let Some(session) = &self.session else { return Vec::new() };
         let id = &session.session_id;
         let (text, what) = match what {
-            "cli" => (format!("skills session show {id}"), "the command line"),
+            "cli" => {
+                let line = format!("skills session show {id}");
+                return vec![Effect::CopyCommand(line, "the command line".to_owned())];
+            }
             "target" => (format!("session:{id}"), "the target"),
             "json" => (serde_json::to_string_pretty(session.as_ref()).unwrap_or_default(), "the session"),
             _ => (id.clone(), "the session's id"),

@@ -1,0 +1,92 @@
+//! How this program was called, as far as it decides what is seen: a command that is copied or printed leads to the same
+//! skills and the same runs.
+
+/// The program's name with the options that every command takes. Never a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation(Vec<String>);
+
+impl Default for Invocation {
+    /// Called without options.
+    fn default() -> Self {
+        Self::with(Vec::new())
+    }
+}
+
+impl Invocation {
+    /// Called with these options.
+    #[must_use]
+    pub fn with(options: Vec<String>) -> Self {
+        Self(std::iter::once("skills".to_owned()).chain(options).collect())
+    }
+
+    /// A command line of these words.
+    #[must_use]
+    pub fn line(&self, words: &[&str]) -> String {
+        let all = self.0.iter().map(String::as_str).chain(words.iter().copied());
+        all.map(quoted).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A command line that is written already, `skills …`, completed with the options. One that has them stays as it is.
+    #[must_use]
+    pub fn completed(&self, line: &str) -> String {
+        let own = self.line(&[]);
+        match line.strip_prefix("skills ") {
+            Some(rest) if !line.starts_with(&format!("{own} ")) => format!("{own} {rest}"),
+            _ => line.to_owned(),
+        }
+    }
+
+    /// A text whose commands stand at its beginning, behind a grave accent or in brackets, each completed.
+    #[must_use]
+    pub fn completed_in(&self, text: &str) -> String {
+        let own = self.line(&[]);
+        if own == "skills" {
+            return text.to_owned();
+        }
+        let text = self.completed(text);
+        ["`", "("]
+            .iter()
+            .fold(text, |text, before| text.replace(&format!("{before}skills "), &format!("{before}{own} ")))
+    }
+}
+
+/// A word as a POSIX shell reads it back.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) && !word.starts_with('~') {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called() -> Invocation {
+        Invocation::with(["--store", "sqlite:my runs.db"].map(str::to_owned).into())
+    }
+
+    #[test]
+    fn a_command_names_what_this_process_was_called_with_and_that_once() {
+        let line = called().completed("skills runs show 0198");
+        assert_eq!(line, "skills --store 'sqlite:my runs.db' runs show 0198");
+        assert_eq!(called().completed(&line), line);
+        assert_eq!(called().completed("read the manual"), "read the manual");
+        assert_eq!(Invocation::default().completed("skills list"), "skills list");
+        assert_eq!(
+            called().completed_in("run `skills trust x` (skills runs show 1), skills that run"),
+            "run `skills --store 'sqlite:my runs.db' trust x` (skills --store 'sqlite:my runs.db' runs show 1), \
+             skills that run"
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell() {
+        assert_eq!(
+            [quoted("a-b.c"), quoted("it's"), quoted(""), quoted("{}")],
+            ["a-b.c", r"'it'\''s'", "''", "'{}'"]
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What a waiting run asks a person, held against what it would do now: a script that was edited since is asked about as
+//! it is, and what cannot be carried out is not agreed to.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Room, Runs};
+use crate::engine::{AtGate, Plan};
+use crate::gateway::{Code, Error};
+use crate::runs::{Asked, Choice, Command, Decision, Gate, Verdict};
+use crate::skill::contract::Capability;
+use crate::store::{RunRecord, StoreError};
+
+impl Runs {
+    /// A run that waits for a person, with what it would do next. Where that is not what it asked about, it asks anew,
+    /// once, for whoever looks: one change is one question.
+    pub(super) async fn at_gate(
+        self: &Arc<Self>,
+        room: &Room,
+        run: RunRecord,
+    ) -> Result<(RunRecord, Option<AtGate>), Error> {
+        let Some(Gate::Human { inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
+        self.refresh().await?;
+        let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
+        if at.inputs_digest == *inputs_digest {
+            return Ok((run, Some(at)));
+        }
+        if !self.reads_skills_of(&run) {
+            // Whoever has other scripts cannot tell what this run would do.
+            return Ok((run, None));
+        }
+        let gate = Gate::Human {
+            step: at.step.clone(),
+            inputs_digest: at.inputs_digest.clone(),
+            why: at.why.clone(),
+        };
+        match room.store.command(&run.id, Command::Ask(gate), None, None, None).await {
+            Ok(after) => Ok((after, Some(at))),
+            Err(StoreError::Refused(_)) => {
+                let present = room.store.run(&run.id).await?;
+                Ok((present.unwrap_or(run), None))
+            }
+            Err(error) => {
+                tracing::warn!("run {} asks about what was there before: {error}", run.id);
+                Ok((run, None))
+            }
+        }
+    }
+
+    /// Whether this process has the skills that a run was launched from.
+    pub(super) fn reads_skills_of(&self, run: &RunRecord) -> bool {
+        let place = run.options.place.as_ref();
+        place.is_none_or(|place| super::room::places(&self.registry).contains(place))
+    }
+
+    /// Why a yes would lead to nothing but a failed step, with what to do; none where something can carry it out, or
+    /// where this process cannot tell.
+    pub(super) fn stands_in_the_way(
+        &self,
+        room: &Room,
+        run: &RunRecord,
+        plan: &Plan,
+        capability: Option<&Capability>,
+    ) -> Option<Error> {
+        let Some(Gate::Human { step, .. }) = &run.gate else { return None };
+        if !self.reads_skills_of(run) {
+            return None;
+        }
+        let found = match capability {
+            Some(capability) => room.engine.obstacle(run, capability)?,
+            // Before the first step: the first one that could begin.
+            None => {
+                let first = plan.contract.steps.iter().find_map(|step| plan.capability_of(step))?;
+                room.engine.obstacle(run, first)?
+            }
+        };
+        let message = format!(
+            "step {step} cannot be carried out, so that a yes would only fail it: {}. The run goes on waiting; a no is \
+             always taken",
+            found.message
+        );
+        let reason = json!({ "step": step, "binding": found.binding });
+        Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
+    }
+
+    /// Refuses a yes to what cannot be carried out, to what was edited since it was read, and to an edit that nobody
+    /// names: nothing of it is recorded. A no is always taken.
+    pub(super) async fn agreeable(
+        self: &Arc<Self>,
+        room: &Room,
+        run: RunRecord,
+        decision: &Decision,
+        named: bool,
+    ) -> Result<RunRecord, Error> {
+        let runs_it = matches!(decision.choice, None | Some(Choice::Rerun));
+        let asked = matches!(&run.gate, Some(Gate::Human { step, inputs_digest, .. })
+            if *step == decision.step && *inputs_digest == decision.inputs_digest);
+        if decision.verdict != Verdict::Approve || !runs_it || !asked {
+            return Ok(run);
+        }
+        let (now, at) = self.at_gate(room, run.clone()).await?;
+        let Some(Gate::Human { step, inputs_digest, why }) = &now.gate else { return Ok(now) };
+        let what = match why {
+            Asked::Changed { what, .. } => what.clone(),
+            _ => "what it asks about is not what it was".to_owned(),
+        };
+        let seen = *inputs_digest == decision.inputs_digest;
+        if !seen || (!named && matches!(why, Asked::Changed { .. })) {
+            let message = format!(
+                "nothing was decided: {what}. Read what it would run now (skills runs show {}), then approve exactly \
+                 that: step {step}, inputs_digest {inputs_digest}",
+                now.id
+            );
+            let reason = json!({ "step": step, "inputs_digest": inputs_digest, "changed": what });
+            return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });
+        }
+        let plan = room.plan(&now.contract_digest).await?;
+        let own = plan.step_at(step).and_then(|step| plan.capability_of(step)).cloned();
+        let capability = at.map_or(own, |at| at.capability);
+        match self.stands_in_the_way(room, &now, &plan, capability.as_deref()) {
+            Some(error) => Err(error),
+            None => Ok(now),
+        }
+    }
+}
