@@ -428,3 +428,39 @@ fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake
     }
     assert_eq!(state(), "canceled", "as nobody said yes");
 }
+
+#[test]
+fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
+    let desk = Desk::new();
+    let long = desk.home.path().join("long.txt");
+    std::fs::write(&long, "a ".repeat(60_000)).unwrap();
+    let text = format!("text=@{}", long.display());
+    for _ in 0..3 {
+        assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
+    }
+    let sound = desk.run(&["doctor"]).stdout;
+    assert!(sound.contains("3 runs: 3 completed; its pages are sound"), "{sound}");
+    // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
+    let store = desk.store();
+    let connection = rusqlite::Connection::open(&store).unwrap();
+    let page = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    page("PRAGMA wal_checkpoint(TRUNCATE)");
+    let size = usize::try_from(page("PRAGMA page_size")).unwrap();
+    drop(connection);
+    let mut bytes = std::fs::read(&store).unwrap();
+    let filled = |page: &[u8]| page.iter().filter(|byte| **byte == b'a').count() > page.len() / 3;
+    let texts: Vec<usize> = (1..bytes.len() / size).filter(|n| filled(&bytes[n * size..][..size])).collect();
+    for page in &texts[texts.len() / 3..texts.len() / 3 + 4] {
+        bytes[page * size..][..size].fill(0);
+    }
+    std::fs::write(&store, &bytes).unwrap();
+    let place = format!("sqlite:{}", store.display());
+    let doctor = desk.run(&["--store", &place, "doctor"]);
+    assert_eq!(doctor.code, 1, "{}", doctor.stdout);
+    let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("it is damaged:") && told.contains("copy the file and those beside it"), "{told}");
+    assert!(told.contains(&format!("--store {place} db check says where")), "{told}");
+    let check = desk.run(&["db", "check"]);
+    assert_eq!(check.code, 1, "{}{}", check.stdout, check.stderr);
+    assert!(check.stdout.contains("damaged:") && check.stdout.contains("3 runs"), "{}", check.stdout);
+}

@@ -8,15 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skill_workbench::gateway::{Event, RunOrder};
+use skill_workbench::config::Invocation;
+use skill_workbench::gateway::{Code, Error, Event, RunOrder};
 use skill_workbench::registry::Change;
 use skill_workbench::runs::{Asked, Choice, Decision, Gate, RunState, Verdict};
 use skill_workbench::skill::SkillId;
-use skill_workbench::store::{Hold, Holder, WorkerId};
-use skill_workbench::tui::app::Want;
+use skill_workbench::store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::app::{News, Want};
 use skill_workbench::tui::harness::Harness;
-use support::run_pane::{core, has, id, opened, orders};
-use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, sheet};
+use support::run_pane::{core, has, id, opened, opened_as, orders};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 
 #[test]
 fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
@@ -325,4 +327,83 @@ fn a_wait_whose_time_is_over_is_called_expired() {
     let harness = opened(&core(vec![run]), 120, 36);
     has(&harness, &["expired", "its time is over since 5 s: denied then"]);
     assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
+}
+
+#[test]
+fn a_store_that_cannot_be_read_says_what_to_do_with_the_command_of_this_workbench() {
+    let client = core(Vec::new());
+    let damaged = "listing runs: it is damaged: `skills db check` says where";
+    *client.runs.unreadable.lock().unwrap() = Some(Error::new(Code::InternalError, damaged));
+    let invocation = Invocation::with(["--store", "sqlite:/x/a b.db"].map(str::to_owned).into());
+    let mut harness = opened_as(&client, &Settings { invocation, ..settings() }, (120, 30));
+    harness.wait_for("cannot be read");
+    has(&harness, &["it is damaged: `skills --store 'sqlite:/x/a b.db' db check` says where"]);
+    assert!(!harness.screen().contains(" reading "), "{}", harness.screen());
+}
+
+#[test]
+fn a_copied_command_leads_to_the_runs_of_this_workbench() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
+    let invocation = Invocation::with(["--store", "sqlite:/x/a b.db"].map(str::to_owned).into());
+    let mut harness = opened_as(&client, &Settings { invocation, ..settings() }, (120, 30));
+    harness.wait_for("Checkpoints").press("Y").wait_for("Copy as");
+    let line = format!("skills --store 'sqlite:/x/a b.db' runs show {}", id(1));
+    has(&harness, &["skills --store 'sqlite:/x/a b.db' runs show"]);
+    harness.press("down enter").wait_until("the chooser is gone", |screen| !screen.contains("Copy as"));
+    let copied = harness.take_outside();
+    assert!(copied.contains(&Want::Copy(line, "command line".to_owned())), "{copied:?}");
+}
+
+#[test]
+fn runs_to_compare_with_are_told_apart_by_what_they_are() {
+    let runs = (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::Completed)).collect();
+    let mut harness = opened(&core(runs), 120, 36);
+    harness.press("=").wait_for("Compare with");
+    has(&harness, &["invoice-intake 002", "invoice-intake 003", "completed, "]);
+    assert!(!harness.screen().contains(&id(3)), "no bare ids: {}", harness.screen());
+}
+
+#[test]
+fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 80, 24);
+    let before: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
+    harness.tell(News::Done("copied the whole of something that takes a long time to say".to_owned()));
+    let after: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
+    let (pane, foot) = (before.len() - 1, after.last().unwrap());
+    assert_eq!(before[..pane], after[..pane], "the pane is as it was");
+    assert!(foot.contains("copied the whole of something"), "{foot}");
+    harness.pass(Duration::from_secs(5));
+    assert_eq!(harness.screen().lines().last(), before.last().map(String::as_str), "then the keys are back");
+}
+
+#[test]
+fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.sheet.as_mut().unwrap().inputs = json!(null);
+    let mut harness = opened(&core(vec![run]), 120, 36);
+    harness.press("a").wait_for("changed since it asked: a yes asks again");
+    assert!(!harness.screen().contains("what you see is what runs"), "{}", harness.screen());
+}
+
+#[test]
+fn a_step_that_a_person_saw_says_who_and_with_what() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::Completed);
+    let decision = Decision {
+        verdict: Verdict::Approve,
+        step: "book".to_owned(),
+        inputs_digest: "9f".repeat(32),
+        choice: Some(Choice::Happened),
+        result: Some(json!({ "entry_id": "B-7" })),
+    };
+    let by = DecisionRecord { approver: Some("kim".to_owned()), notes: Some("seen at the bank".to_owned()) };
+    run.decisions.push(Decided { at_ms: NOW_MS - 1_000, decision, by });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 140, 40);
+    let said = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });
+    client.runs.work(&id(1), "gate.approved", said, |_| ());
+    harness.wait_for("it happened, as was said by kim");
+    harness.press("enter").wait_for("open").press("down down down space");
+    harness.wait_for("it happened, says kim at");
+    has(&harness, &["seen at the bank"]);
 }

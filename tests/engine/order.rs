@@ -258,6 +258,8 @@ steps:
     });
     let (run, executed) = bench.run(text, json!({})).await;
     assert_eq!(failed(&executed), ("runtime_error".into(), "no such file".into()));
+    let stopped = bench.step(&run, "safe").await.unwrap().result;
+    assert_eq!(stopped["message"], "stopped, because step bad failed", "nobody canceled the run");
     assert_eq!(bench.status(&run, "bad").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "safe").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "pay").await, Some(StepStatus::Completed));

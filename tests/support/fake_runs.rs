@@ -37,6 +37,8 @@ pub struct FakeRuns {
     pub attachments: Mutex<Vec<AttachRequest>>,
     /// Answers every launch and attachment, where a test wants them refused.
     pub refusal: Mutex<Option<Error>>,
+    /// Answers every list and every question for news, where a test wants a store that cannot be read.
+    pub unreadable: Mutex<Option<Error>>,
 }
 
 /// What is stored.
@@ -165,6 +167,7 @@ impl RunClient for FakeRuns {
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
+        self.unreadable.lock().unwrap().clone().map_or(Ok(()), Err)?;
         let book = self.book();
         let mut counts = BTreeMap::new();
         for detail in &book.runs {
@@ -272,6 +275,7 @@ impl RunClient for FakeRuns {
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
+        self.unreadable.lock().unwrap().clone().map_or(Ok(()), Err)?;
         Ok(self.book().events.len() as u64)
     }
 

@@ -110,3 +110,66 @@ pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, S
     let said = format!("{name} {what} meanwhile{notes}; it is {state} now.");
     (what, said)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::gateway::RunOrder;
+    use crate::tui::action::Action;
+    use crate::tui::overlay::{Outcome, Overlay as _};
+    use crate::tui::pane::{Effect, PaneId};
+    use crate::tui::run_traffic::RunAsk;
+
+    fn sheet(changes: serde_json::Value) -> DecisionSheet {
+        let mut sheet = json!({
+            "run": "r1", "skill_id": "send", "headline": "Sends", "step": "send", "place": [1, 1],
+            "outcome_unknown": false, "capability": "mail.send", "capability_note": "", "binding": "",
+            "isolation": "", "why": "", "irreversible": null, "inputs": {}, "inputs_digest": "d1",
+            "approver": null, "since_ms": 0, "expires_ms": null,
+        });
+        for (name, value) in changes.as_object().into_iter().flatten() {
+            sheet[name] = value.clone();
+        }
+        serde_json::from_value(sheet).unwrap()
+    }
+
+    fn open(changes: serde_json::Value) -> Decision {
+        Decision::new(PaneId::Runs, sheet(changes), 1, (1_000, Instant::now()))
+    }
+
+    fn labels(decision: &Decision) -> Vec<&'static str> {
+        decision.hints().iter().map(|hint| hint.label).collect()
+    }
+
+    #[test]
+    fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
+        let mut decision = open(json!({}));
+        assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"nothing is decided"));
+        let Outcome::Ask(_, sent) = decision.press(Action::ApproveNow) else { panic!("nothing was sent") };
+        assert_eq!(sent.len(), 1);
+        assert_eq!(labels(&decision), ["close; what was decided stays so", "scroll"]);
+        assert_eq!(decision.press(Action::DenyNow), Outcome::Stay, "one answer is sent");
+    }
+
+    #[test]
+    fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
+        let mut decision = open(json!({"outcome_unknown": true, "blocked": "nothing carries it out"}));
+        assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
+        assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
+        let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
+        let [Effect::Run(RunAsk::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
+        assert!(matches!(**order, RunOrder::Decide { verdict: Verdict::Approve, .. }));
+    }
+
+    #[test]
+    fn a_key_that_comes_after_the_time_decides_nothing() {
+        let mut decision = open(json!({"expires_ms": 61_000}));
+        let opened = decision.opened.1;
+        assert_eq!(decision.words_hold(opened), Some(1), "what is left is less than a minute at once");
+        decision.at(opened + std::time::Duration::from_secs(60));
+        assert_eq!(decision.press(Action::ApproveNow), Outcome::Stay);
+        assert!(decision.said.as_deref().unwrap_or_default().contains("Nothing was decided here"));
+    }
+}
