@@ -78,12 +78,15 @@ fn every_direct_dependency_has_a_row_with_its_reason() {
 
 #[test]
 fn links_between_the_pages_lead_somewhere() {
-    for page in
-        ["README.md", "docs/skills.md", "docs/ranking.md", "docs/newcomer.md", "docs/trust-and-policy.md"]
-    {
-        let folder = Path::new(page).parent().unwrap();
-        for target in
-            read(page).split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next().map(str::to_owned))
+    let docs = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
+    let names = docs.map(|file| format!("docs/{}", file.unwrap().file_name().display()));
+    let pages = names.filter(|name| Path::new(name).extension().is_some_and(|e| e == "md"));
+    for page in pages.chain(["README.md".to_owned()]) {
+        let folder = Path::new(&page).parent().unwrap();
+        for target in read(&page)
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split([')', '#']).next().map(str::to_owned))
         {
             // Pictures have a test of their own, which draws them.
             let outside =

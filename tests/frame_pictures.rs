@@ -6,26 +6,42 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use skill_workbench::config::{Arguments, Config, Env};
-use skill_workbench::gateway::Local;
+use skill_workbench::gateway::{Local, SharedSessionClient};
 use skill_workbench::tui::Settings;
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::panes::attach::Attach;
 use skill_workbench::tui::panes::browse::Browse;
 use skill_workbench::tui::panes::discover::{Discover, History};
+use skill_workbench::tui::panes::runs::Runs;
+use skill_workbench::tui::panes::session::SessionPane;
 use skill_workbench::tui::svg::svg;
 use skill_workbench::tui::theme::{Depth, Theme};
+use support::run_pane::core;
+use support::run_samples::{every_state, settings};
 use support::steady_client::SteadyClient;
+use support::steady_sessions::SteadySessions;
+
+/// All five, as the workbench has them.
+fn panes() -> Vec<Box<dyn Pane>> {
+    vec![
+        Box::new(Browse::new()),
+        Box::new(Discover::new(History::default())),
+        Box::new(Attach::new()),
+        Box::new(SessionPane::new()),
+        Box::new(Runs::new()),
+    ]
+}
 
 /// The workbench over the shipped skills, read and indexed.
 fn shipped(home: &Path) -> Harness {
     let arguments = Arguments { demo: true, watch: Some(false), ..Arguments::default() };
     let config = Config::load(home, &Env::at(home), &arguments).unwrap();
     let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
-    let panes: Vec<Box<dyn Pane>> =
-        vec![Box::new(Browse::new()), Box::new(Discover::new(History::default()))];
-    let mut harness = Harness::new(client, panes, &Settings::default(), 120, 32).unwrap();
+    let mut harness = Harness::new(client, panes(), &Settings::default(), 120, 32).unwrap();
     harness.wait_until("all skills read and indexed", |screen| {
         screen.contains("21 skills") && !screen.contains("indexed") && !screen.contains("so far")
     });
@@ -52,7 +68,7 @@ fn compare(harness: &Harness, name: &str, title: &str) {
 }
 
 #[test]
-fn the_pictures_are_the_screens() {
+fn browse_and_discover_are_the_screens() {
     let home = tempfile::tempdir().unwrap();
     let mut harness = shipped(home.path());
     harness
@@ -66,4 +82,36 @@ fn the_pictures_are_the_screens() {
     harness.press("2").type_text("turn the table in this mail into a clean csv").press("esc");
     harness.wait_for("fits");
     compare(&harness, "discover.svg", "Discover: a request, its ranking, and the ledger of the first result");
+}
+
+#[test]
+fn the_sheet_of_a_waiting_run_is_the_screen() {
+    let client = core(every_state());
+    let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
+    harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
+    compare(&harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
+}
+
+#[test]
+fn a_session_with_a_loaded_skill_is_the_screen() {
+    let home = tempfile::tempdir().unwrap();
+    let arguments = Arguments {
+        demo: true,
+        watch: Some(false),
+        store: Some("memory:".to_owned()),
+        ..Arguments::default()
+    };
+    let config = Config::load(home.path(), &Env::at(home.path()), &arguments).unwrap();
+    let local = Arc::new(Local::open(config).unwrap());
+    let sessions: SharedSessionClient = local.clone();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sessions = Arc::new(runtime.block_on(SteadySessions::over(sessions)));
+    let mut harness = Harness::with_sessions(local, Some(sessions), panes(), &settings(), (120, 36)).unwrap();
+    harness.press("4").wait_for("orchestrator sees 21");
+    harness.press("c l").type_text("csv-profile").press("enter");
+    harness.wait_for("1 of 8").wait_for("csv-profile body");
+    harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
+    // What was said of each step is gone after a while, and what stays is the picture.
+    harness.pass(Duration::from_secs(60)).wait_until("no toast", |text| !text.contains("loaded: holds"));
+    compare(&harness, "session.svg", "Session: a loaded skill stands in the next call, with tokens by level");
 }

@@ -19,3 +19,4 @@ pub mod run_pane;
 pub mod run_samples;
 pub mod screen;
 pub mod steady_client;
+pub mod steady_sessions;
