@@ -1,158 +1,247 @@
-//! The catalogue in a client's eyes: what it finds, repairs, drops and shadows. Follows the facts of
-//! the client's profile; where the fact about a bundle's defect is unknown, that is what is told.
+//! The catalogue in a client's eyes: what it finds, repairs, drops and shadows, and in which order it lists it. Follows
+//! the facts of the client's profile; where the fact about a bundle's defect is unknown, that is what is told.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::client_reach::{Missed, Place};
 use super::{ClientView, ClientViewEntry, ClientViewState};
 use crate::config::Config;
 use crate::registry::{Catalogue, RootOrigin};
-use crate::skill::client::{Depth, Fact, Handling, NameFrom, Profile, SameName, Scope};
+use crate::skill::client::{Fact, Handling, NameFrom, Order, Profile, SameName, Scope};
 use crate::skill::lint::rules;
-use crate::skill::{Finding, Skill};
+use crate::skill::{Finding, Refusal, RefusalReason, Skill, SkillId};
 
-/// The folders that a client looks into, the one that wins a name first. A folder named on the command
-/// line, and the shipped skills, stand for the client's own: who names one asks what the client would
-/// make of it.
-fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<PathBuf> {
-    let named = catalogue
-        .roots
-        .iter()
-        .filter(|root| matches!(root.origin, RootOrigin::Argument | RootOrigin::Shipped));
-    let mut places: Vec<PathBuf> = named.map(|root| root.path.clone()).collect();
+/// A bundle of the catalogue as a client takes it.
+pub struct Judged<'a> {
+    /// Its id here.
+    pub id: &'a SkillId,
+    /// The skill; none for a bundle that is refused here.
+    pub skill: Option<&'a Arc<Skill>>,
+    /// What the client does with it.
+    pub state: ClientViewState,
+    /// Why the client does not list it, without what is particular to this one: what many can be counted by.
+    pub why: Option<String>,
+    /// What the client calls it.
+    pub name: String,
+    location: &'a Path,
+    /// Which of the client's folders it lies in, and when the client comes to it there.
+    place: Option<(usize, usize)>,
+}
+
+/// Everything that lies in the catalogue, judged.
+pub struct Sight<'a> {
+    /// The bundles, in the order in which the client lists them where that is known, else in the catalogue's.
+    pub bundles: Vec<Judged<'a>>,
+    /// The folders that the client looks into, the one that wins a name first.
+    pub folders: Vec<PathBuf>,
+}
+
+/// What becomes of a bundle, and why in words that hold for all of its kind.
+type Fate = (ClientViewState, Option<String>);
+
+/// The folders that a client looks into, the one that wins a name first. A folder named on the command line, and the
+/// shipped skills, stand for the client's own: who names one asks what the client would make of it.
+fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<Place> {
+    let named = catalogue.roots.iter().filter_map(|root| match root.origin {
+        RootOrigin::Argument => Some((root.path.clone(), Scope::Project)),
+        RootOrigin::Shipped => Some((root.path.clone(), Scope::User)),
+        _ => None,
+    });
+    let mut places: Vec<(PathBuf, Scope)> = named.collect();
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
     let walks_up = profile.walks_up.value() == Some(&true);
     for folder in &profile.folders {
         match folder.scope {
-            Scope::User => places.push(config.dirs.home.join(&folder.path)),
+            Scope::User => places.push((config.dirs.home.join(&folder.path), Scope::User)),
             Scope::Project => {
                 let up = config.cwd.ancestors().take_while(|dir| dir.starts_with(top));
-                places
-                    .extend(up.take(if walks_up { usize::MAX } else { 1 }).map(|dir| dir.join(&folder.path)));
+                let up = up.take(if walks_up { usize::MAX } else { 1 });
+                places.extend(up.map(|dir| (dir.join(&folder.path), Scope::Project)));
             }
         }
     }
-    places
+    places.into_iter().map(|(path, scope)| Place::new(path, scope, profile)).collect()
 }
 
-/// Every bundle of the catalogue as the client sees it.
+/// Every bundle of the catalogue as the client takes it. Looks at the client's folders where it reads a part of them
+/// alone.
 #[must_use]
-pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> ClientView {
+pub fn sight<'a>(profile: &Profile, catalogue: &'a Catalogue, config: &Config) -> Sight<'a> {
     let places = places(profile, catalogue, config);
     let mut aliases: HashMap<&Path, Vec<&Path>> = HashMap::new();
     for alias in &catalogue.aliases {
         aliases.entry(&alias.same_as).or_default().push(&alias.location);
     }
-    let one_deep = profile.depth.value() == Some(&Depth::One);
-    let order = |location: &Path| {
+    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+    let all: Vec<&Arc<Skill>> = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers).collect();
+    let inside_none = profile.reading.value().is_none_or(|reading| !reading.stops_at_skill);
+    let skills: HashSet<&Path> =
+        if inside_none { HashSet::new() } else { all.iter().map(|skill| skill.root_dir.as_path()).collect() };
+    let looked = |location: &'a Path| {
         let others = aliases.get(location).map_or(&[][..], Vec::as_slice);
-        order(location, others, &places, one_deep)
+        look(location, others, &places, profile, (&skills, &config.dirs.home))
     };
-    let lost = |location: &Path| {
-        let others = aliases.get(location).map_or(&[][..], Vec::as_slice);
-        match order_below(location, others, &places) {
-            Some(place) => ClientViewState::TooDeep(places[place].clone()),
-            None => ClientViewState::NotLooked,
-        }
-    };
-    let mut found: Vec<(Option<usize>, &Skill)> = catalogue
-        .entries
-        .iter()
-        .map(|entry| &entry.skill)
-        .chain(catalogue.shadowed.iter().map(|loser| &loser.skill))
-        .map(|skill| (order(&skill.location), skill.as_ref()))
-        .collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.location.cmp(&b.1.location)));
-    let mut winners: HashMap<String, PathBuf> = HashMap::new();
-    let mut entries: Vec<ClientViewEntry> = found
+    let mut bundles: Vec<Judged<'a>> = all
         .into_iter()
-        .map(|(place, skill)| {
-            let mut state = if place.is_some() { handled(profile, skill) } else { lost(&skill.location) };
-            if seen(&state) && profile.same_name.value() == Some(&SameName::First) {
-                match winners.get(&name(profile, skill)) {
-                    Some(winner) => state = ClientViewState::Shadowed(winner.clone()),
-                    None => {
-                        winners.insert(name(profile, skill), skill.location.clone());
-                    }
-                }
-            }
-            ClientViewEntry { skill_id: skill.id.clone(), state }
+        .map(|skill| {
+            let (place, lost) = looked(&skill.location);
+            let (state, why) = lost.unwrap_or_else(|| handled(profile, skill));
+            let name = called(profile, skill);
+            Judged { id: &skill.id, skill: Some(skill), state, why, name, location: &skill.location, place }
         })
         .collect();
-    entries.extend(catalogue.refused.iter().map(|refusal| {
-        let state = match order(&refusal.location) {
-            None => lost(&refusal.location),
-            Some(_) => defects(profile, &refusal.findings).unwrap_or_else(|| {
-                let why = refusal.findings.last().map_or("it cannot be read", |finding| &finding.message);
-                ClientViewState::Dropped(why.to_owned())
-            }),
-        };
-        ClientViewEntry { skill_id: refusal.id.clone(), state }
+    bundles.extend(catalogue.refused.iter().map(|refusal| {
+        let (place, lost) = looked(&refusal.location);
+        let (state, why) = lost.unwrap_or_else(|| refused(profile, refusal));
+        let (name, location) = (refusal.id.to_string(), refusal.location.as_path());
+        Judged { id: &refusal.id, skill: None, state, why, name, location, place }
     }));
-    ClientView {
-        client: profile.id.clone(),
-        name: profile.name.clone(),
-        source: profile.sources_line(),
-        entries,
-    }
+    first_of_each_folder(&mut bundles, profile, places.len());
+    one_of_each_name(&mut bundles, profile);
+    in_order(&mut bundles, profile, &places);
+    Sight { bundles, folders: places.into_iter().map(|place| place.path).collect() }
+}
+
+/// The same for adapters.
+#[must_use]
+pub fn view(profile: &Profile, catalogue: &Catalogue, config: &Config) -> ClientView {
+    let entries = sight(profile, catalogue, config)
+        .bundles
+        .into_iter()
+        .map(|judged| ClientViewEntry { skill_id: judged.id.clone(), state: judged.state })
+        .collect();
+    let (client, name) = (profile.id.clone(), profile.name.clone());
+    ClientView { client, name, source: profile.sources_line(), entries }
 }
 
 /// Whether a client with a bundle in this state tells its model about it.
-#[must_use]
-pub fn seen(state: &ClientViewState) -> bool {
+fn seen(state: &ClientViewState) -> bool {
     matches!(state, ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_))
 }
 
-/// Why a client does not see a bundle, without what is particular to this one: what many can be counted by. Nothing
-/// for one that it sees.
-#[must_use]
-pub fn common_reason(
+/// The place of a file among the folders of the client, by any path that leads to it; or what keeps the client from it.
+fn look(
+    location: &Path,
+    others: &[&Path],
+    places: &[Place],
     profile: &Profile,
-    findings: &[Finding],
-    state: &ClientViewState,
-    home: &Path,
-) -> Option<String> {
-    let name = &profile.name;
-    let place = |place: &Path| match place.strip_prefix(home) {
-        Ok(below) => format!("~/{}", below.display()),
-        Err(_) => place.display().to_string(),
-    };
-    Some(match state {
-        ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_) => return None,
-        ClientViewState::Shadowed(_) => "another skill of the same name wins".to_owned(),
-        ClientViewState::NotLooked => format!("in no folder where {name} looks"),
-        ClientViewState::TooDeep(below) => {
-            format!("too deep: {name} takes only folders right below {}", place(below))
-        }
-        ClientViewState::Dropped(_) => {
-            let dropped = facts(profile).into_iter().find(|(fact, codes, _)| {
-                fact.value() == Some(&Handling::Dropped)
-                    && findings.iter().any(|finding| codes.iter().any(|rule| rule.code == finding.code))
-            });
-            match (dropped, profile.longest_description.value()) {
-                (Some((.., what)), _) => format!("{name} drops {what}"),
-                (None, Some(longest)) => format!("a description of more than {longest} characters"),
-                (None, None) => "the file cannot be read".to_owned(),
+    (skills, home): (&HashSet<&Path>, &Path),
+) -> (Option<(usize, usize)>, Option<Fate>) {
+    let mut missed = None;
+    for (which, place) in places.iter().enumerate() {
+        for path in std::iter::once(&location).chain(others) {
+            match place.reached(path, profile, skills) {
+                Some(Ok(at)) => return (Some((which, at)), None),
+                Some(Err(why)) => {
+                    missed.get_or_insert((why, place));
+                }
+                None => {}
             }
         }
-    })
+    }
+    let name = &profile.name;
+    let fate = match missed {
+        None => (ClientViewState::NotLooked, format!("in no folder where {name} looks")),
+        Some((Missed::TooDeep, place)) => (
+            ClientViewState::TooDeep(place.path.clone()),
+            format!("too deep: {name} takes only folders right below {}", from_home(&place.path, home)),
+        ),
+        Some((Missed::Because(why), _)) => (ClientViewState::NotRead(why.clone()), why),
+    };
+    (None, Some((fate.0, Some(fate.1))))
 }
 
-/// The place of a file among the folders of the client, by any path that leads to it.
-fn order(location: &Path, others: &[&Path], places: &[PathBuf], one_deep: bool) -> Option<usize> {
-    places.iter().position(|place| {
-        std::iter::once(&location).chain(others).any(|path| {
-            path.strip_prefix(place).is_ok_and(|below| !one_deep || below.components().count() == 2)
+fn from_home(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(below) => format!("~/{}", below.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// A client that takes so many skills of a folder takes those that it comes to first.
+fn first_of_each_folder(bundles: &mut [Judged<'_>], profile: &Profile, places: usize) {
+    let Some(most) = profile.reading.value().and_then(|reading| reading.skills) else { return };
+    for which in 0..places {
+        let mut here: Vec<&mut Judged<'_>> = bundles
+            .iter_mut()
+            .filter(|judged| judged.place.is_some_and(|(place, _)| place == which) && seen(&judged.state))
+            .collect();
+        here.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.location.cmp(b.location)));
+        for judged in here.into_iter().skip(most as usize) {
+            let why = format!(
+                "beyond the first {most} skills of a folder, which is all that {} takes",
+                profile.name
+            );
+            judged.state = ClientViewState::NotRead(why.clone());
+            judged.why = Some(why);
+        }
+    }
+}
+
+fn one_of_each_name(bundles: &mut [Judged<'_>], profile: &Profile) {
+    let last = match profile.same_name.value() {
+        Some(SameName::First) => false,
+        Some(SameName::LastRead) => true,
+        Some(SameName::All) | None => return,
+    };
+    let mut all: Vec<&mut Judged<'_>> = bundles.iter_mut().filter(|judged| seen(&judged.state)).collect();
+    all.sort_by(|a, b| {
+        let place = |judged: &Judged<'_>| judged.place.map(|(place, _)| place);
+        let inside = a.place.cmp(&b.place).then_with(|| a.location.cmp(b.location));
+        place(a).cmp(&place(b)).then(if last { inside.reverse() } else { inside })
+    });
+    let mut winners: HashMap<String, PathBuf> = HashMap::new();
+    for judged in all {
+        if let Some(winner) = winners.get(&judged.name) {
+            judged.state = ClientViewState::Shadowed(winner.clone());
+            judged.why = Some("another skill of the same name wins".to_owned());
+        } else {
+            winners.insert(judged.name.clone(), judged.location.to_owned());
+        }
+    }
+}
+
+fn in_order(bundles: &mut [Judged<'_>], profile: &Profile, places: &[Place]) {
+    let scope = |judged: &Judged<'_>| {
+        judged.place.map_or(2, |(place, _)| match places[place].scope {
+            Scope::Project => 0,
+            Scope::User => 1,
         })
-    })
+    };
+    let by_path = |a: &Judged<'_>, b: &Judged<'_>| a.location.cmp(b.location);
+    match profile.order.value() {
+        Some(Order::ScopeNamePath) => {
+            bundles.sort_by(|a, b| (scope(a), &a.name).cmp(&(scope(b), &b.name)).then_with(|| by_path(a, b)))
+        }
+        Some(Order::Name) => bundles.sort_by(|a, b| english(&a.name, &b.name).then_with(|| by_path(a, b))),
+        Some(Order::WeakestFirst) => bundles.sort_by(|a, b| {
+            let weak = |judged: &Judged<'_>| std::cmp::Reverse(judged.place.map(|(place, _)| place));
+            let inside = |judged: &Judged<'_>| judged.place.map(|(_, at)| at);
+            weak(a).cmp(&weak(b)).then(inside(a).cmp(&inside(b))).then_with(|| by_path(a, b))
+        }),
+        None => {}
+    }
 }
 
-/// The folder of the client that a file lies below, however deep.
-fn order_below(location: &Path, others: &[&Path], places: &[PathBuf]) -> Option<usize> {
-    order(location, others, places, false)
+/// As English sorts names: signs, digits, letters; case decides only where nothing else does.
+fn english(a: &str, b: &str) -> Ordering {
+    const SIGNS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
+    let rank = |sign: char| match SIGNS.find(sign) {
+        Some(at) => (0, at as u32),
+        None => (1, sign.to_lowercase().next().unwrap_or(sign) as u32),
+    };
+    let case = |sign: char| sign.is_uppercase();
+    a.chars()
+        .map(rank)
+        .cmp(b.chars().map(rank))
+        .then_with(|| a.chars().map(case).cmp(b.chars().map(case)))
+        .then_with(|| a.cmp(b))
 }
 
-fn name(profile: &Profile, skill: &Skill) -> String {
+fn called(profile: &Profile, skill: &Skill) -> String {
     match profile.name_from.value() {
         Some(NameFrom::Folder) => skill
             .root_dir
@@ -162,16 +251,58 @@ fn name(profile: &Profile, skill: &Skill) -> String {
     }
 }
 
-fn handled(profile: &Profile, skill: &Skill) -> ClientViewState {
-    if let Some(&longest) = profile.longest_description.value() {
-        let length = skill.description.chars().count();
-        if length > longest as usize {
-            return ClientViewState::Dropped(format!(
-                "its description has {length} characters; at most {longest} are taken"
-            ));
+fn handled(profile: &Profile, skill: &Skill) -> Fate {
+    let name = &profile.name;
+    let dropped = |why: String, common: String| (ClientViewState::Dropped(why), Some(common));
+    let file = skill.location.file_name().unwrap_or_default();
+    let reading = profile.reading.value();
+    if file == "skill.yaml" || reading.is_some() && file != "SKILL.md" {
+        let why = format!("no file called SKILL.md, which is all that {name} reads");
+        return dropped(why.clone(), why);
+    }
+    if let Some(most) = reading.and_then(|reading| reading.file_bytes)
+        && skill.bytes > most
+    {
+        let why = format!("its SKILL.md has {} bytes; at most {most} are taken", skill.bytes);
+        return dropped(why, format!("a SKILL.md of more than {most} bytes"));
+    }
+    let long = [
+        ("name", &profile.longest_name, called(profile, skill).chars().count()),
+        ("description", &profile.longest_description, skill.description.chars().count()),
+    ];
+    for (what, longest, length) in long {
+        if let Some(&longest) = longest.value()
+            && length > longest as usize
+        {
+            let why = format!("its {what} has {length} characters; at most {longest} are taken");
+            return dropped(why, format!("a {what} of more than {longest} characters"));
         }
     }
-    defects(profile, &skill.findings).unwrap_or(ClientViewState::Found)
+    defects(profile, &skill.findings).unwrap_or((ClientViewState::Found, None))
+}
+
+/// What is refused here is not always what the client refuses: that is said, and not put down to the client.
+fn refused(profile: &Profile, refusal: &Refusal) -> Fate {
+    let unread = |why: &str| {
+        let why = format!("{why}: not read here, whatever {} does with it", profile.name);
+        (ClientViewState::NotRead(why.clone()), Some(why))
+    };
+    match refusal.reason {
+        RefusalReason::LeavesRoot => return unread("a link that leads out of its root"),
+        RefusalReason::Unreadable => return unread("a file that cannot be read"),
+        RefusalReason::TooLarge => return unread("a file of more than 2 MiB"),
+        RefusalReason::NotUtf8 => return unread("a file that is not UTF-8"),
+        RefusalReason::NoDescription | RefusalReason::BadFrontmatter => {}
+    }
+    // What has no description or no frontmatter here is none of ours, whatever the client repairs.
+    match defects(profile, &refusal.findings) {
+        Some((state, why)) if !seen(&state) => (state, why),
+        Some((state, _)) => (state, Some("it cannot be read here: skills lint says why".to_owned())),
+        None => {
+            let why = refusal.findings.last().map_or("it cannot be read", |finding| &finding.message);
+            (ClientViewState::Dropped(why.to_owned()), Some("a file that cannot be read".to_owned()))
+        }
+    }
 }
 
 /// A fact of a profile about a defect, the rules that find it, and what it is.
@@ -196,155 +327,30 @@ fn facts(profile: &Profile) -> [Defect<'_>; 5] {
 }
 
 /// What the client makes of the defects that a file has: dropped for any, else unknown, else repaired.
-fn defects(profile: &Profile, findings: &[Finding]) -> Option<ClientViewState> {
+fn defects(profile: &Profile, findings: &[Finding]) -> Option<Fate> {
     let (mut repaired, mut unknown) = (None, None);
+    let client = &profile.name;
     for (fact, codes, what) in facts(profile) {
         let defect = findings.iter().find(|finding| codes.iter().any(|rule| rule.code == finding.code));
         match (defect, fact.value()) {
             (Some(finding), Some(Handling::Dropped)) => {
-                return Some(ClientViewState::Dropped(finding.message.clone()));
+                let common = format!("{client} drops {what}");
+                return Some((ClientViewState::Dropped(finding.message.clone()), Some(common)));
             }
             (Some(_), Some(Handling::Repaired(how))) => {
                 repaired.get_or_insert_with(|| ClientViewState::Repaired(how.clone()));
             }
             (Some(_), None) => {
                 unknown.get_or_insert_with(|| {
-                    let client = &profile.name;
                     ClientViewState::Unknown(format!("nobody has published what {client} does with {what}"))
                 });
             }
             _ => {}
         }
     }
-    unknown.or(repaired)
+    unknown.or(repaired).map(|state| (state, None))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::config::Env;
-    use crate::gateway::testing;
-    use crate::registry::{Entry, Shadowed};
-    use crate::skill::{Severity, client};
-
-    fn at(path: &str, name: &str) -> Skill {
-        let mut skill = testing::skill(name, name);
-        skill.location = PathBuf::from(path).join("SKILL.md");
-        skill.root_dir = path.into();
-        skill
-    }
-
-    fn finding(code: &str) -> Finding {
-        let mut finding = testing::refused("x", "what is wrong").findings.remove(0);
-        (finding.code, finding.severity) = (code.to_owned(), Severity::Error);
-        finding
-    }
-
-    fn see(client: &str, skills: Vec<Skill>) -> Vec<ClientViewState> {
-        let config = Config::defaults(Path::new("/home/ann/repo"), &Env::at("/home/ann"));
-        let entries = skills.into_iter().map(|skill| Entry { skill: Arc::new(skill), root: 0 }).collect();
-        let catalogue = Catalogue { entries, ..Catalogue::default() };
-        let view = view(client::profile(client).unwrap(), &catalogue, &config);
-        view.entries.into_iter().map(|entry| entry.state).collect()
-    }
-
-    #[test]
-    fn a_client_looks_into_its_own_folders_only() {
-        let skills =
-            vec![at("/home/ann/repo/.codex/skills/a", "a"), at("/home/ann/repo/.claude/skills/b", "b")];
-        let states = see("codex", skills);
-        assert_eq!(states.iter().filter(|s| **s == ClientViewState::Found).count(), 1);
-        assert_eq!(states.iter().filter(|s| **s == ClientViewState::NotLooked).count(), 1);
-    }
-
-    #[test]
-    fn a_skill_deeper_than_a_client_looks_is_told_apart_from_one_elsewhere() {
-        let deep = vec![at("/home/ann/.claude/skills/group/a", "a"), at("/home/ann/.claude/skills/b", "b")];
-        let place = PathBuf::from("/home/ann/.claude/skills");
-        assert_eq!(
-            see("claude-code", deep),
-            [ClientViewState::TooDeep(place.clone()), ClientViewState::Found]
-        );
-        let client = client::profile("claude-code").unwrap();
-        let why = common_reason(client, &[], &ClientViewState::TooDeep(place), Path::new("/home/ann"));
-        assert_eq!(
-            why.as_deref(),
-            Some("too deep: Claude Code takes only folders right below ~/.claude/skills")
-        );
-    }
-
-    #[test]
-    fn reasons_are_counted_without_what_is_particular_to_one_skill() {
-        let codex = client::profile("codex").unwrap();
-        let reason = |length: usize| {
-            let mut skill = at("/home/ann/.codex/skills/a", "a");
-            skill.description = "x".repeat(length);
-            common_reason(codex, &skill.findings, &handled(codex, &skill), Path::new("/"))
-        };
-        assert_eq!(reason(1025), reason(2000));
-        assert_eq!(reason(1025).as_deref(), Some("a description of more than 1024 characters"));
-        assert_eq!(reason(10), None, "what is seen has no reason");
-    }
-
-    #[test]
-    fn a_malformed_file_is_dropped_by_one_client_and_repaired_by_another() {
-        let broken = |path: &str| {
-            let mut skill = at(path, "a");
-            skill.findings = vec![finding("unquoted-colon")];
-            vec![skill]
-        };
-        let codex = see("codex", broken("/home/ann/.codex/skills/a"));
-        assert_eq!(codex, [ClientViewState::Dropped("what is wrong".into())]);
-        let gemini = see("gemini-cli", broken("/home/ann/.gemini/skills/a"));
-        assert!(
-            matches!(&gemini[0], ClientViewState::Repaired(how) if how.contains("line by line")),
-            "{gemini:?}"
-        );
-    }
-
-    #[test]
-    fn what_nobody_published_is_told_and_not_taken_for_found() {
-        let all = client::profiles().iter().find(|profile| profile.missing_name.value().is_none());
-        let profile = all.expect("a profile with an unknown fact");
-        let skill = finding(rules::NAME_MISSING.code);
-        let state = defects(profile, &[skill]).unwrap();
-        let told = format!("nobody has published what {} does with a missing name", profile.name);
-        assert_eq!(state, ClientViewState::Unknown(told));
-    }
-
-    #[test]
-    fn a_description_past_the_clients_limit_is_dropped() {
-        let mut skill = at("/home/ann/.codex/skills/a", "a");
-        skill.description = "x".repeat(1025);
-        assert!(
-            matches!(&see("codex", vec![skill])[0], ClientViewState::Dropped(why) if why.contains("1025"))
-        );
-    }
-
-    #[test]
-    fn the_clients_order_decides_who_wins_not_ours() {
-        let config = Config::defaults(Path::new("/home/ann/repo"), &Env::at("/home/ann"));
-        // Ours has the user's folder first here; the client takes the project's.
-        let user = Arc::new(at("/home/ann/.agents/skills/a", "a"));
-        let mut project = at("/home/ann/repo/.agents/skills/a", "a");
-        project.id = crate::skill::SkillId::new("a@12345678");
-        let shadowed = Shadowed {
-            winner: user.location.clone(),
-            skill: Arc::new(project),
-            root: 1,
-            lost: user.id.clone(),
-            identical: false,
-        };
-        let catalogue = Catalogue {
-            entries: vec![Entry { skill: user, root: 0 }],
-            shadowed: vec![shadowed],
-            ..Catalogue::default()
-        };
-        let view = view(client::profile("codex").unwrap(), &catalogue, &config);
-        let state = |id: &str| &view.entries.iter().find(|e| e.skill_id.as_str() == id).unwrap().state;
-        assert_eq!(state("a@12345678"), &ClientViewState::Found);
-        assert_eq!(state("a"), &ClientViewState::Shadowed("/home/ann/repo/.agents/skills/a/SKILL.md".into()));
-    }
-}
+#[path = "client_view_tests.rs"]
+mod tests;

@@ -43,6 +43,7 @@ pub struct SettingsChange {
     /// Id of the client whose budget shortens the catalogue; an empty text for none.
     pub client: Option<String>,
     /// The model's context window in tokens.
+    #[schemars(range(min = 1))]
     pub window: Option<u32>,
     /// Id of the agent that speaks; an empty text for none.
     pub agent: Option<String>,
@@ -130,6 +131,9 @@ pub struct SinceLast {
     pub changes: Vec<SettingChanged>,
     /// Entries of the catalogue in the last call, and in this one.
     pub entries: (usize, usize),
+    /// What of both calls stands in another order: `catalogue`, `bodies`.
+    #[serde(default)]
+    pub reordered: Vec<String>,
 }
 
 /// A setting that was another one at the last call.
@@ -158,7 +162,11 @@ impl SinceLast {
             std::cmp::Ordering::Less => Some(format!("{more} {noun} fewer")),
             std::cmp::Ordering::Greater => Some(format!("{more} {noun} more")),
         };
-        self.changes.iter().map(changed).chain(entries).collect()
+        let reordered = self.reordered.iter().map(|what| match what.as_str() {
+            "bodies" => "the loaded skills stand in another order".to_owned(),
+            what => format!("the {what} stands in another order"),
+        });
+        self.changes.iter().map(changed).chain(entries).chain(reordered).collect()
     }
 }
 
@@ -180,6 +188,9 @@ pub struct ComposedView {
     pub composed: Composed,
     /// SHA-256 of the text, hexadecimal.
     pub digest: String,
+    /// The client as which the catalogue is listed; none where it stands whole.
+    #[serde(default)]
+    pub client: Option<String>,
     /// Sizes.
     pub size: CallSize,
     /// Tokens of each part of the instructions, in their order.

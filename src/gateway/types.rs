@@ -318,6 +318,8 @@ pub enum ClientViewState {
     NotLooked,
     /// Below a place where this client looks, but deeper than it does; the place.
     TooDeep(PathBuf),
+    /// Below such a place, and yet not read there; why.
+    NotRead(String),
 }
 
 /// A bundle in a client's eyes.

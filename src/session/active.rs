@@ -25,7 +25,8 @@ pub struct Active {
     pub requires: Vec<String>,
     /// The body: what loading gives.
     pub body: String,
-    /// About how many tokens the body has: estimated, since loading must not wait for a vocabulary.
+    /// Tokens of the body in its element (o200k vocabulary), estimated where they were not counted yet: loading must
+    /// not wait for a vocabulary.
     pub tokens: u32,
     /// That `tokens` is an estimate, not a count.
     #[serde(default = "yes")]
@@ -64,7 +65,7 @@ pub struct Loaded {
     pub digest: String,
     /// As the file has them.
     pub properties: Map<String, Value>,
-    /// About how many tokens the body has.
+    /// Tokens of the body in its element (o200k vocabulary), estimated where they were not counted yet.
     pub tokens: u32,
     /// That `tokens` is an estimate, not a count.
     #[serde(default = "yes")]

@@ -3,7 +3,7 @@
 //! The bounds, and what is measured against them, are data of the client profiles; what nobody published is not
 //! guessed: entries beyond a bound whose way of shortening is unknown are shown as they would stand, marked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +112,12 @@ impl Allowance {
             .map(|(entry, _)| entry)
     }
 
+    /// How much a model learns of it: more entries first, then more of their descriptions, then less room.
+    fn tells(&self) -> (usize, usize, std::cmp::Reverse<usize>) {
+        let told = self.kept().map(|entry| entry.description.chars().count()).sum();
+        (self.kept().count(), told, std::cmp::Reverse(self.fill.used))
+    }
+
     /// A catalogue that nobody bounds.
     #[must_use]
     pub fn whole(entries: Vec<Listed>) -> Self {
@@ -134,11 +140,51 @@ impl Allowance {
 /// says nothing, so that the name alone is left.
 const LEAST: usize = 20;
 
-/// The catalogue as a client with this budget would hand it out. `uses` says how often each entry was loaded, for
-/// clients that shorten what is used least; `home` is the folder that some write as `~`.
+/// Where the skills of a catalogue lie, for clients that write less than whole paths.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// The folder that some write as `~`.
+    pub home: &'a Path,
+    /// The client's folders, which some write once.
+    pub folders: &'a [PathBuf],
+}
+
+/// The catalogue as a client with this budget would hand it out: entries in the client's order, which decides who
+/// stays. `uses` says how often each entry was loaded, for clients that shorten what is used least.
 #[must_use]
-pub fn shorten(entries: &[Listed], uses: &[u64], budget: &Budget, window: u32, home: &Path) -> Allowance {
-    let (scale, limit, limit_from) = Scale::of(budget, window, home);
+pub fn shorten(
+    entries: &[Listed],
+    uses: &[u64],
+    budget: &Budget,
+    window: u32,
+    ground: Ground<'_>,
+) -> Allowance {
+    let (scale, limit, limit_from) = Scale::of(budget, window, ground.home);
+    let table = scale.with_table(entries, ground.folders);
+    let bound = (limit, limit_from);
+    let plain = within(entries, uses, budget, scale, &bound);
+    // A table costs something itself: it is written where otherwise something would give way.
+    if plain.fill.made.whole < entries.len()
+        && let Some(table) = table
+    {
+        let short = within(entries, uses, budget, table, &bound);
+        if short.tells() > plain.tells() {
+            let wanted = plain.fill.wanted;
+            return Allowance { fill: Fill { wanted, ..short.fill }, ..short };
+        }
+    }
+    plain
+}
+
+/// The catalogue on one scale.
+fn within(
+    entries: &[Listed],
+    uses: &[u64],
+    budget: &Budget,
+    scale: Scale<'_>,
+    (limit, limit_from): &(Option<usize>, String),
+) -> Allowance {
+    let (limit, limit_from) = (*limit, limit_from.clone());
     let mut unknown = Vec::new();
     let mut work = Work {
         rows: entries.iter().map(|entry| (entry.clone(), Shown::Whole)).collect(),

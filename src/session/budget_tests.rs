@@ -3,6 +3,11 @@
 use super::*;
 use crate::skill::client::{Fact, profile};
 
+/// A client without folders of its own.
+fn here() -> Ground<'static> {
+    Ground { home: Path::new("/home/ann"), folders: &[] }
+}
+
 fn entries(count: usize, length: usize) -> Vec<Listed> {
     (0..count)
         .map(|i| Listed {
@@ -15,7 +20,7 @@ fn entries(count: usize, length: usize) -> Vec<Listed> {
 
 fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
     let budget = &profile(client).unwrap().budget;
-    shorten(&entries(count, length), uses, budget, 200_000, Path::new("/home/ann"))
+    shorten(&entries(count, length), uses, budget, 200_000, here())
 }
 
 /// The catalogue as Codex writes it, and as it estimates tokens.
@@ -68,7 +73,7 @@ fn what_a_short_description_leaves_goes_to_the_long_ones() {
         entry.description = "short".to_owned();
     }
     let budget = &profile("codex").unwrap().budget;
-    let allowed = shorten(&listed, &[], budget, 200_000, Path::new("/home/ann"));
+    let allowed = shorten(&listed, &[], budget, 200_000, here());
     assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Whole));
     let even = of("codex", 100, 300, &[]).entries[0].0.description.len();
     assert!(
@@ -81,7 +86,7 @@ fn what_a_short_description_leaves_goes_to_the_long_ones() {
 #[test]
 fn codex_without_a_known_window_counts_characters() {
     let budget = &profile("codex").unwrap().budget;
-    let allowed = shorten(&entries(200, 100), &[], budget, 0, Path::new("/home/ann"));
+    let allowed = shorten(&entries(200, 100), &[], budget, 0, here());
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
     assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
 }
@@ -104,7 +109,7 @@ fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
 fn what_is_not_published_is_marked_and_not_guessed() {
     let mut budget = profile("openclaw").unwrap().budget.clone();
     budget.shortening = Fact(None);
-    let allowed = shorten(&entries(100, 300), &[], &budget, 200_000, Path::new("/home/ann"));
+    let allowed = shorten(&entries(100, 300), &[], &budget, 200_000, here());
     assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
     assert!(allowed.fill.over.is_some() && !allowed.fill.unknown.is_empty());
     let none = of("cursor", 10, 10, &[]);
@@ -125,9 +130,26 @@ fn no_bound_that_is_known_is_broken_without_a_word() {
     for client in crate::skill::client::profiles() {
         for (count, length) in [(1, 5_000), (10, 100), (400, 40), (900, 700), (4_000, 20)] {
             let listed = entries(count, length);
-            let fill = shorten(&listed, &[], &client.budget, 200_000, Path::new("/home/ann")).fill;
+            let fill = shorten(&listed, &[], &client.budget, 200_000, here()).fill;
             let within = fill.limit.is_none_or(|limit| fill.used <= limit);
             assert!(within || fill.over.is_some(), "{} with {count} of {length}: {fill:?}", client.id);
         }
     }
+}
+
+#[test]
+fn codex_writes_a_folder_once_where_more_skills_are_told_so() {
+    let budget = &profile("codex").unwrap().budget;
+    let folders = [PathBuf::from("/home/ann/.agents/skills")];
+    let ground = Ground { folders: &folders, ..here() };
+    let (plain, short) =
+        (of("codex", 400, 300, &[]), shorten(&entries(400, 300), &[], budget, 200_000, ground));
+    assert!(short.fill.made.omitted < plain.fill.made.omitted, "{:?} {:?}", short.fill, plain.fill);
+    assert!(short.fill.used <= 4_000 && short.fill.measured.contains("table"), "{:?}", short.fill);
+    // 173 characters around, one row of 36, and 400 lines of 41 without descriptions: `- skill-000: (file: r0/…)`.
+    let line = "- skill-000: (file: r0/skill-000/SKILL.md)\n".len().div_ceil(4);
+    let table = (173 + "- `r0` = `/home/ann/.agents/skills`\n".len()).div_ceil(4);
+    assert_eq!(short.fill.made.name_only, (4_000 - table) / line);
+    let few = shorten(&entries(3, 50), &[], budget, 200_000, ground);
+    assert!(!few.fill.measured.contains("table"), "what fits is written whole");
 }

@@ -1,6 +1,6 @@
 //! How large a client takes its catalogue to be: what of an entry it counts, and in which unit.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -54,13 +54,22 @@ pub(super) struct Frame {
 }
 
 /// A client's measure.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Scale<'a> {
     pub unit: Unit,
     measured: std::borrow::Cow<'a, Measured>,
     known: bool,
     per_token: usize,
     home: &'a Path,
+    table: Option<Table>,
+}
+
+/// Folders that are written once, before the entries.
+#[derive(Debug, Clone)]
+struct Table {
+    /// Each with its short name.
+    folders: Vec<(PathBuf, String)>,
+    size: Size,
 }
 
 impl<'a> Scale<'a> {
@@ -93,7 +102,30 @@ impl<'a> Scale<'a> {
         };
         let per_token = budget.bytes_per_token.value().copied().unwrap_or(BYTES_PER_TOKEN).max(1) as usize;
         let known = budget.measured.value().is_some();
-        (Self { unit, measured, known, per_token, home }, limit, told)
+        (Self { unit, measured, known, per_token, home, table: None }, limit, told)
+    }
+
+    /// The measure with the folders in a table, where the client does that and any entry lies in one of them.
+    pub(super) fn with_table(&self, entries: &[Listed], folders: &[PathBuf]) -> Option<Self> {
+        let aliases = self.measured.aliases.as_ref()?;
+        let lies_in = |folder: &&PathBuf| {
+            entries.iter().any(|entry| entry.location.as_deref().is_some_and(|path| path.starts_with(folder)))
+        };
+        let folders: Vec<(PathBuf, String)> = folders
+            .iter()
+            .filter(lies_in)
+            .enumerate()
+            .map(|(n, folder)| (folder.clone(), aliases.name.replace("{n}", &n.to_string())))
+            .collect();
+        if folders.is_empty() {
+            return None;
+        }
+        let around = aliases.around as usize;
+        let row = |(folder, name): &(PathBuf, String)| {
+            Size::of(&aliases.row.replace("{alias}", name).replace("{root}", &folder.display().to_string()))
+        };
+        let size = folders.iter().map(row).fold(Size { characters: around, bytes: around }, Size::and);
+        Some(Self { table: Some(Table { folders, size }), ..self.clone() })
     }
 
     /// What is measured, in words.
@@ -104,9 +136,10 @@ impl<'a> Scale<'a> {
         } else {
             "names and descriptions".to_owned()
         };
+        let table = if self.table.is_some() { "; its folders stand in a table, once each" } else { "" };
         match self.unit {
-            Unit::Characters => format!("characters of {what}"),
-            Unit::Tokens => format!("tokens, {} bytes each, of {what}", self.per_token),
+            Unit::Characters => format!("characters of {what}{table}"),
+            Unit::Tokens => format!("tokens, {} bytes each, of {what}{table}", self.per_token),
         }
     }
 
@@ -160,10 +193,17 @@ impl<'a> Scale<'a> {
     /// What stands around the entries.
     pub(super) fn around(&self, bare: bool) -> usize {
         let around = if bare { self.measured.around_bare } else { self.measured.around } as usize;
-        self.amount(Size { characters: around, bytes: around })
+        let table = self.table.as_ref().map(|table| self.amount(table.size)).unwrap_or_default();
+        self.amount(Size { characters: around, bytes: around }) + table
     }
 
     fn location(&self, path: &Path) -> String {
+        let short = |(folder, name): &(PathBuf, String)| {
+            path.strip_prefix(folder).ok().map(|below| format!("{name}/{}", below.display()))
+        };
+        if let Some(short) = self.table.as_ref().and_then(|table| table.folders.iter().find_map(short)) {
+            return short;
+        }
         match path.strip_prefix(self.home) {
             Ok(below) if self.measured.tilde => format!("~/{}", below.display()),
             _ => path.display().to_string(),

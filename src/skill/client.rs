@@ -91,22 +91,62 @@ pub struct Folder {
 
 /// How deep below a folder a client finds skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Depth {
     /// `FOLDER/skill/SKILL.md` only.
     One,
+    /// So many folders down.
+    AtMost(u32),
     /// Anywhere below.
     Any,
 }
 
 /// What happens to several skills of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum SameName {
     /// The first in the order of [`Profile::folders`] stays, the others are hidden.
     First,
+    /// The first folder stays; of several in one folder the one that is read last.
+    LastRead,
     /// All stay.
     All,
+}
+
+/// In which order a client lists its skills: where its catalogue is too long, the order decides who stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Skills of the project before those of the user, then by name, then by path, byte by byte.
+    ScopeNamePath,
+    /// By name, as words are sorted in English: case and accents last.
+    Name,
+    /// The folder that loses a name first, the one that wins it last.
+    WeakestFirst,
+}
+
+/// What of one of its folders a client goes through.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// Folders by name that it does not go into; `.*` stands for every hidden one.
+    #[serde(default)]
+    pub skips: Vec<String>,
+    /// Folders in all below one of its own, read breadth first, each in the order of the file system.
+    #[serde(default)]
+    pub folders: Option<u32>,
+    /// Folders inside one folder, the first by name.
+    #[serde(default)]
+    pub children: Option<u32>,
+    /// Skills of one of its folders.
+    #[serde(default)]
+    pub skills: Option<u32>,
+    /// Whether it leaves alone what lies inside a skill's folder.
+    #[serde(default)]
+    pub stops_at_skill: bool,
+    /// Bytes of a `SKILL.md`.
+    #[serde(default)]
+    pub file_bytes: Option<u64>,
 }
 
 /// What a client calls a skill.
@@ -179,6 +219,22 @@ pub struct Measured {
     /// What stands at the end of a description that was cut.
     #[serde(default)]
     pub cut_mark: String,
+    /// How folders are written once and named shortly in every entry, where the client does so.
+    #[serde(default)]
+    pub aliases: Option<Aliases>,
+}
+
+/// A table of folders before the entries of a catalogue that is too long: an entry's location is then the folder's
+/// short name and the rest of its path. It is used where more skills, or more of their descriptions, fit so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aliases {
+    /// A folder's short name; `{n}` counts from 0.
+    pub name: String,
+    /// A row of the table, with `{alias}` and `{root}`.
+    pub row: String,
+    /// Characters by which the text around the entries grows beside the rows.
+    pub around: u32,
 }
 
 /// How a client keeps its catalogue within bounds.
@@ -222,6 +278,10 @@ pub struct Profile {
     pub walks_up: Fact<bool>,
     /// How deep below a folder skills are found.
     pub depth: Fact<Depth>,
+    /// What of a folder is gone through.
+    pub reading: Fact<Reading>,
+    /// In which order skills are listed.
+    pub order: Fact<Order>,
     /// What happens to several skills of one name.
     pub same_name: Fact<SameName>,
     /// What the client calls a skill.
@@ -236,6 +296,8 @@ pub struct Profile {
     pub no_frontmatter: Fact<Handling>,
     /// `name` is not the folder's.
     pub name_not_folder: Fact<Handling>,
+    /// Longest name in characters that is taken.
+    pub longest_name: Fact<u32>,
     /// Longest `description` in characters that is taken.
     pub longest_description: Fact<u32>,
     /// How the catalogue is kept within bounds.

@@ -3,6 +3,7 @@
 
 mod connection;
 mod draw;
+mod looking;
 mod perform;
 mod remembered;
 
@@ -194,7 +195,7 @@ impl App {
         if still {
             return;
         }
-        self.dirty = true;
+        self.dirty |= !looking::unmoved(&news);
         match news {
             News::Input(input) => self.input(input, now),
             News::Answer(pane, message) => self.answer(pane, &message, now),
@@ -252,13 +253,15 @@ impl App {
             self.dirty = true;
         }
         self.dirty |= self.notices.expire(now);
+        self.look_again(now);
     }
 
     /// When the picture changes next by itself; never, at rest.
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let spin = self.animated().then(|| self.spun + SPIN);
-        [spin, self.aged, self.counted, self.notices.next_change(now)].into_iter().flatten().min()
+        let look = self.next_look(now);
+        [spin, self.aged, self.counted, look, self.notices.next_change(now)].into_iter().flatten().min()
     }
 
     /// The wall clock at a moment, milliseconds since 1970-01-01 UTC.

@@ -141,6 +141,7 @@ pub enum PickerKind {
     FileToRead,
     ScriptToRun,
     Session,
+    NewSession,
     Agent,
 }
 
@@ -261,6 +262,15 @@ pub trait Pane {
     /// When what it shows changes next by itself (an age), by the wall clock in milliseconds since 1970-01-01 UTC.
     fn changes_at(&self, _clock_ms: i64) -> Option<i64> {
         None
+    }
+    /// When it looks again whether somebody else changed what it shows, while it is shown: by the wall clock in
+    /// milliseconds since 1970-01-01 UTC. Looking draws nothing by itself.
+    fn looks_at(&self) -> Option<i64> {
+        None
+    }
+    /// That moment has come.
+    fn look(&mut self, _clock_ms: i64) -> Vec<Effect> {
+        Vec::new()
     }
     /// How many things on it wait for a person: its tab says so.
     fn awaited(&self) -> usize {

@@ -23,6 +23,15 @@ pub enum SessionAsk {
     List,
     /// This session.
     Open(String),
+    /// Whether this session was changed since it was read.
+    Look {
+        /// Which session.
+        session: String,
+        /// As it was read.
+        version: u64,
+        /// The session that changed last when this was asked before: the same one still means that nothing did.
+        newest: Option<Newest>,
+    },
     /// A new session like this one.
     New(SettingsChange),
     /// Change how it is composed.
@@ -81,11 +90,16 @@ pub enum SessionAsk {
     },
 }
 
+/// The session that changed last: its id, when, and its entries then.
+pub type Newest = (String, i64, u64);
+
 /// What a pane is told about sessions.
 #[derive(Debug, Clone)]
 pub enum SessionTold {
     /// Answer to [`SessionAsk::List`].
     Listed(Result<Arc<[SessionSummary]>, Error>),
+    /// Answer to [`SessionAsk::Look`]: which session, the one that changed last, and the session where it changed.
+    Looked(String, Option<Newest>, Option<Arc<SessionView>>),
     /// A session as it stands now.
     Session(Result<Arc<SessionView>, Error>),
     /// Answer to [`SessionAsk::Tool`]: the tool, what it gave, and the session after it.
@@ -114,7 +128,7 @@ impl SessionAsk {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Latest | Self::Open(_) => "session",
+            Self::Latest | Self::Open(_) | Self::Look { .. } => "session",
             Self::List => "sessions",
             Self::New(_) => "new_session",
             Self::Configure(..) => "configure_session",
@@ -138,6 +152,7 @@ impl SessionAsk {
             Self::Latest => SessionTold::Session(latest(core).await.map(Arc::new)),
             Self::List => SessionTold::Listed(core.sessions(LISTED).await.map(Into::into)),
             Self::Open(id) => SessionTold::Session(core.session(&id).await.map(Arc::new)),
+            Self::Look { session, version, newest } => look(core, session, version, newest).await,
             Self::New(settings) => SessionTold::Session(core.new_session(settings).await.map(Arc::new)),
             Self::Configure(id, change) => {
                 SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
@@ -205,6 +220,23 @@ async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isi
     let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), false).await;
     let after = core.session(&session).await.ok().map(Arc::new);
     SessionTold::Tool(tool, answer.map(Arc::new), after)
+}
+
+/// One row of the store says in most cases that nothing happened. What cannot be asked now is asked again later: the
+/// header says that a connection is gone.
+async fn look(core: &dyn SessionClient, session: String, version: u64, known: Option<Newest>) -> SessionTold {
+    let Ok(heads) = core.sessions(1).await else { return SessionTold::Looked(session, known, None) };
+    let newest = heads.into_iter().next().map(|head| (head.session_id, head.changed_ms, head.entries));
+    if newest.is_some() && newest == known {
+        return SessionTold::Looked(session, known, None);
+    }
+    match core.session(&session).await {
+        Ok(view) => {
+            let changed = (view.version > version).then(|| Arc::new(view));
+            SessionTold::Looked(session, newest, changed)
+        }
+        Err(_) => SessionTold::Looked(session, known, None),
+    }
 }
 
 async fn latest(core: &dyn SessionClient) -> Result<SessionView, Error> {

@@ -127,7 +127,7 @@ async fn compose(
             }
         }
     } else if sizes {
-        let text = composed_sizes(&view.size, cx.out.look);
+        let text = composed_sizes(&view, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     } else if cx.out.look.terminal {
         cx.out.raw(safe_text::block(&view.composed.text).as_bytes())?;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size};
-use crate::gateway::{CallSize, ComposedView, DiffLine, LevelSize, SessionSummary, SessionView};
-use crate::session::{Entry, PartKind, Turn};
+use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size, wrap};
+use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView};
+use crate::session::{Entry, Part, PartKind, Turn};
 use crate::skill::safe_text;
 
 fn plain(text: &str) -> String {
@@ -64,7 +64,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         );
     }
     out.push('\n');
-    out.push_str(&composed_sizes(&call.size, look));
+    out.push_str(&composed_sizes(call, look));
     if !view.transcript.is_empty() {
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("transcript", look.colour));
     }
@@ -98,8 +98,13 @@ fn turn(entry: &Entry) -> String {
 }
 
 /// Sizes by level of disclosure, with the share of the window.
-pub fn composed_sizes(size: &CallSize, look: Look) -> String {
+pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
     let mut out = String::new();
+    let size = call.size;
+    let listed = |part: &&Part| part.kind == PartKind::Available && part.skill.is_some();
+    let entries = counted(call.composed.parts.iter().filter(listed).count(), "entry", "entries");
+    let client = call.client.as_deref().map(plain);
+    let seen = client.as_ref().map_or_else(|| entries.clone(), |client| format!("{entries} as {client}"));
     let rows: [(&str, LevelSize); 5] = [
         ("base", size.base),
         ("L1 catalogue", size.l1),
@@ -108,13 +113,25 @@ pub fn composed_sizes(size: &CallSize, look: Look) -> String {
         ("history", size.history),
     ];
     for (name, level) in rows {
-        let _ = writeln!(out, "  {}", line(name, level, size.window));
+        let note = if name == "L1 catalogue" { format!("  {seen}") } else { String::new() };
+        let note = Ink::Muted.paint(&note, look.colour);
+        let _ = writeln!(out, "  {}{note}", line(name, level, size.window));
     }
     let all = rows.iter().fold(LevelSize::default(), |sum, (_, level)| LevelSize {
         bytes: sum.bytes + level.bytes,
         tokens: sum.tokens + level.tokens,
     });
     let _ = writeln!(out, "  {}", Ink::Strong.paint(&line("sum", all, size.window), look.colour));
+    let mut by = "tokens are counted with the o200k vocabulary; ~ marks an estimate".to_owned();
+    if let (Some(client), Some(fill)) = (client, &call.allowance)
+        && let Some(limit) = fill.limit
+    {
+        let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
+        let _ = write!(by, "; by its own count {client} has {used} of {limit} {}", fill.unit);
+    }
+    for line in wrap(&by, look.room(120).saturating_sub(2)) {
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&line, look.colour));
+    }
     out
 }
 
@@ -159,13 +176,17 @@ pub fn receipt(value: &Value, look: Look) -> String {
     for skill in active {
         let text = |key: &str| plain(skill[key].as_str().unwrap_or_default());
         let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
-        let _ = writeln!(out, "  {}  ~{tokens} tok  {}", text("name"), text("location"));
+        let sign = if skill["tokens_estimated"] == false { "" } else { "~" };
+        let _ = writeln!(out, "  {}  {sign}{tokens} tok  {}", text("name"), text("location"));
         let requires: Vec<String> =
             skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
         if !requires.is_empty() {
             let _ = writeln!(out, "    worth reading with it: {}", requires.join(", "));
         }
     }
-    let _ = writeln!(out, "{}", counted(active.len(), "skill is active", "skills are active"));
+    let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
+    let note = if estimated { "; ~ is estimated, session show counts" } else { "" };
+    let count = counted(active.len(), "skill is active", "skills are active");
+    let _ = writeln!(out, "{count}{}", Ink::Muted.paint(note, look.colour));
     out
 }

@@ -92,6 +92,12 @@ impl Levels {
         }
     }
 
+    /// The count of a body in its element, where it is known without any work.
+    pub fn known_body(&self, name: &str, digest: &Digest) -> Option<u32> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.counts.get(&key("element", &format!("{name}\0{digest}"))).copied()
+    }
+
     /// Any text's count, by its content.
     pub fn text(&self, text: &str) -> u32 {
         self.count(key("text", text), || exact(text))

@@ -31,7 +31,7 @@ use super::known_contracts::KnownContracts;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
     GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
-    detail, door, listing, names, policies::PolicyFile,
+    detail, door, listing, policies::PolicyFile,
 };
 use crate::audit::Recorder;
 use crate::config::{Config, RankPolicy};
@@ -353,16 +353,13 @@ impl Client for Local {
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
         let began = Instant::now();
-        let view = client::profile(client).map_or_else(
-            || {
-                let ids = client::profiles().iter().map(|profile| profile.id.as_str());
-                let near = names::near(client, ids.clone());
-                let known: Vec<&str> = ids.collect();
-                let message = format!("no client profile is called {client}; there are {}", known.join(", "));
-                Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
-            },
-            |profile| Ok(client_view::view(profile, &self.registry.snapshot(), &self.config)),
-        );
+        let view = match sessions::profile(client) {
+            Ok(profile) => {
+                let (catalogue, config) = (self.registry.snapshot(), self.config.clone());
+                apart(move || Ok(client_view::view(profile, &catalogue, &config))).await
+            }
+            Err(error) => Err(error),
+        };
         self.operations.counted("client_view", began, view)
     }
 

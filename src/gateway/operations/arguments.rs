@@ -71,6 +71,7 @@ arguments! {
         client: Option<String>,
         /// The model's context window in tokens.
         #[serde(default)]
+        #[schemars(range(min = 1))]
         window: Option<u32>,
     }
 

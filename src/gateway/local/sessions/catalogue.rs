@@ -2,6 +2,7 @@
 //! among them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Local;
@@ -11,7 +12,7 @@ use crate::gateway::policies::verdict;
 use crate::gateway::{BudgetView, Code, Error, NotListed, client_view, names};
 use crate::registry::Catalogue;
 use crate::session::{
-    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Wire, catalogue_text, shorten,
+    Agent, Allowance, Composed, Form, Ground, Listed, PartKind, Settings, Wire, catalogue_text, shorten,
 };
 use crate::skill::Skill;
 use crate::skill::client::{self, Profile, Shortening};
@@ -23,7 +24,7 @@ const GOOD_ENTRY: u32 = 20;
 ///
 /// # Errors
 /// `not_found` with the near ids and the known ones.
-pub(super) fn profile(id: &str) -> Result<&'static Profile, Error> {
+pub(in crate::gateway::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
     client::profile(id).ok_or_else(|| {
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
@@ -53,6 +54,37 @@ impl LeftOut {
     fn most_first(mut self) -> Vec<NotListed> {
         self.groups.sort_by(|a, b| b.skills.cmp(&a.skills).then_with(|| a.why.cmp(&b.why)));
         self.groups
+    }
+}
+
+/// What a model may see of the skills, before anything is shortened.
+#[derive(Default)]
+struct Seen {
+    listed: Vec<Listed>,
+    /// What the client calls each.
+    called: Vec<String>,
+    not_listed: Vec<NotListed>,
+    /// The client's own folders.
+    folders: Vec<PathBuf>,
+}
+
+impl Seen {
+    /// Within the client's bound, which is measured with the client's names; the entries keep the ids that a load takes.
+    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32, home: &Path) -> Allowance {
+        let named = |(entry, called): (&Listed, &String)| Listed { name: called.clone(), ..entry.clone() };
+        let written: Vec<Listed> = self.listed.iter().zip(&self.called).map(named).collect();
+        let ground = Ground { home, folders: &self.folders };
+        let mut allowance = shorten(&written, uses, &profile.budget, window, ground);
+        for ((entry, _), listed) in allowance.entries.iter_mut().zip(&self.listed) {
+            entry.name.clone_from(&listed.name);
+        }
+        if allowance.fill.limit.is_some() && profile.order.value().is_none() {
+            allowance
+                .fill
+                .unknown
+                .push("in which order it lists skills: that of the catalogue here".to_owned());
+        }
+        allowance
     }
 }
 
@@ -93,78 +125,63 @@ impl Local {
             uses: if by_use { uses.into_iter().collect() } else { Vec::new() },
         };
         self.prepared.get(key, |key| {
-            let (listed, not_listed) = self.listed(key, profile);
+            let seen = self.listed(key, profile);
             let allowance = match profile {
                 Some(profile) => {
                     let uses: HashMap<&str, u64> =
                         key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-                    let uses: Vec<u64> = listed
+                    let uses: Vec<u64> = seen
+                        .listed
                         .iter()
                         .map(|entry| uses.get(entry.name.as_str()).copied().unwrap_or(0))
                         .collect();
-                    shorten(&listed, &uses, &profile.budget, key.window, &self.config.dirs.home)
+                    seen.shortened(profile, &uses, key.window, &self.config.dirs.home)
                 }
-                None => Allowance::whole(listed),
+                None => Allowance::whole(seen.listed),
             };
             let shown: Vec<Listed> = allowance.kept().map(|entry| told(entry, key.locations)).collect();
             let text = catalogue_text(&shown, key.form, key.wire);
-            Ok(Ready::new(allowance, profile.is_some(), not_listed, text))
+            Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
         })
     }
 
-    /// Every skill that this model may see and the policy does not forbid, in catalogue order, and the others by the
+    /// Every skill that this model may see and the policy does not forbid, in the client's order, and the others by the
     /// reason. Locations are always there: a client's measure counts them.
-    fn listed(&self, key: &Key, profile: Option<&Profile>) -> (Vec<Listed>, Vec<NotListed>) {
+    fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
         let catalogue = &*key.catalogue;
-        let mut left_out = LeftOut::default();
-        let (reasons, unread) = self.reasons(catalogue, profile);
-        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
-        // Where no client says otherwise, what lost its name is no skill of its own.
-        let all =
-            catalogue.entries.iter().map(|entry| &entry.skill).chain(losers.filter(|_| profile.is_some()));
-        let mut listed = Vec::new();
-        for skill in all {
+        let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
+        let mut take = |skill: &Skill, called: String| {
             let id = skill.id.to_string();
-            if let Some(why) = reasons.get(&id).cloned().or_else(|| hidden(skill, key, catalogue)) {
+            if let Some(why) = hidden(skill, key, catalogue) {
                 left_out.add(why, id);
             } else {
                 let description = skill.description.clone();
-                listed.push(Listed { name: id, description, location: Some(skill.location.clone()) });
+                seen.listed.push(Listed { name: id, description, location: Some(skill.location.clone()) });
+                seen.called.push(called);
             }
-        }
-        for (name, why) in unread {
-            left_out.add(why, name);
-        }
-        (listed, left_out.most_first())
-    }
-
-    /// Why the client does not see a skill, by its id; and the bundles that are none of the catalogue.
-    fn reasons(
-        &self,
-        catalogue: &Catalogue,
-        profile: Option<&Profile>,
-    ) -> (HashMap<String, String>, Vec<(String, String)>) {
-        let Some(profile) = profile else { return (HashMap::new(), Vec::new()) };
-        let home = &self.config.dirs.home;
-        let view = client_view::view(profile, catalogue, &self.config);
-        let refused: HashMap<&str, _> =
-            catalogue.refused.iter().map(|refusal| (refusal.id.as_str(), &refusal.findings)).collect();
-        let (mut reasons, mut unread) = (HashMap::new(), Vec::new());
-        for entry in view.entries {
-            let id = entry.skill_id.as_str();
-            let skill = catalogue.by_id(id);
-            let findings = skill.map(|skill| &skill.findings).or_else(|| refused.get(id).copied());
-            let findings = findings.map_or(&[][..], Vec::as_slice);
-            let why = client_view::common_reason(profile, findings, &entry.state, home);
-            match (why, skill.is_some()) {
-                (Some(why), true) => {
-                    reasons.insert(id.to_owned(), why);
+        };
+        let Some(profile) = profile else {
+            // Where no client says otherwise, what lost its name is no skill of its own.
+            for entry in &catalogue.entries {
+                take(&entry.skill, entry.skill.name.clone());
+            }
+            return Seen { not_listed: left_out.most_first(), ..seen };
+        };
+        let sight = client_view::sight(profile, catalogue, &self.config);
+        let mut unseen = Vec::new();
+        for judged in sight.bundles {
+            match (judged.why, judged.skill) {
+                (None, Some(skill)) => take(skill, judged.name),
+                (why, _) => {
+                    let why = why.unwrap_or_else(|| "it cannot be read here".to_owned());
+                    unseen.push((why, judged.id.to_string()));
                 }
-                (Some(why), false) => unread.push((id.to_owned(), why)),
-                (None, _) => {}
             }
         }
-        (reasons, unread)
+        for (why, id) in unseen {
+            left_out.add(why, id);
+        }
+        Seen { not_listed: left_out.most_first(), folders: sight.folders, ..seen }
     }
 
     /// The catalogue under a client's budget, outside of any session.
@@ -186,15 +203,16 @@ impl Local {
             wire: Wire::Dotted,
             uses: Vec::new(),
         };
-        let (all, not_listed) = self.listed(&key, profile);
+        let seen = self.listed(&key, profile);
         let (name, source) = profile.map_or_else(
             || ("no client".to_owned(), String::new()),
             |profile| (profile.name.clone(), profile.sources_line()),
         );
         let allowance = match profile {
-            Some(profile) => shorten(&all, &[], &profile.budget, window, &self.config.dirs.home),
-            None => Allowance::whole(all.clone()),
+            Some(profile) => seen.shortened(profile, &[], window, &self.config.dirs.home),
+            None => Allowance::whole(seen.listed.clone()),
         };
+        let Seen { listed: all, not_listed, .. } = seen;
         let levels = Arc::clone(&self.levels);
         let shown: Vec<Listed> = allowance.kept().cloned().collect();
         let (tokens, long) = super::super::apart(move || {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::difference::difference;
 use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
@@ -52,8 +51,9 @@ impl Local {
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         super::super::apart(move || {
-            let diff = last.as_ref().map(|last| difference(&last.text, &composed.text));
-            let since = last.as_ref().and_then(|last| last.since(&settings, entries(&composed)));
+            let differs = last.as_ref().map(|last| last.difference(&composed));
+            let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
+            let since = last.as_ref().and_then(|last| last.since(&settings, entries(&composed), reordered));
             let count = |text: &str| levels.text(text);
             // The catalogue stands in the call as it was prepared, its parts in their order.
             let mut listed = seen.tokens(&levels).iter();
@@ -68,6 +68,7 @@ impl Local {
             let size = measured(&composed, &part_tokens, &transcript, settings.window, &count);
             Ok(ComposedView {
                 digest: Digest::of(composed.text.as_bytes()).to_string(),
+                client: settings.client.clone(),
                 size,
                 part_tokens,
                 diff,
@@ -165,7 +166,9 @@ fn measured(
             Turn::Message { text, .. } => add(&mut size.history, text, count),
             Turn::Call { tool, arguments, result } => {
                 add(&mut size.history, &arguments.to_string(), count);
-                let level = if tools::hands_out_files(tool) { &mut size.l3 } else { &mut size.history };
+                // What failed gave no file: its message is history like any other.
+                let given = tools::hands_out_files(tool) && result.is_ok();
+                let level = if given { &mut size.l3 } else { &mut size.history };
                 add(level, &Entry::result_text(result), count);
             }
         }

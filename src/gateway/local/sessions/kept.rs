@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::difference::{Difference, by_parts, coarse, difference};
 use super::transcripts::Transcripts;
 use crate::gateway::{Code, Error, SettingChanged, SinceLast};
-use crate::session::{Active, Entry, Form, Instructions, Session, SessionId, Settings};
+use crate::session::{Active, Composed, Entry, Form, Instructions, Part, Session, SessionId, Settings};
 use crate::store::{SessionHead, SessionRow, Sessions};
 
 /// Sessions that are looked through for a beginning or an end of an id.
@@ -32,6 +33,9 @@ struct How {
     instructions: Instructions,
     locations: bool,
     entries: usize,
+    /// The parts of the text, the catalogue in one; none in a call that was kept before they were told.
+    #[serde(default)]
+    parts: Vec<Part>,
 }
 
 const HOW: &str = "\u{1}call ";
@@ -58,7 +62,7 @@ impl LastCall {
     pub(super) fn written(
         settings: &Settings,
         entries: usize,
-        text: &str,
+        composed: &Composed,
     ) -> Result<String, serde_json::Error> {
         let how = How {
             client: settings.client.clone(),
@@ -68,12 +72,23 @@ impl LastCall {
             instructions: settings.instructions,
             locations: settings.locations,
             entries,
+            parts: coarse(composed),
         };
-        Ok(format!("{HOW}{}\n{text}", serde_json::to_string(&how)?))
+        Ok(format!("{HOW}{}\n{}", serde_json::to_string(&how)?, composed.text))
+    }
+
+    /// What differs in the text of another call, part by part where the parts are known.
+    pub(super) fn difference(&self, now: &Composed) -> Difference {
+        match &self.how {
+            Some(how) if !how.parts.is_empty() => {
+                by_parts((&self.text, &how.parts), (&now.text, &coarse(now)))
+            }
+            _ => difference(&self.text, &now.text),
+        }
     }
 
     /// What is different in a call with these settings and so many entries.
-    pub(super) fn since(&self, now: &Settings, entries: usize) -> Option<SinceLast> {
+    pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
         let how = self.how.as_ref()?;
         let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
         let told = |told: bool| if told { "told" } else { "not told" }.to_owned();
@@ -90,7 +105,7 @@ impl LastCall {
             .filter(|(_, before, now)| before != now)
             .map(|(what, before, now)| SettingChanged { what: what.to_owned(), before, now })
             .collect();
-        Some(SinceLast { changes, entries: (how.entries, entries) })
+        Some(SinceLast { changes, entries: (how.entries, entries), reordered })
     }
 }
 
@@ -184,15 +199,17 @@ mod tests {
     #[test]
     fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
         let codex = Settings { client: Some("codex".into()), ..Settings::default() };
-        let kept = LastCall::written(&codex, 57, "# Skills\n").unwrap();
+        let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
+        let kept = LastCall::written(&codex, 57, &call).unwrap();
         let last = LastCall::read(kept);
         assert_eq!(last.text, "# Skills\n");
-        assert_eq!(last.since(&codex, 57), Some(SinceLast { changes: Vec::new(), entries: (57, 57) }));
-        let since =
-            last.since(&Settings { client: Some("openclaw".into()), ..Settings::default() }, 50).unwrap();
+        let same = SinceLast { entries: (57, 57), ..SinceLast::default() };
+        assert_eq!(last.since(&codex, 57, Vec::new()), Some(same));
+        let openclaw = Settings { client: Some("openclaw".into()), ..Settings::default() };
+        let since = last.since(&openclaw, 50, Vec::new()).unwrap();
         assert_eq!(since.told(), ["the client changed from codex to openclaw", "7 entries fewer"]);
         let old = LastCall::read("# Skills\n".to_owned());
-        assert_eq!((old.text.as_str(), old.since(&codex, 1)), ("# Skills\n", None));
+        assert_eq!((old.text.as_str(), old.since(&codex, 1, Vec::new())), ("# Skills\n", None));
     }
 
     #[tokio::test]

@@ -25,6 +25,7 @@ use crate::gateway::{
 use crate::session::{Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
 use crate::store::{Sessions, StoreError};
 
+pub(super) use self::catalogue::profile;
 use self::kept::{LastCall, broken, decode, encode};
 pub(super) use self::kept::{find, head};
 pub(super) use self::prepared::Prepared;
@@ -100,6 +101,7 @@ impl Local {
         if cap == Some(0) {
             return Err(Error::new(Code::InvalidRequest, "`cap` is 0; at least one skill has to fit"));
         }
+        window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
         if let Some(client) = client.map(named) {
             if let Some(id) = &client {
@@ -164,6 +166,15 @@ impl Local {
             isolation: self.runs.isolating().report().summary(),
         }
     }
+}
+
+/// A model without a context window is none: whoever has no number leaves it out.
+fn window_in_range(window: Option<u32>) -> Result<(), Error> {
+    if window == Some(0) {
+        let message = format!("`window` is 0; write the model's context window in tokens, 1 to {}", u32::MAX);
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -253,7 +264,7 @@ impl SessionClient for Local {
         let view = self.composed_view(&found, last).await?;
         if made {
             let entries = composing::entries(&view.composed);
-            let kept = LastCall::written(&found.settings, entries, &view.composed.text)
+            let kept = LastCall::written(&found.settings, entries, &view.composed)
                 .map_err(|e| broken(&found.id.0, &e))?;
             desk.keep_call(&found.id.0, kept).await?;
         }
@@ -270,6 +281,7 @@ impl SessionClient for Local {
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
+        window_in_range(window)?;
         self.budget_view(client, window).await
     }
 

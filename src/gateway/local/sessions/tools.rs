@@ -15,7 +15,7 @@ use super::{Local, now_ms};
 use crate::gateway::{Code, Error, ToolAnswer, detail, names};
 use crate::session::{
     Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
-    Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, read,
+    Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, body_text, read,
 };
 use crate::skill::{self, tokens};
 
@@ -97,16 +97,20 @@ impl Local {
         if !given.metadata.is_empty() {
             properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
         }
+        let (name, digest) = (skill.id.as_str(), skill::Digest::of(source.as_bytes()));
+        // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
+        let counted = self.levels.known_body(name, &digest);
+        let about = || u32::try_from(tokens::estimate(&body_text(name, &body))).unwrap_or(u32::MAX);
         Ok(Active {
             name: skill.id.to_string(),
             location: skill.location.clone(),
             root_dir: skill.root_dir.clone(),
             // Of what was read just now: a file that changes meanwhile must not be told under its old digest.
-            digest: skill::Digest::of(source.as_bytes()).to_string(),
+            digest: digest.to_string(),
             properties,
             requires: skill.requires.clone(),
-            tokens: u32::try_from(tokens::estimate(&body)).unwrap_or(u32::MAX),
-            tokens_estimated: true,
+            tokens: counted.unwrap_or_else(about),
+            tokens_estimated: counted.is_none(),
             body,
         })
     }

@@ -7,11 +7,15 @@ use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
 use crate::gateway::SettingsChange;
+use crate::session::Settings;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::overlay::{Asking, Sheet, name_of_script};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::tui::session_traffic::SessionAsk;
 use crate::tui::widgets::measure::shown as safe;
+
+/// The choice of a new session with the settings of the one that is open.
+pub(super) const LIKE_THIS: &str = "like";
 
 /// A chooser, opened on its first row.
 pub(super) fn pick(what: PickerKind, title: &str, choices: Vec<(String, String, String)>) -> Effect {
@@ -74,6 +78,57 @@ impl Pane for SessionPane {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let effects = self.done(action);
+        self.others.acting(effects.as_deref().unwrap_or_default());
+        effects
+    }
+
+    fn text_key(&mut self, _key: KeyEvent) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn paste(&mut self, _text: &str) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
+        self.pointed(event)
+    }
+
+    fn message(&mut self, message: &Message) -> Vec<Effect> {
+        let effects = self.news(message);
+        self.others.acting(&effects);
+        effects
+    }
+
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.view(area, buf, cx);
+    }
+
+    fn wanted(&mut self) -> Vec<Effect> {
+        if !self.asked {
+            // The store is opened when somebody looks, not before.
+            self.asked = true;
+            self.wanted.push(Effect::Session(SessionAsk::Latest));
+        }
+        std::mem::take(&mut self.wanted)
+    }
+
+    fn animated(&self) -> bool {
+        false
+    }
+
+    fn looks_at(&self) -> Option<i64> {
+        self.session.as_ref().and_then(|_| self.others.due())
+    }
+
+    fn look(&mut self, clock_ms: i64) -> Vec<Effect> {
+        self.look_again(clock_ms)
+    }
+}
+
+impl SessionPane {
+    fn done(&mut self, action: Action) -> Option<Vec<Effect>> {
         Some(match action {
             Action::NextPart | Action::PreviousPart => {
                 self.focus = if self.focus == Part::Active { Part::Given } else { Part::Active };
@@ -113,7 +168,7 @@ impl Pane for SessionPane {
             Action::PickClient => {
                 vec![Effect::PickClient(self.session.as_ref().and_then(|s| s.settings.client.clone()))]
             }
-            Action::NewSession => vec![Effect::Session(SessionAsk::New(self.like()))],
+            Action::NewSession => vec![self.new_session()],
             Action::OpenSession => vec![Effect::Session(SessionAsk::List)],
             Action::MoveEarlier => self.reorder(-1)?,
             Action::MoveLater => self.reorder(1)?,
@@ -123,41 +178,6 @@ impl Pane for SessionPane {
         })
     }
 
-    fn text_key(&mut self, _key: KeyEvent) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn paste(&mut self, _text: &str) -> Vec<Effect> {
-        Vec::new()
-    }
-
-    fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
-        self.pointed(event)
-    }
-
-    fn message(&mut self, message: &Message) -> Vec<Effect> {
-        self.news(message)
-    }
-
-    fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        self.view(area, buf, cx);
-    }
-
-    fn wanted(&mut self) -> Vec<Effect> {
-        if !self.asked {
-            // The store is opened when somebody looks, not before.
-            self.asked = true;
-            self.wanted.push(Effect::Session(SessionAsk::Latest));
-        }
-        std::mem::take(&mut self.wanted)
-    }
-
-    fn animated(&self) -> bool {
-        false
-    }
-}
-
-impl SessionPane {
     fn turn_by(&mut self, steps: usize) -> Vec<Effect> {
         let at = TABS.iter().position(|(tab, _)| *tab == self.tab).unwrap_or(0);
         self.focus = Part::Given;
@@ -269,6 +289,25 @@ impl SessionPane {
         Some(Effect::Sheet(Box::new(Sheet::Ask { asking, typed })))
     }
 
+    /// A new session; where this one is set in a way of its own, the person says whether the new one is, too.
+    fn new_session(&self) -> Effect {
+        let own = self.session.as_ref().map(|session| own_settings(&session.settings)).unwrap_or_default();
+        if own.is_empty() {
+            return self.begin(false);
+        }
+        let row = |value: &str, label: &str, note: String| (value.to_owned(), label.to_owned(), note);
+        let choices = vec![
+            row(LIKE_THIS, "like this one", own.join(", ")),
+            row("", "as built in", "orchestrator, whole catalogue, nothing set".to_owned()),
+        ];
+        pick(PickerKind::NewSession, "New session", choices)
+    }
+
+    pub(super) fn begin(&self, like: bool) -> Effect {
+        let settings = if like { self.like() } else { SettingsChange::default() };
+        Effect::Session(SessionAsk::New(settings))
+    }
+
     /// Settings of a new session: those of this one.
     fn like(&self) -> SettingsChange {
         let Some(session) = &self.session else { return SettingsChange::default() };
@@ -329,6 +368,24 @@ impl SessionPane {
         };
         Some(vec![Effect::Copy(text, what)])
     }
+}
+
+/// What of these settings is another way than the built in one, in words.
+fn own_settings(settings: &Settings) -> Vec<String> {
+    let usual = Settings::default();
+    let agent = settings.agent.as_deref().map(|agent| format!("agent {}", safe(agent)));
+    let client = settings.client.as_deref().map(|client| format!("as {}", safe(client)));
+    let window = format!("window {}", crate::tui::widgets::figures::count(settings.window as usize));
+    let others = [
+        (settings.window != usual.window, window),
+        (settings.cap != usual.cap, format!("{} skills at most", settings.cap)),
+        (settings.form != usual.form, format!("catalogue as {}", settings.form)),
+        (settings.instructions != usual.instructions, format!("bodies in the {}", settings.instructions)),
+        (settings.locations != usual.locations, "no locations".to_owned()),
+        (settings.compat != usual.compat, "older tool names too".to_owned()),
+    ];
+    let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
+    agent.into_iter().chain(client).chain(others).collect()
 }
 
 fn shown(action: Action, label: &str) -> Command {

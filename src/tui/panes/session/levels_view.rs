@@ -5,10 +5,11 @@ use ratatui::layout::Rect;
 
 use super::SessionPane;
 use crate::gateway::{LevelSize, LevelsView};
+use crate::session::PartKind;
 use crate::skill::safe_text;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted, tokens};
+use crate::tui::widgets::figures::{bytes, count, counted, tokens};
 use crate::tui::widgets::measure::{cut_end, cut_middle, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
@@ -32,19 +33,84 @@ impl SessionPane {
         let beside = area.width >= BESIDE;
         let places = if beside { side_by_side(area) } else { stacked(area, levels.files.len()) };
         let mut pen = Pen::new(buf, cx);
-        let heads = [("L1 in every call", levels.l1), ("L2 once loaded", levels.l2), ("L3 when read", files)];
+        let told = self.listed_as(levels.skill_id.as_str());
+        let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
+        let heads = [("L1 in every call", first), ("L2 once loaded", levels.l2), ("L3 when read", files)];
         let mut below = places;
         for (at, (name, size)) in heads.into_iter().enumerate() {
             below[at] = head(&mut pen, places[at], at + 1, name, size, beside);
         }
-        let gap = if beside { "\n\n" } else { "  " };
-        text(&mut pen, below[0], &format!("{}{gap}{}", levels.entry.name, levels.entry.description), 0);
+        let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
+        let entry = if beside { entry } else { entry.lines().collect() };
+        // The figures of the whole catalogue stay in sight below a long entry.
+        let facts = if beside { told.facts.as_slice() } else { &told.facts[..1] };
+        let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
+        let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
+        text(&mut pen, above, &entry, 0);
+        for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
+            pen.put(
+                below[0].x,
+                y,
+                &cut_end(fact, below[0].width, pen.glyphs.ellipsis),
+                Role::Muted,
+                below[0].width,
+            );
+        }
         text(&mut pen, below[1], &levels.body, self.given.offset);
         file_list(&mut pen, below[2], &levels);
         self.given.height = usize::from(below[1].height);
         let all = levels.body.lines().count();
         self.given.offset = self.given.offset.min(all.saturating_sub(1));
         shown(levels.skill_id.as_str())
+    }
+}
+
+/// What the next call's catalogue says of a skill, and how large it is in all.
+struct Told {
+    /// Size and text of its entry; none where the catalogue has none.
+    entry: Option<(LevelSize, String)>,
+    /// What is said instead.
+    missing: String,
+    /// Figures of the whole catalogue, the most wanted first.
+    facts: Vec<String>,
+}
+
+impl SessionPane {
+    /// As the session's client has it: counted in the call itself, as every other figure of the pane is.
+    fn listed_as(&self, skill: &str) -> Told {
+        let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
+        let who =
+            client.as_ref().map_or_else(|| "the whole catalogue".to_owned(), |client| format!("as {client}"));
+        let missing = match &client {
+            Some(client) => {
+                format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
+            }
+            None => "no entry: this model is not told of it".to_owned(),
+        };
+        let Some(composed) = &self.composed else {
+            return Told { entry: None, missing: "counting".to_owned(), facts: vec![who] };
+        };
+        let call = &composed.composed;
+        let parts = call.parts.iter().zip(&composed.part_tokens);
+        let entries =
+            || parts.clone().filter(|(part, _)| part.kind == PartKind::Available && part.skill.is_some());
+        let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill)).map(|(part, count)| {
+            let size = LevelSize { bytes: (part.end - part.start) as u64, tokens: *count };
+            (size, call.of(part).trim_end().to_owned())
+        });
+        let (all, size) = (entries().count(), composed.size.l1);
+        let mut facts = vec![
+            format!("all {}: {} tok  {}", count(all), tokens(size.tokens), bytes(size.bytes)),
+            who,
+            "tok counted by o200k".to_owned(),
+        ];
+        if let Some(fill) = &composed.allowance
+            && let Some(limit) = fill.limit
+        {
+            facts.push("by its own count".to_owned());
+            facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
+        }
+        Told { entry, missing, facts }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bound_view;
 mod calls_view;
+mod elsewhere;
 mod given;
 mod given_view;
 mod keys;
@@ -110,6 +111,8 @@ pub struct SessionPane {
     waiting_load: Option<String>,
     wanted: Vec<Effect>,
     asked_for: HashSet<u64>,
+    /// What others do with the session.
+    others: elsewhere::Others,
     /// What the files that were asked for are wanted for.
     choosing: Option<PickerKind>,
     drawn: Drawn,

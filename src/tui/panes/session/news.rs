@@ -73,7 +73,11 @@ impl SessionPane {
     }
 
     fn told(&mut self, told: &SessionTold) -> Vec<Effect> {
+        if matches!(told, SessionTold::Session(_) | SessionTold::Tool(..)) {
+            self.others.answered();
+        }
         match told {
+            SessionTold::Looked(id, newest, changed) => self.looked(id, newest.as_ref(), changed.as_ref()),
             SessionTold::Session(Ok(session)) => {
                 self.show(Arc::clone(session));
                 if let Some(skill) = self.waiting_load.take() {
@@ -180,7 +184,7 @@ impl SessionPane {
     }
 
     /// Asks for what hangs on the session's state.
-    fn refresh(&mut self) -> Vec<Effect> {
+    pub(super) fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.compose();
         match self.tab {
             Tab::PerLevel => effects.extend(self.ask_levels()),
@@ -223,6 +227,7 @@ impl SessionPane {
             }
             PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
             PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],
+            PickerKind::NewSession => vec![self.begin(value == super::keys::LIKE_THIS)],
             PickerKind::Agent => {
                 self.configure(SettingsChange { agent: named(), ..SettingsChange::default() })
             }

@@ -68,7 +68,11 @@ fn settings(since: &SinceLast, to: &str) -> Vec<String> {
     let (before, now) = since.entries;
     let entries = (before != now && !since.changes.is_empty())
         .then(|| format!("{} {to} {}", count(before), counted(now, "entry").replace("entrys", "entries")));
-    changed.chain(entries).collect()
+    let reordered = since.reordered.iter().map(|what| match what.as_str() {
+        "bodies" => "loaded in another order".to_owned(),
+        what => format!("{} in another order", shown(what)),
+    });
+    changed.chain(entries).chain(reordered).collect()
 }
 
 /// Bodies and entries that came and went; many entries, and other lines, are counted.
@@ -119,10 +123,12 @@ mod tests {
     use crate::gateway::SettingChanged;
 
     #[test]
-    fn another_client_is_told_before_what_it_left_out() {
+    fn another_client_is_told_before_what_it_left_out_and_what_only_moved_after_it() {
         let changed = SettingChanged { what: "client".into(), before: "none".into(), now: "codex".into() };
-        let since = SinceLast { changes: vec![changed], entries: (4_483, 57) };
+        let reordered = vec!["catalogue".to_owned(), "bodies".to_owned()];
+        let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered };
         let told = settings(&since, "→");
+        assert_eq!(told[2..], ["catalogue in another order", "loaded in another order"]);
         assert_eq!(told[0], "client none → codex");
         assert!(told[1].ends_with("→ 57 entries"), "{told:?}");
         let diff: Vec<DiffLine> =

@@ -1,0 +1,141 @@
+//! What others do with the session that is shown: another process, a model over MCP. Looked at again while it is shown,
+//! and told apart from what was done here.
+
+use std::sync::Arc;
+
+use super::SessionPane;
+use crate::gateway::SessionView;
+use crate::tui::pane::Effect;
+use crate::tui::session_traffic::{Newest, SessionAsk};
+use crate::tui::widgets::figures::counted;
+use crate::tui::widgets::measure::shown;
+
+/// Milliseconds between two looks.
+const EVERY: i64 = 2_000;
+
+/// What is known of what others do.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    looked_ms: i64,
+    looking: bool,
+    /// Something that changes the session was asked for here since, and is not answered yet.
+    acting: bool,
+    newest: Option<Newest>,
+}
+
+impl Others {
+    /// When to look again.
+    pub fn due(&self) -> Option<i64> {
+        (!self.looking && !self.acting).then_some(self.looked_ms + EVERY)
+    }
+
+    /// Notes what is asked for here: its answer says what became of the session.
+    pub fn acting(&mut self, effects: &[Effect]) {
+        self.acting |= effects.iter().any(changes);
+    }
+
+    /// An answer of that kind came.
+    pub fn answered(&mut self) {
+        self.acting = false;
+    }
+}
+
+fn changes(effect: &Effect) -> bool {
+    let Effect::Session(ask) = effect else { return false };
+    matches!(
+        ask,
+        SessionAsk::Latest
+            | SessionAsk::Open(_)
+            | SessionAsk::New(_)
+            | SessionAsk::Configure(..)
+            | SessionAsk::Tool { .. }
+            | SessionAsk::Reorder { .. }
+            | SessionAsk::Script { .. }
+            | SessionAsk::Say(..)
+    )
+}
+
+impl SessionPane {
+    pub(super) fn look_again(&mut self, clock_ms: i64) -> Vec<Effect> {
+        let Some(session) = &self.session else { return Vec::new() };
+        self.others.looked_ms = clock_ms;
+        self.others.looking = true;
+        vec![Effect::Session(SessionAsk::Look {
+            session: session.session_id.clone(),
+            version: session.version,
+            newest: self.others.newest.clone(),
+        })]
+    }
+
+    pub(super) fn looked(
+        &mut self,
+        id: &str,
+        newest: Option<&Newest>,
+        changed: Option<&Arc<SessionView>>,
+    ) -> Vec<Effect> {
+        self.others.looking = false;
+        let Some(before) = self.session.clone().filter(|session| session.session_id == id) else {
+            return Vec::new();
+        };
+        if self.others.acting {
+            // The answer that is under way tells the same, and whose doing it is.
+            return Vec::new();
+        }
+        self.others.newest = newest.cloned();
+        let Some(after) = changed.filter(|after| after.version > before.version) else { return Vec::new() };
+        let told = format!("changed elsewhere: {}", difference(&before, after));
+        self.show(Arc::clone(after));
+        let mut effects = self.refresh();
+        effects.push(Effect::Toast(told));
+        effects
+    }
+}
+
+/// What somebody else did, in a few words.
+fn difference(before: &SessionView, after: &SessionView) -> String {
+    let names =
+        |view: &SessionView| -> Vec<String> { view.active.iter().map(|skill| skill.name.clone()).collect() };
+    let (old, new) = (names(before), names(after));
+    let only = |sign: char, these: &[String], those: &[String]| -> Vec<String> {
+        these
+            .iter()
+            .filter(|name| !those.contains(name))
+            .map(|name| format!("{sign}{}", shown(name)))
+            .collect()
+    };
+    let mut told: Vec<String> = only('+', &new, &old);
+    told.extend(only('-', &old, &new));
+    if told.is_empty() && old != new {
+        told.push("another order".to_owned());
+    }
+    if before.settings.client != after.settings.client {
+        let client = after.settings.client.as_deref().unwrap_or("no client");
+        told.push(format!("as {}", shown(client)));
+    } else if before.settings.agent != after.settings.agent {
+        told.push(format!("agent {}", shown(after.settings.agent.as_deref().unwrap_or("orchestrator"))));
+    } else if before.settings != after.settings {
+        told.push("other settings".to_owned());
+    }
+    if told.is_empty() {
+        let more = after.transcript.len().saturating_sub(before.transcript.len());
+        told.push(counted(more, "line").replace("line", "more line") + " in the transcript");
+    }
+    told.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_something_was_asked_for_here_nobody_looks() {
+        let mut others = Others::default();
+        assert_eq!(others.due(), Some(EVERY));
+        others.acting(&[Effect::Toast(String::new())]);
+        assert!(others.due().is_some());
+        others.acting(&[Effect::Session(SessionAsk::Open("x".to_owned()))]);
+        assert_eq!(others.due(), None);
+        others.answered();
+        assert!(others.due().is_some());
+    }
+}
