@@ -255,7 +255,7 @@ fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
         command.args(["demo", "demo.yaml", "--auto", "0.2"]);
         at_home(&mut command, home.path());
         let mut pty = Pty::spawn(command, 120, 36);
-        pty.wait_for("q leave");
+        pty.wait_for("q Esc leave");
         let code = pty.wait_for_end();
         assert!(pty.restored());
         code

@@ -194,7 +194,12 @@ impl Made<'_> {
             "approved": approved,
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
-        Ok(read::<Called>(answer)?.result)
+        let mut result = read::<Called>(answer)?.result;
+        // What is loaded is gone on with by naming the session: a model reads the structured answer, not its `_meta`.
+        if let (Tool::Load, Some(receipt)) = (self.tool, result.as_object_mut()) {
+            receipt.insert(SESSION.to_owned(), json!(self.session));
+        }
+        Ok(result)
     }
 
     fn path(&self) -> String {

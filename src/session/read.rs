@@ -121,12 +121,49 @@ fn told(path: &str, error: rustix::io::Errno) -> ToolError {
         Errno::NOENT | Errno::NOTDIR => {
             ToolError::new(ToolFailure::NotFound, format!("the skill has no file {path}"))
         }
+        // The reason is looked for where the way is known: see `through_link`.
         Errno::XDEV | Errno::LOOP => ToolError::new(
             ToolFailure::PathEscape,
-            format!("{path} leads out of the skill's folder through a link"),
+            format!("{path} goes through a link that is not followed"),
         ),
         other => failed(path, &other.into()),
     }
+}
+
+/// Why a link on the way is not followed, where there is one. Only words: whether the file is opened was decided.
+#[cfg(unix)]
+fn through_link(root: &Path, inside: &Path, path: &str) -> Option<ToolError> {
+    let base = root.canonicalize().ok()?;
+    let mut at = base.clone();
+    for part in inside.components() {
+        at.push(part);
+        if !at.symlink_metadata().ok()?.is_symlink() {
+            continue;
+        }
+        let link = at.strip_prefix(&base).unwrap_or(&at).display().to_string();
+        let refused = |why: String| Some(ToolError::new(ToolFailure::PathEscape, format!("{path}: {why}")));
+        return match at.canonicalize() {
+            Ok(real) => match real.strip_prefix(&base) {
+                Err(_) => refused(format!("{link} is a link that leads out of the skill's folder")),
+                Ok(there) => refused(format!(
+                    "{link} is a link into the skill's own folder, written so that it is not followed; name the place itself: {}",
+                    there.display()
+                )),
+            },
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                refused(format!("{link} is a link that goes round in a circle"))
+            }
+            Err(_) => {
+                let code = if at.read_link().ok()?.is_absolute() {
+                    ToolFailure::PathEscape
+                } else {
+                    ToolFailure::NotFound
+                };
+                Some(ToolError::new(code, format!("{path}: {link} is a link to something that is not there")))
+            }
+        };
+    }
+    None
 }
 
 /// `openat2(2)` with `RESOLVE_BENEATH`: the kernel refuses every way out, links included.
@@ -140,8 +177,10 @@ fn open_beneath(root: &Path, inside: &Path, path: &str) -> Result<File, ToolErro
     match openat2(&folder, inside, flags, Mode::empty(), resolve) {
         Ok(file) => regular(File::from(file), path),
         // Kernels before 5.6.
-        Err(rustix::io::Errno::NOSYS) => walk(folder, inside, path),
-        Err(error) => Err(told(path, error)),
+        Err(rustix::io::Errno::NOSYS) => {
+            walk(folder, inside, path).map_err(|error| through_link(root, inside, path).unwrap_or(error))
+        }
+        Err(error) => Err(through_link(root, inside, path).unwrap_or_else(|| told(path, error))),
     }
 }
 
@@ -150,7 +189,7 @@ fn open_beneath(root: &Path, inside: &Path, path: &str) -> Result<File, ToolErro
     use rustix::fs::{Mode, OFlags, open};
     let folder = open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| told(path, error))?;
-    walk(folder, inside, path)
+    walk(folder, inside, path).map_err(|error| through_link(root, inside, path).unwrap_or(error))
 }
 
 /// Folder by folder, following no link at all.
@@ -251,6 +290,31 @@ mod tests {
             assert_eq!(range(&root, path, 0, None).unwrap_err().code, ToolFailure::NotFound, "{path}");
         }
         assert_eq!(range(&root, "references", 0, None).unwrap_err().code, ToolFailure::InvalidRequest);
+    }
+
+    #[test]
+    fn a_link_is_refused_for_what_it_is() {
+        let dir = bundle();
+        let root = dir.path().join("skill");
+        fs::create_dir(dir.path().join("other")).unwrap();
+        fs::write(dir.path().join("other/SKILL.md"), "x").unwrap();
+        symlink("../other", root.join("sibling")).unwrap();
+        symlink(root.join("references"), root.join("absolute")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        symlink("nothing", root.join("dangling")).unwrap();
+        let why = |path: &str| range(&root, path, 0, None).unwrap_err();
+        assert!(
+            why("sibling/SKILL.md")
+                .message
+                .contains("sibling is a link that leads out of the skill's folder")
+        );
+        let inside = why("absolute/rules.md").message;
+        assert!(inside.contains("into the skill's own folder") && inside.contains("references"), "{inside}");
+        assert!(why("loop").message.contains("goes round in a circle"));
+        let dangling = why("dangling");
+        assert_eq!(dangling.code, ToolFailure::NotFound);
+        assert!(dangling.message.contains("dangling is a link to something that is not there"), "{dangling}");
+        assert!(!why("sibling/SKILL.md").message.contains(dir.path().to_str().unwrap()), "no place is told");
     }
 
     #[test]

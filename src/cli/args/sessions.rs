@@ -173,6 +173,9 @@ pub enum SessionAction {
         /// Write it into this file instead.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Replace the file that is there.
+        #[arg(long, requires = "out")]
+        force: bool,
     },
 }
 
@@ -216,7 +219,7 @@ pub struct BudgetArgs {
 /// `skills demo`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Right, Space or Enter goes on, Left looks back, q leaves. Without a file the shipped \
+    after_help = "Right, Space or Enter goes on, Left looks back, q or Esc leaves. Without a file the shipped \
     script plays on the shipped skills. What runs and sessions it makes are gone with it, unless --store names where \
     they are kept. With --auto it ends by itself: 0 when every step came to what it waited for, else 1."
 )]

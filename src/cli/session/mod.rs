@@ -4,6 +4,7 @@ mod show;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
         SessionAction::Compose { session, diff, sizes, call } => {
             return compose(cx, &*core, session, *diff, *sizes, *call).await;
         }
-        SessionAction::Export { session, api, model, out } => {
+        SessionAction::Export { session, api, model, out, force } => {
             let payload = core.export_session(session, *api, model).await?;
             for note in &payload.notes {
                 tracing::warn!("{note}");
@@ -91,7 +92,15 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
                 Some(file) => {
                     let text = serde_json::to_string_pretty(&payload.body)
                         .map_err(|e| Error::new(Code::InternalError, e.to_string()))?;
-                    std::fs::write(file, text + "\n").map_err(|error| Failure::file(file, &error))?;
+                    written(file, &(text + "\n"), *force)?;
+                    let bytes = std::fs::metadata(file).map_err(|error| Failure::file(file, &error))?.len();
+                    if cx.out.json {
+                        cx.out.value(&json!({"file": file, "bytes": bytes}))?;
+                    } else {
+                        let name = file.display().to_string();
+                        let size = crate::cli::output::grouped(bytes);
+                        cx.out.line(format!("wrote {}, {size} bytes", safe_text::line(&name)))?;
+                    }
                 }
                 None => cx.out.value(&payload.body)?,
             }
@@ -135,6 +144,21 @@ async fn compose(
         cx.out.raw(view.composed.text.as_bytes())?;
     }
     Ok(Done::Fine)
+}
+
+/// Writes a new file; one that is there goes only where that is meant.
+fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if force {
+        return std::fs::write(file, text).map_err(|error| Failure::file(file, &error));
+    }
+    match std::fs::File::create_new(file) {
+        Ok(mut new) => new.write_all(text.as_bytes()).map_err(|error| Failure::file(file, &error)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let message = format!("{} is there already; say --force to replace it", file.display());
+            Err(Error::new(Code::InvalidConfiguration, message).into())
+        }
+        Err(error) => Err(Failure::file(file, &error)),
+    }
 }
 
 /// The five tools, called as a model would call them.

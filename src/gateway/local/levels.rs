@@ -93,9 +93,10 @@ impl Levels {
     }
 
     /// The count of a body in its element, where it is known without any work.
-    pub fn known_body(&self, name: &str, digest: &Digest) -> Option<u32> {
+    pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<u32> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.counts.get(&key("element", &format!("{name}\0{digest}"))).copied()
+        let of = |key: Digest| known.counts.get(&key).copied();
+        of(key("element", &format!("{name}\0{digest}"))).or_else(|| of(key("text", text)))
     }
 
     /// Any text's count, by its content.

@@ -58,7 +58,18 @@ pub struct Player {
 impl Player {
     /// Before the first step.
     #[must_use]
-    pub fn new(play: Play, now: Instant) -> Self {
+    pub fn new(mut play: Play, now: Instant) -> Self {
+        // The script is its author's: its sentences name paths and people as the screen does. What it waits for is
+        // looked for on the redacted screen.
+        play.script.title = play.redaction.text(&play.script.title);
+        for step in &mut play.script.steps {
+            step.say = play.redaction.text(&step.say);
+            for input in &mut step.inputs {
+                if let Input::Until { until } = input {
+                    *until = play.redaction.on_screen(until);
+                }
+            }
+        }
         Self {
             play,
             begun: 0,
@@ -257,8 +268,11 @@ impl Player {
             None => format!("0/{steps}"),
             Some(at) => format!("{}/{steps}", at + 1),
         };
-        let keys =
-            if glyphs.ascii { "Right next  Left back  q leave" } else { "→ next  ← back  q leave" };
+        let keys = if glyphs.ascii {
+            "Right next  Left back  q Esc leave"
+        } else {
+            "→ next  ← back  q Esc leave"
+        };
         let keys = match (self.looking.is_some(), self.over()) {
             (true, _) => format!(" looking back  {keys} "),
             (false, true) => format!(" that was all  {keys} "),
@@ -370,8 +384,34 @@ mod tests {
             let mut buf = Buffer::empty(area);
             player.draw(area, &mut buf, &theme, &glyphs);
             let seen = text_of(&buf);
-            assert!(seen.contains("q leave") && seen.contains("0/2"), "{width}: {seen}");
+            assert!(seen.contains("q Esc leave") && seen.contains("0/2"), "{width}: {seen}");
         }
+    }
+
+    #[test]
+    fn sentences_of_ones_own_name_no_path_and_no_person() {
+        let source = "title: What /home/ann has\nsteps:\n- say: ann opens /home/ann/skills\n  do: [{until: /home/ann/skills}]\n";
+        let now = Instant::now();
+        let redaction = Redaction::of("/home/ann", Some("ann"));
+        let script = Script::parse(source).unwrap();
+        let play = Play { script, auto: None, record: None, pictures: None, redaction: redaction.clone() };
+        let mut player = Player::new(play, now);
+        let themes = crate::tui::theme::Themes::shipped().unwrap();
+        let theme = themes.theme("dark", crate::tui::theme::Depth::True).unwrap();
+        let area = Rect::new(0, 0, 80, ROWS);
+        let mut seen = String::new();
+        for _ in 0..2 {
+            let mut buf = Buffer::empty(area);
+            player.draw(area, &mut buf, &theme, &crate::tui::glyphs::UNICODE);
+            seen += &text_of(&buf);
+            player.forward(now);
+        }
+        assert!(seen.contains("What ~ has") && seen.contains("user opens ~/skills"), "{seen}");
+        assert!(!seen.contains("ann"), "{seen}");
+        let mut page = screen("in /home/ann/skills");
+        redaction.apply(&mut page);
+        player.next(now, true, &page);
+        assert!(player.resting(), "what it waits for is on the redacted screen");
     }
 
     #[test]

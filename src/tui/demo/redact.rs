@@ -22,6 +22,21 @@ impl Redaction {
         Self(pairs)
     }
 
+    /// A text of one's own that is shown beside the screen.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+
+    /// The same as it stands on a screen that was redacted: filled up, so that columns stay.
+    pub(super) fn on_screen(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (from, to)| {
+            let width = from.chars().count();
+            let filled: String = to.chars().chain(std::iter::repeat(' ')).take(width).collect();
+            text.replace(from, &filled)
+        })
+    }
+
     /// Replaces on the whole screen; what is shorter then is filled up, so that columns stay.
     pub fn apply(&self, screen: &mut Buffer) {
         let width = usize::from(screen.area.width);
@@ -56,6 +71,13 @@ mod tests {
     use ratatui::style::Style;
 
     use super::*;
+
+    #[test]
+    fn what_a_script_says_is_made_unreadable_as_the_screen_is() {
+        let redaction = Redaction::of("/home/ann", Some("ann"));
+        assert_eq!(redaction.text("ann looks into /home/ann/skills"), "user looks into ~/skills");
+        assert_eq!(Redaction::default().text("/home/ann"), "/home/ann");
+    }
 
     #[test]
     fn paths_and_names_go_and_columns_stay() {

@@ -99,8 +99,9 @@ impl Local {
         }
         let (name, digest) = (skill.id.as_str(), skill::Digest::of(source.as_bytes()));
         // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
-        let counted = self.levels.known_body(name, &digest);
-        let about = || u32::try_from(tokens::estimate(&body_text(name, &body))).unwrap_or(u32::MAX);
+        let element = body_text(name, &body);
+        let counted = self.levels.known_body(name, &digest, &element);
+        let about = || u32::try_from(tokens::estimate(&element)).unwrap_or(u32::MAX);
         Ok(Active {
             name: skill.id.to_string(),
             location: skill.location.clone(),
