@@ -81,6 +81,9 @@ fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
         &["session", "show", "no-such"],
         &["session", "set", &id, "--client", "no-such"],
         &["session", "set", &id, "--cap", "0"],
+        &["session", "set", &id, "--window", "0"],
+        &["session", "new", "--window", "0"],
+        &["budget", "--window", "0"],
         &["session", "say", &id, "  "],
         &["session", "export", "no-such"],
         &["agents", "show", "no-such"],
@@ -140,6 +143,38 @@ fn a_difference_says_first_what_was_set_in_another_way() {
     home.run(&["session", "set", &id, "--client", "codex"]);
     let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
     assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
+}
+
+#[test]
+fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let file = home.skills().join("request.json");
+    let path = file.to_string_lossy().into_owned();
+    let export = ["session", "export", &id, "--out", &path];
+    let first = home.run(&export);
+    let size = std::fs::metadata(&file).unwrap().len();
+    let digits: String =
+        first.stdout.rsplit_once(", ").unwrap().1.chars().filter(char::is_ascii_digit).collect();
+    assert_eq!((first.code, digits), (0, size.to_string()), "{}", first.stdout);
+    std::fs::write(&file, "mine").unwrap();
+    let again = home.run(&export);
+    assert_eq!((again.code, std::fs::read_to_string(&file).unwrap().as_str()), (4, "mine"));
+    assert!(again.stderr.contains("is there already; say --force"), "{}", again.stderr);
+    assert_eq!(home.run(&[&export[..], &["--force"]].concat()).code, 0);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), size);
+}
+
+#[test]
+fn sizes_say_as_which_client_and_by_what_they_are_counted() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
+    assert!(loaded.contains('~') && loaded.contains("~ is estimated, session show counts"), "{loaded}");
+    home.run(&["session", "set", &id, "--client", "codex"]);
+    let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
+    assert!(sizes.contains("entries as codex") && sizes.contains("o200k"), "{sizes}");
+    assert!(sizes.contains("by its own count codex has"), "{sizes}");
 }
 
 #[test]

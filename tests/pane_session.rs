@@ -129,6 +129,59 @@ fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
 }
 
 #[test]
+fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    let act = |tool: &str, names: &[&str]| {
+        elsewhere.block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let arguments = match tool {
+                "skills.load" => serde_json::json!({"names": names, "mode": "add"}),
+                _ => serde_json::json!({"names": names}),
+            };
+            bench.core.call_tool(&id, tool, arguments, false).await.unwrap().result.unwrap();
+        });
+    };
+    let look = std::time::Duration::from_millis(2_100);
+    // The first look learns which change is the newest: it was made here, and nothing is said of it.
+    screen.pass(look).pass(look);
+    assert!(!screen.screen().contains("changed elsewhere"), "{}", screen.screen());
+    act("skills.load", &["log-merge"]);
+    screen.pass(look).wait_for("changed elsewhere: +log-merge").wait_for("2 of 8").wait_for("log-merge body");
+    act("skills.unload", &["csv-profile"]);
+    screen.pass(look).wait_for("changed elsewhere: -csv-profile").wait_for("1 of 8");
+}
+
+#[test]
+fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_are_counted() {
+    let mut bench = bench(140, 40);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("the whole catalogue");
+    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.wait_for("tok counted by o200k").wait_for("of 4 000 tokens");
+}
+
+#[test]
+fn a_new_session_says_what_it_would_take_over() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.press("n").wait_for("New session").wait_for("like this one").wait_for("as built in");
+    screen.press("down enter").wait_for("whole catalogue");
+    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen
+        .press("n")
+        .wait_for("like this one")
+        .press("enter")
+        .wait_for("nothing loaded")
+        .wait_for("as codex");
+}
+
+#[test]
 fn it_folds_into_one_column_and_needs_no_colour() {
     let mut bench = bench(60, 20);
     let screen = &mut bench.screen;

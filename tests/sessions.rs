@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::json;
 use session_place::{Place, call, failure, names};
-use skill_workbench::gateway::{Client as _, Code, SessionClient as _, SettingsChange};
+use skill_workbench::gateway::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
 use skill_workbench::session::{Api, PartKind, ToolFailure};
 
 #[tokio::test]
@@ -171,13 +171,21 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     place.file("own/SKILL.md", for_people);
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let whole = core.compose(&id, true).await.unwrap();
     assert_eq!(whole.since, None, "there was no call before");
+    call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
     let change = SettingsChange { client: Some("claude-code".to_owned()), ..SettingsChange::default() };
     core.configure_session(&id, change).await.unwrap();
     let claude = core.compose(&id, true).await.unwrap();
     let since = claude.since.unwrap();
     assert_eq!(since.told(), ["the client changed from none to claude-code", "1 entry fewer"]);
+    assert_eq!(claude.client.as_deref(), Some("claude-code"));
+    let changed = |wanted: &str| {
+        let lines = claude.diff.iter().flatten().filter(|line| !matches!(line, DiffLine::Same(_)));
+        lines.filter(|line| format!("{line:?}").contains(wanted)).count()
+    };
+    assert_eq!((changed("Use alpha well"), changed("Use beta well"), changed("<name>deep")), (0, 1, 1));
     let reasons: Vec<(usize, bool)> =
         claude.not_listed.iter().map(|group| (group.skills, group.why.contains("too deep"))).collect();
     assert_eq!(reasons, [(1, false), (1, true)], "{:?}", claude.not_listed);
@@ -186,6 +194,91 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     let budget = core.budget(Some("claude-code"), None).await.unwrap();
     assert_eq!(budget.not_listed.iter().map(|group| group.skills).sum::<usize>(), 2);
     assert!(budget.not_listed.iter().any(|group| group.names == ["deep"]), "{:?}", budget.not_listed);
+}
+
+#[tokio::test]
+async fn what_a_client_keeps_follows_its_own_order_and_not_that_of_the_roots() {
+    let place = Place::new();
+    // Far more than either client takes; the first by path has the last name.
+    for at in 0..450 {
+        let (folder, name) = (format!("f{at:03}"), format!("n{:03}", 449 - at));
+        let text = format!("---\nname: {name}\ndescription: Does {name} things.\n---\nbody\n");
+        place.file(&format!("{folder}/SKILL.md"), &text);
+    }
+    place.file(".hidden/h/SKILL.md", "---\nname: a0\ndescription: d.\n---\nbody\n");
+    place.file("group/inner/SKILL.md", "---\nname: a1\ndescription: d.\n---\nbody\n");
+    place.file("x/y/z/SKILL.md", "---\nname: a2\ndescription: d.\n---\nbody\n");
+    let core = place.core().await;
+    let kept = async |client: &str| {
+        let view = core.budget(Some(client), None).await.unwrap();
+        let kept: Vec<String> = view.allowance.kept().map(|entry| entry.name.clone()).collect();
+        (kept, view)
+    };
+    let why = |view: &BudgetView, wanted: &str| -> usize {
+        view.not_listed.iter().filter(|group| group.why.contains(wanted)).map(|group| group.skills).sum()
+    };
+    let (codex, view) = kept("codex").await;
+    assert_eq!(codex[..4], ["inner", "z", "alpha", "beta"], "by name: a1, a2, alpha, beta");
+    assert_eq!(codex[5], "f449", "n000 before n001, whatever their folders are called");
+    assert_eq!(why(&view, "hidden folder"), 1, "{:?}", view.not_listed);
+    let (openclaw, view) = kept("openclaw").await;
+    // 300 folders by name: alpha, beta, and f000 to f297; 200 skills of them; 150 in the prompt, by name.
+    assert_eq!(openclaw[..3], ["alpha", "beta", "f197"], "{openclaw:?}");
+    assert_eq!(
+        (openclaw.len(), why(&view, "first 200 skills"), why(&view, "first 300 folders")),
+        (150, 100, 154)
+    );
+    assert_eq!((why(&view, "hidden folder"), why(&view, "2 folders down")), (1, 1), "{:?}", view.not_listed);
+    let (gemini, view) = kept("gemini-cli").await;
+    assert_eq!((gemini.len(), why(&view, "too deep"), why(&view, "hidden folder")), (453, 2, 1));
+    let unknown = core.budget(Some("claude-code"), None).await.unwrap().allowance.fill.unknown;
+    assert!(unknown.iter().any(|what| what.contains("in which order")), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_failed_read_is_no_third_level_and_a_window_of_nothing_no_window() {
+    let place = Place::new();
+    place.file("alpha/references/rules.md", "the rules\n");
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
+    let before = core.compose(&id, false).await.unwrap().size;
+    failure(&core, &id, "skills.read", json!({"path": "references/none.md"})).await;
+    failure(&core, &id, "skills.read", json!({"path": "../beta/SKILL.md"})).await;
+    let failed = core.compose(&id, false).await.unwrap().size;
+    assert_eq!((before.l3.bytes, failed.l3.bytes, failed.l3.tokens), (0, 0, 0));
+    assert!(failed.history.bytes > before.history.bytes, "what failed is history");
+    call(&core, &id, "skills.read", json!({"path": "references/rules.md"})).await.result.unwrap();
+    assert!(core.compose(&id, false).await.unwrap().size.l3.tokens > 0);
+    let none = SettingsChange { window: Some(0), ..SettingsChange::default() };
+    for error in [
+        core.new_session(none.clone()).await.unwrap_err(),
+        core.configure_session(&id, none).await.unwrap_err(),
+        core.budget(Some("codex"), Some(0)).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert!(error.message.contains("1 to 4294967295"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_says_whether_its_tokens_were_counted() {
+    let place = Place::new();
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    let load = async || {
+        let answer = call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap();
+        answer["active"][0].clone()
+    };
+    assert_eq!(load().await["tokens_estimated"], true);
+    let view = core.compose(&id, false).await.unwrap();
+    let parts = view.composed.parts.iter().zip(&view.part_tokens);
+    let body: Vec<u32> = parts
+        .filter(|(part, _)| part.kind == PartKind::ActiveSkill && part.skill.is_some())
+        .map(|(_, t)| *t)
+        .collect();
+    let counted = load().await;
+    assert_eq!((&counted["tokens_estimated"], &counted["tokens"]), (&json!(false), &json!(body[0])));
 }
 
 #[tokio::test]

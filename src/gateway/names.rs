@@ -55,6 +55,17 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
             ),
         ));
     }
+    // A folder that is a link to a skill's has that skill in it, under its own name.
+    let linked = |alias: &&crate::registry::Alias| {
+        alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == wanted)
+    };
+    if let Some(alias) = catalogue.aliases.iter().find(linked)
+        && let Some(skill) = catalogue.by_location(&alias.same_as)
+    {
+        let id = skill.id.to_string();
+        let message = format!("{wanted} is a link to the folder of {id}: name that");
+        return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
+    }
     let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
@@ -152,6 +163,17 @@ mod tests {
         let catalogue = catalogue(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
         let error = resolve(&catalogue, "PDF Procesing", None).unwrap_err();
         assert_eq!(error.suggestions, ["pdf-processing", "pdf-process"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_names_the_skill_it_leads_to() {
+        let mut catalogue = catalogue(&[("beta", "beta")]);
+        let same_as = catalogue.entries[0].skill.location.clone();
+        let location = "/skills/linked/SKILL.md".into();
+        catalogue.aliases.push(crate::registry::Alias { location, root: 0, same_as });
+        let error = resolve(&catalogue, "linked", None).unwrap_err();
+        assert_eq!(error.message, "linked is a link to the folder of beta: name that");
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["beta".to_owned()]));
     }
 
     #[test]

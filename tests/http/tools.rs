@@ -35,21 +35,66 @@ impl<'a> Tools<'a> {
         self.house.ask("POST", "/mcp", &headers, &message.to_string()).await
     }
 
+    /// A client of the revision in which every request stands alone.
+    pub fn alone(house: &'a House) -> Self {
+        Self { house, key: None, session: String::new() }
+    }
+
+    /// What a tool's call comes to in that revision.
+    pub async fn stateless(&self, tool: &str, arguments: &Value) -> Value {
+        let about = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "alone", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": tool, "arguments": arguments, "_meta": about });
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+        let headers = [
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ];
+        answered(tool, &self.house.ask("POST", "/mcp", &headers, &message.to_string()).await)
+    }
+
     /// The inside of the error that a tool's call comes to.
     pub async fn error(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         let answer =
             self.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params })).await;
-        // The answer comes as the last event of a stream, or alone.
-        let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let told = events
-            .chain([answer.body.as_str()])
-            .filter_map(|text| serde_json::from_str::<Value>(text).ok())
-            .find(|message| message["id"] == 7)
-            .unwrap_or_else(|| panic!("{tool}: {} {}", answer.head, answer.body));
-        let result = &told["result"];
-        assert_eq!(result["isError"], true, "{tool}: {told}");
+        let result = answered(tool, &answer);
+        assert_eq!(result["isError"], true, "{tool}: {result}");
         let text = result["content"][0]["text"].as_str().unwrap();
         serde_json::from_str::<Value>(text).unwrap()["error"].clone()
     }
+}
+
+/// The result in an answer: it comes as the last event of a stream, or alone.
+fn answered(tool: &str, answer: &Answer) -> Value {
+    let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+    let told = events
+        .chain([answer.body.as_str()])
+        .filter_map(|text| serde_json::from_str::<Value>(text).ok())
+        .find(|message| message["id"] == 7)
+        .unwrap_or_else(|| panic!("{tool}: {} {}", answer.head, answer.body));
+    told["result"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_gives() {
+    let house = House::open().await;
+    let tools = Tools::alone(&house);
+    let told = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;
+    assert_eq!(told["isError"], true, "{told}");
+    let error: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(error["error"]["code"], "not_loaded");
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("give `session_id` as skills.load answered it"), "{message}");
+    let skill = house.call("skill.list", json!({})).await.json()["skills"][0]["skill_id"].clone();
+    let loaded = tools.stateless("skills.load", &json!({ "names": [skill] })).await;
+    let session = &loaded["structuredContent"]["session_id"];
+    assert!(session.is_string(), "{loaded}");
+    let read = tools.stateless("skills.read", &json!({ "path": "SKILL.md", "session_id": session })).await;
+    assert_eq!(read["structuredContent"]["skill"], skill, "{read}");
 }
