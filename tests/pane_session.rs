@@ -160,7 +160,7 @@ fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_
     let screen = &mut bench.screen;
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
     screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("the whole catalogue");
-    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
     screen.wait_for("tok counted by o200k").wait_for("of 4 000 tokens");
 }
 
@@ -168,10 +168,10 @@ fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_
 fn a_new_session_says_what_it_would_take_over() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
-    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
     screen.press("n").wait_for("New session").wait_for("like this one").wait_for("as built in");
     screen.press("down enter").wait_for("whole catalogue");
-    screen.press("v").wait_for("Claude Code").type_text("codex").press("enter").wait_for("as codex");
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen
         .press("n")

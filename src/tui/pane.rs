@@ -263,13 +263,13 @@ pub trait Pane {
     fn changes_at(&self, _clock_ms: i64) -> Option<i64> {
         None
     }
-    /// When it looks again whether somebody else changed what it shows, while it is shown: by the wall clock in
-    /// milliseconds since 1970-01-01 UTC. Looking draws nothing by itself.
-    fn looks_at(&self) -> Option<i64> {
+    /// When it looks again whether somebody else changed what it shows, while it is shown. Looking draws nothing by
+    /// itself.
+    fn looks_at(&self, _now: Instant) -> Option<Instant> {
         None
     }
     /// That moment has come.
-    fn look(&mut self, _clock_ms: i64) -> Vec<Effect> {
+    fn look(&mut self, _now: Instant) -> Vec<Effect> {
         Vec::new()
     }
     /// How many things on it wait for a person: its tab says so.

@@ -1,6 +1,6 @@
 //! Looking again whether somebody else changed what a pane shows, without drawing anything where nobody did.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{App, News};
 use crate::tui::pane::Message;
@@ -14,18 +14,15 @@ pub(super) fn unmoved(news: &News) -> bool {
 impl App {
     /// Lets the pane that is shown look, if it is time.
     pub(super) fn look_again(&mut self, now: Instant) {
-        let clock_ms = self.clock(now);
         let Some(pane) = self.panes.get_mut(self.active) else { return };
-        if pane.looks_at().is_some_and(|due| clock_ms >= due) {
-            let (id, effects) = (pane.id(), pane.look(clock_ms));
+        if pane.looks_at(now).is_some_and(|due| now >= due) {
+            let (id, effects) = (pane.id(), pane.look(now));
             self.effects_of(id, effects, now);
         }
     }
 
     /// When that is.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
-        let due = self.panes.get(self.active)?.looks_at()?;
-        let wait = u64::try_from(due - self.clock(now)).unwrap_or_default();
-        Some(now + Duration::from_millis(wait))
+        self.panes.get(self.active)?.looks_at(now)
     }
 }

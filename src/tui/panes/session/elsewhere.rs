@@ -2,6 +2,7 @@
 //! and told apart from what was done here.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::SessionPane;
 use crate::gateway::SessionView;
@@ -10,13 +11,13 @@ use crate::tui::session_traffic::{Newest, SessionAsk};
 use crate::tui::widgets::figures::counted;
 use crate::tui::widgets::measure::shown;
 
-/// Milliseconds between two looks.
-const EVERY: i64 = 2_000;
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(2);
 
 /// What is known of what others do.
 #[derive(Debug, Default)]
 pub(super) struct Others {
-    looked_ms: i64,
+    looked: Option<Instant>,
     looking: bool,
     /// Something that changes the session was asked for here since, and is not answered yet.
     acting: bool,
@@ -25,8 +26,8 @@ pub(super) struct Others {
 
 impl Others {
     /// When to look again.
-    pub fn due(&self) -> Option<i64> {
-        (!self.looking && !self.acting).then_some(self.looked_ms + EVERY)
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        (!self.looking && !self.acting).then(|| self.looked.map_or(now, |looked| looked + EVERY))
     }
 
     /// Notes what is asked for here: its answer says what became of the session.
@@ -56,9 +57,9 @@ fn changes(effect: &Effect) -> bool {
 }
 
 impl SessionPane {
-    pub(super) fn look_again(&mut self, clock_ms: i64) -> Vec<Effect> {
+    pub(super) fn look_again(&mut self, now: Instant) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
-        self.others.looked_ms = clock_ms;
+        self.others.looked = Some(now);
         self.others.looking = true;
         vec![Effect::Session(SessionAsk::Look {
             session: session.session_id.clone(),
@@ -129,13 +130,15 @@ mod tests {
 
     #[test]
     fn while_something_was_asked_for_here_nobody_looks() {
-        let mut others = Others::default();
-        assert_eq!(others.due(), Some(EVERY));
+        let (mut others, now) = (Others::default(), Instant::now());
+        assert_eq!(others.due(now), Some(now), "at once when the pane is entered");
+        others.looked = Some(now);
+        assert_eq!(others.due(now), Some(now + EVERY));
         others.acting(&[Effect::Toast(String::new())]);
-        assert!(others.due().is_some());
+        assert!(others.due(now).is_some());
         others.acting(&[Effect::Session(SessionAsk::Open("x".to_owned()))]);
-        assert_eq!(others.due(), None);
+        assert_eq!(others.due(now), None);
         others.answered();
-        assert!(others.due().is_some());
+        assert!(others.due(now).is_some());
     }
 }

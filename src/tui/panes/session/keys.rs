@@ -1,5 +1,7 @@
 //! The session's pane: which keys it knows where, and what they do.
 
+use std::time::Instant;
+
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -118,12 +120,12 @@ impl Pane for SessionPane {
         false
     }
 
-    fn looks_at(&self) -> Option<i64> {
-        self.session.as_ref().and_then(|_| self.others.due())
+    fn looks_at(&self, now: Instant) -> Option<Instant> {
+        self.session.as_ref().and_then(|_| self.others.due(now))
     }
 
-    fn look(&mut self, clock_ms: i64) -> Vec<Effect> {
-        self.look_again(clock_ms)
+    fn look(&mut self, now: Instant) -> Vec<Effect> {
+        self.look_again(now)
     }
 }
 
