@@ -149,7 +149,7 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
     screen.pass(look).pass(look);
     assert!(!screen.screen().contains("changed elsewhere"), "{}", screen.screen());
     act("skills.load", &["log-merge"]);
-    screen.pass(look).wait_for("changed elsewhere: +log-merge").wait_for("2 of 8").wait_for("log-merge body");
+    screen.pass(look).wait_for("changed elsewhere: +log-merge").wait_for("2 of 8").wait_for("2 log-merge");
     act("skills.unload", &["csv-profile"]);
     screen.pass(look).wait_for("changed elsewhere: -csv-profile").wait_for("1 of 8");
 }
