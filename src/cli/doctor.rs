@@ -31,6 +31,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
     let called = invocation(&cx.global, None);
     for check in &mut checks {
+        check.found = called.completed_in(&check.found);
         check.advice = check.advice.take().map(|advice| called.completed_in(&advice));
     }
     if cx.out.json {

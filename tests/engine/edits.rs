@@ -2,7 +2,8 @@
 //! shown is what runs.
 
 use serde_json::json;
-use skill_workbench::runs::{Choice, Gate, RunState, Verdict};
+use skill_workbench::engine::AtGate;
+use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
 use skill_workbench::store::RunId;
 
 use crate::kit::{Bench, asked, completed};
@@ -31,6 +32,25 @@ fn confirming() -> Bench {
     bench.edit("v1");
     bench.options.pins = std::collections::BTreeMap::from([("fake".to_owned(), "v1".to_owned())]);
     bench
+}
+
+impl Bench {
+    /// Edits the script behind every capability.
+    pub fn edit(&self, content: &str) {
+        content.clone_into(&mut self.fake.script.lock().unwrap());
+    }
+
+    /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
+    pub async fn look(&self, run: &RunId) -> AtGate {
+        let at = self.engine.at_gate(run).await.unwrap().unwrap();
+        let gate = Gate::Human {
+            step: at.step.clone(),
+            inputs_digest: at.inputs_digest.clone(),
+            why: at.why.clone(),
+        };
+        self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();
+        at
+    }
 }
 
 async fn why(bench: &Bench, run: &RunId) -> serde_json::Value {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use skill_workbench::engine::{
-    AtGate, Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
+    Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
 };
 use skill_workbench::runs::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
 use skill_workbench::skill::contract::{Capability, Conformance, Contract, parse};
@@ -390,23 +390,6 @@ impl Bench {
         let (verdict, choice, result) = (Verdict::Approve, Some(Choice::Happened), Some(result));
         let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
         self.store.command(run, decision, None, None, None).await.unwrap();
-    }
-
-    /// Edits the script behind every capability.
-    pub fn edit(&self, content: &str) {
-        content.clone_into(&mut self.fake.script.lock().unwrap());
-    }
-
-    /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
-    pub async fn look(&self, run: &RunId) -> AtGate {
-        let at = self.engine.at_gate(run).await.unwrap().unwrap();
-        let gate = Gate::Human {
-            step: at.step.clone(),
-            inputs_digest: at.inputs_digest.clone(),
-            why: at.why.clone(),
-        };
-        self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();
-        at
     }
 
     pub async fn approve(&self, run: &RunId) {

@@ -310,13 +310,18 @@ impl Runs {
             }
             if self.detail.opened.contains(&stop) {
                 let said = live::said_to_have_happened(detail, &step.step);
+                let room = making.width.saturating_sub(14);
                 let said = said.map(|said| {
-                    RichLine::from_segs(vec![
-                        Seg::new(format!("{:<10}", "seen"), Role::Muted),
-                        Seg::new(said, Role::Warning),
-                    ])
+                    let lines = wrap_to(&[Seg::new(said, Role::Warning)], room, 4, making.cx.glyphs.ellipsis);
+                    let line = |(at, line): (usize, RichLine)| {
+                        let head = format!("{:<10}", if at == 0 { "seen" } else { "" });
+                        let mut segs = vec![Seg::new(head, Role::Muted)];
+                        segs.extend(line.segs);
+                        RichLine::from_segs(segs)
+                    };
+                    lines.into_iter().enumerate().map(line).collect::<Vec<_>>()
                 });
-                for row in said.into_iter().chain(inside(step, making.width.saturating_sub(4))) {
+                for row in said.into_iter().flatten().chain(inside(step, making.width.saturating_sub(4))) {
                     let mut segs = vec![Seg::new("    ", Role::Text)];
                     segs.extend(row.segs);
                     out.push(Line::of(segs));

@@ -112,6 +112,8 @@ pub struct Feeds {
     ended_read: usize,
     /// Whether the next page of ended runs tells which are there at all.
     whole: bool,
+    /// What failed last and was not answered since.
+    failed: Option<Why>,
 }
 
 impl Feeds {
@@ -178,12 +180,18 @@ impl Feeds {
 
     /// A question that failed.
     pub fn failed(&mut self, generation: u64) {
-        self.asked.remove(&generation);
+        self.failed = self.asked.remove(&generation).or(self.failed.take());
+    }
+
+    /// Whether a part of the list cannot be read, as far as is known.
+    pub fn lacks_a_part(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Takes a page; answers what has to be asked because of it.
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
         let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
+        self.failed.take_if(|failed| *failed == why);
         let mut gone: Vec<RunId> = Vec::new();
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
         if why == Why::Ended && std::mem::take(&mut self.whole) {
@@ -260,6 +268,18 @@ mod tests {
         let again = feeds.take(generation(&first[0]), &page(None), &mut known);
         assert_eq!(again.len(), 1);
         assert!(feeds.take(generation(&again[0]), &page(None), &mut known).is_empty());
+    }
+
+    #[test]
+    fn a_part_that_could_not_be_read_is_missing_until_it_is() {
+        let (mut feeds, mut known) = (Feeds::default(), Known::default());
+        let asked = feeds.refresh_all(&known);
+        feeds.failed(generation(&asked[1]));
+        feeds.take(generation(&asked[0]), &page(None), &mut known);
+        assert!(feeds.lacks_a_part(), "the open runs say nothing of the ended ones");
+        let again = feeds.refresh_all(&known);
+        feeds.take(generation(&again[1]), &page(None), &mut known);
+        assert!(!feeds.lacks_a_part());
     }
 
     #[test]

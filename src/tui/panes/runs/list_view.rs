@@ -18,6 +18,10 @@ use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// Rows that say why a part of the list is missing.
+const TROUBLE: u16 = 4;
 
 /// Columns of a row: the first cell and the width of each, 0 where there is no room for it.
 struct Columns {
@@ -75,7 +79,12 @@ impl Runs {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
-        let list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+        let mut list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+        if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * TROUBLE) {
+            list.height -= TROUBLE;
+            let below = Rect { y: list.bottom(), height: TROUBLE, ..area };
+            trouble(&error.message, below, &mut Pen::new(buf, cx));
+        }
         self.drawn.list = list;
         let height = usize::from(list.height);
         if self.follow {
@@ -219,6 +228,21 @@ impl Runs {
         pen.put(word_at, y, &cut_end(&text, word_room, pen.glyphs.ellipsis), word_role, word_room);
         let age_role = if quiet { Role::Muted } else { Role::Text };
         pen.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
+    }
+}
+
+/// Why a part of the list is missing, below what there is of it.
+fn trouble(message: &str, area: Rect, pen: &mut Pen<'_>) {
+    let text = format!("not every run can be read: {}", shown(message));
+    let lines = wrap_to(
+        &[Seg::new(text, Role::Text)],
+        area.width.saturating_sub(6),
+        TROUBLE as usize,
+        pen.glyphs.ellipsis,
+    );
+    pen.put(area.x + 3, area.y, pen.glyphs.bad, Role::Danger, 1);
+    for (line, y) in lines.iter().zip(area.y..) {
+        pen.line(area.x + 5, y, line, area.width.saturating_sub(6));
     }
 }
 

@@ -265,9 +265,11 @@ impl Runs {
                 return Vec::new();
             }
         };
-        self.error = None;
         self.counts.clone_from(&page.counts);
         let mut effects = self.feeds.take(generation, page, &mut self.known);
+        if !self.feeds.lacks_a_part() {
+            self.error = None;
+        }
         if self.loaded {
             effects.extend(self.tell_awaited());
         } else {
