@@ -12,6 +12,9 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 /// millisecond for that, a busy one many.
 const PAUSES: [u64; 6] = [2, 4, 10, 30, 90, 270];
 
+/// How long writes are gathered after the first one, which is told at once.
+const GATHERED: Duration = Duration::from_millis(4);
+
 /// Watches the log of a database for as long as it lives.
 #[derive(Debug)]
 pub(super) struct Foreign {
@@ -29,6 +32,9 @@ impl Foreign {
             Ok(event) if matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) => {
                 // It ends after this watcher alone.
                 let _ = tell.send(());
+                // While nobody takes them, the system makes one of the same piece of news: a process that writes
+                // thousands of times a second is woken hundreds of times for it.
+                std::thread::sleep(GATHERED);
             }
             Ok(_) => {}
             Err(e) => tracing::warn!("watching the store's log: {e}"),

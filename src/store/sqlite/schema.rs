@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use super::failed;
@@ -139,6 +140,8 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
     // What a burst of launches touches stays at hand (negative: KiB).
     connection.pragma_update(None, "cache_size", -8192)?;
+    // A plan that may hang on a value is made anew for each value: a sixth of a writer's time, for plans that are alike.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     remembering(connection);
     Ok(())
 }

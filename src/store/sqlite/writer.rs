@@ -102,16 +102,16 @@ impl Drop for Writer {
     }
 }
 
+/// Runs a statement that stays compiled.
+fn cached(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
 fn in_savepoint<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let sql = |text: &str| {
-        connection
-            .prepare_cached(text)
-            .and_then(|mut s| s.execute([]))
-            .map_err(|e| failed(text.to_owned(), &e))
-    };
+    let sql = |text: &str| cached(connection, text).map_err(|e| failed(text.to_owned(), &e));
     sql("SAVEPOINT job")?;
     match work(connection) {
         Ok(value) => {
@@ -160,7 +160,7 @@ fn together(
     let began = Instant::now();
     let mut answers = Vec::new();
     let mut apart = None;
-    let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let begun = cached(connection, "BEGIN IMMEDIATE");
     let mut broken = begun.map_err(|e| failed(format!("locking {place}"), &e)).err();
     let mut next = Some(first);
     while let Some(work) = next.take() {
@@ -182,7 +182,7 @@ fn together(
     }
     let outcome = match broken {
         Some(error) => Err(error),
-        None => connection.execute_batch("COMMIT").map_err(|e| failed(format!("committing to {place}"), &e)),
+        None => cached(connection, "COMMIT").map_err(|e| failed(format!("committing to {place}"), &e)),
     };
     if outcome.is_err()
         && !connection.is_autocommit()
