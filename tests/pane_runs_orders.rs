@@ -309,7 +309,7 @@ fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
     run.sheet = Some(sheet(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 40);
-    has(&harness, &["expires 1 m", "expires in 1 m: denied then, so canceled"]);
+    has(&harness, &["1 m left", "expires in 1 m: denied then, so canceled"]);
     harness.press("a").wait_for("Your decision");
     has(&harness, &["in 1 m; then, as if denied, the run is canceled"]);
     harness.pass(Duration::from_secs(40));

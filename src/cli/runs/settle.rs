@@ -76,7 +76,9 @@ fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> St
         let _ = write!(out, "\n  {}", standing::asked(why));
     }
     if let Some(at) = run.expires_ms {
-        let _ = write!(out, "\n  expires {}", clock::moment(at, &jiff::tz::TimeZone::system()));
+        let zone = jiff::tz::TimeZone::system();
+        let told = standing::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
+        let _ = write!(out, "\n  expires {told}");
     }
     if settled.left {
         let _ = write!(out, "\n  left; nothing is canceled");

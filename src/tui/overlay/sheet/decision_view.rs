@@ -58,7 +58,10 @@ impl Decision {
         let outer = centred(area, width, height);
         let title = format!("{} Your decision", pen.glyphs.waiting);
         let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
-        let inside = frame(outer, pen, &title, &format!("waiting {}", age(since)), true);
+        let left = self.shown_one().expires_ms.map(|at| at - parts::clock(self.opened, now));
+        let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
+        let waits = format!("waiting {}{}", age(since), left.unwrap_or_default());
+        let inside = frame(outer, pen, &title, &waits, true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let top = inside.y + u16::from(roomy);
         let bottom = inside.bottom().saturating_sub(foot);
@@ -225,7 +228,13 @@ impl Decision {
             blank(&mut out);
         }
         // In a small window what would be done comes before how.
+        let look_ahead = |out: &mut Vec<Line>| {
+            for (label, segs) in outlook(sheet, parts::clock(self.opened, now)) {
+                labelled(label, segs, width, out);
+            }
+        };
         if !roomy {
+            look_ahead(&mut out);
             self.inputs(width, pen, &mut out);
         }
         if !sheet.capability.is_empty() {
@@ -244,8 +253,8 @@ impl Decision {
                 labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
             }
         }
-        for (label, segs) in outlook(sheet, parts::clock(self.opened, now)) {
-            labelled(label, segs, width, &mut out);
+        if roomy {
+            look_ahead(&mut out);
         }
         if roomy {
             blank(&mut out);

@@ -226,7 +226,8 @@ impl Runs {
             } else {
                 format!("{} expires in {}: {then}", glyphs.warn, age(expires - making.now_ms))
             };
-            out.push(Line::of(vec![Seg::new(text, Role::Warning)]));
+            let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
         if let Some(target) = &record.target {
             let text = |key: &str| target.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();

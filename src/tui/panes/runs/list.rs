@@ -132,7 +132,7 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
         (RunState::WaitingForHuman | RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
             let left = run.expires_ms.unwrap_or(now_ms) - now_ms;
-            (format!("expires {}", age(left)), true)
+            (format!("{} left", age(left)), true)
         }
         (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
             ("unknown end".to_owned(), true)
