@@ -1,5 +1,6 @@
 //! What stands before a call: a person who has to say yes, or what a person said about a step that began unseen.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -59,8 +60,8 @@ impl Progress {
             return None;
         }
         let open = human.filter(|_| !self.grants.allow(path, digest));
-        if let Some(why) = self.changed.get(&capability.id) {
-            return Some(about_change(path, capability, inputs, digest, why, open.as_ref()));
+        if let Some(why) = self.changes(&capability.id) {
+            return Some(about_change(path, capability, inputs, digest, &why, open.as_ref()));
         }
         match self.admit(path, digest, open) {
             Admission::Ask(why) => Some(Ask {
@@ -72,6 +73,23 @@ impl Progress {
             }),
             _ => None,
         }
+    }
+
+    /// What changed about carrying a capability out, with whatever else of the run changed by now: it is named and
+    /// asked about together, so that one edit of a script that several steps share is one question.
+    fn changes(&self, capability: &str) -> Option<Asked> {
+        let own = self.changed.get(capability)?;
+        let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
+        let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
+        for why in std::iter::once(own).chain(others) {
+            if let Asked::Changed { what, now, .. } = why {
+                if !all.contains(&what.as_str()) {
+                    all.push(what.as_str());
+                }
+                pins.extend(now.clone());
+            }
+        }
+        Some(Asked::Changed { what: all.join("; "), now: pins, call: None, besides: None })
     }
 
     /// Lets a call begin, or says what stands before it; answers whether anything moved.

@@ -30,7 +30,7 @@ fn confirming() -> Bench {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
     bench.edit("v1");
-    bench.options.pins = std::collections::BTreeMap::from([("fake".to_owned(), "v1".to_owned())]);
+    bench.options.pins = ["x.write", "mail.send"].map(|id| (id.to_owned(), "v1".to_owned())).into();
     bench
 }
 
@@ -66,7 +66,7 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
     let run = bench.launch(SEND, json!({"to": "ana"})).await;
     bench.fake.on("x.write", |_| Ok(json!({})));
     bench.edit("v2");
-    // The first step is behind the edit too; its yes pins what is there now.
+    // The first step is behind the edit too; its yes is one to everything that changed, the second step's script too.
     assert_eq!(asked(&bench.work(&run).await).0, "write");
     bench.approve(&run).await;
     assert_eq!(asked(&bench.work(&run).await), ("send".into(), json!("confirmation")));

@@ -153,8 +153,8 @@ impl Caller for FakeCaller {
         Ok(Reply { outputs, binding: "fake".into(), ..Reply::default() })
     }
 
-    fn pins(&self, _: &str) -> BTreeMap<String, String> {
-        BTreeMap::from([("fake".to_owned(), self.fake.script.lock().unwrap().clone())])
+    fn pins(&self, capability: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(capability.to_owned(), self.fake.script.lock().unwrap().clone())])
     }
 
     fn changed(
@@ -166,7 +166,8 @@ impl Caller for FakeCaller {
     ) -> Option<Asked> {
         let now = self.pins(&capability.id);
         let what = "the script changed since the launch".to_owned();
-        (*launched != now).then_some(Asked::Changed { what, now, call: None, besides: None })
+        let same = now.iter().all(|(binding, pin)| launched.get(binding) == Some(pin));
+        (!same).then_some(Asked::Changed { what, now, call: None, besides: None })
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
