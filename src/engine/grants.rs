@@ -65,7 +65,7 @@ impl Grants {
 
     /// What a person chose about a step whose outcome is unknown.
     pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
-        self.about(step, digest).filter_map(|grant| grant.choice).next()
+        self.about(step, digest).find_map(|grant| grant.choice)
     }
 
     /// What a person says that a step gave whose outcome was unknown.

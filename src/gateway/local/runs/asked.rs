@@ -67,14 +67,9 @@ impl Runs {
         if !self.reads_skills_of(run) {
             return None;
         }
-        let found = match capability {
-            Some(capability) => room.engine.obstacle(run, capability)?,
-            // Before the first step: the first one that could begin.
-            None => {
-                let first = plan.contract.steps.iter().find_map(|step| plan.capability_of(step))?;
-                room.engine.obstacle(run, first)?
-            }
-        };
+        // Before the first step: the first one that could begin.
+        let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
+        let found = room.engine.obstacle(run, capability.or_else(first)?)?;
         let message = format!(
             "step {step} cannot be carried out, so that a yes would only fail it: {}. The run goes on waiting; a no is \
              always taken",
