@@ -43,7 +43,7 @@ impl SessionPane {
         let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
         let entry = if beside { entry } else { entry.lines().collect() };
         // The figures of the whole catalogue stay in sight below a long entry.
-        let facts = if beside { told.facts.as_slice() } else { &told.facts[..1] };
+        let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
         text(&mut pen, above, &entry, 0);
@@ -81,14 +81,19 @@ impl SessionPane {
         let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
         let who =
             client.as_ref().map_or_else(|| "the whole catalogue".to_owned(), |client| format!("as {client}"));
-        let missing = match &client {
-            Some(client) => {
-                format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
-            }
-            None => "no entry: this model is not told of it".to_owned(),
-        };
         let Some(composed) = &self.composed else {
             return Told { entry: None, missing: "counting".to_owned(), facts: vec![who] };
+        };
+        // The reason is known where the skill is named with it, and where there is one reason alone.
+        let cut = composed.allowance.as_ref().is_some_and(|fill| fill.made.omitted > 0);
+        let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
+        let only = composed.not_listed.first().filter(|_| composed.not_listed.len() == 1 && !cut);
+        let missing = match (named.or(only), &client) {
+            (Some(group), _) => format!("no entry: {}", shown(&group.why)),
+            (None, Some(client)) => {
+                format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
+            }
+            (None, None) => "no entry: this model is not told of it".to_owned(),
         };
         let call = &composed.composed;
         let parts = call.parts.iter().zip(&composed.part_tokens);
