@@ -214,7 +214,7 @@ fn in_order(bundles: &mut [Judged<'_>], profile: &Profile, places: &[Place]) {
     let by_path = |a: &Judged<'_>, b: &Judged<'_>| a.location.cmp(b.location);
     match profile.order.value() {
         Some(Order::ScopeNamePath) => {
-            bundles.sort_by(|a, b| (scope(a), &a.name).cmp(&(scope(b), &b.name)).then_with(|| by_path(a, b)))
+            bundles.sort_by(|a, b| (scope(a), &a.name).cmp(&(scope(b), &b.name)).then_with(|| by_path(a, b)));
         }
         Some(Order::Name) => bundles.sort_by(|a, b| english(&a.name, &b.name).then_with(|| by_path(a, b))),
         Some(Order::WeakestFirst) => bundles.sort_by(|a, b| {

@@ -75,6 +75,26 @@ pub struct SessionView {
     pub isolation: String,
 }
 
+impl SessionView {
+    /// What of its settings is other than the built in one, in words: `agent clerk`, `as codex`, `4 skills at most`.
+    #[must_use]
+    pub fn own_settings(&self) -> Vec<String> {
+        let (own, usual) = (&self.settings, Settings::default());
+        let agent = own.agent.as_deref().map(|agent| format!("agent {agent}"));
+        let client = own.client.as_deref().map(|client| format!("as {client}"));
+        let others = [
+            (own.window != usual.window, format!("a window of {} tokens", own.window)),
+            (own.cap != usual.cap, format!("{} skills at most", own.cap)),
+            (own.form != usual.form, format!("catalogue as {}", own.form)),
+            (own.instructions != usual.instructions, format!("bodies in the {}", own.instructions)),
+            (own.locations != usual.locations, "no locations".to_owned()),
+            (own.compat != usual.compat, "older tool names too".to_owned()),
+        ];
+        let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
+        agent.into_iter().chain(client).chain(others).collect()
+    }
+}
+
 /// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolAnswer {

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
 use crate::gateway::SettingsChange;
-use crate::session::Settings;
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::overlay::{Asking, Sheet, name_of_script};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
@@ -293,13 +292,13 @@ impl SessionPane {
 
     /// A new session; where this one is set in a way of its own, the person says whether the new one is, too.
     fn new_session(&self) -> Effect {
-        let own = self.session.as_ref().map(|session| own_settings(&session.settings)).unwrap_or_default();
+        let own = self.session.as_ref().map(|session| session.own_settings()).unwrap_or_default();
         if own.is_empty() {
             return self.begin(false);
         }
         let row = |value: &str, label: &str, note: String| (value.to_owned(), label.to_owned(), note);
         let choices = vec![
-            row(LIKE_THIS, "like this one", own.join(", ")),
+            row(LIKE_THIS, "like this one", safe(&own.join(", "))),
             row("", "as built in", "orchestrator, whole catalogue, nothing set".to_owned()),
         ];
         pick(PickerKind::NewSession, "New session", choices)
@@ -370,24 +369,6 @@ impl SessionPane {
         };
         Some(vec![Effect::Copy(text, what)])
     }
-}
-
-/// What of these settings is another way than the built in one, in words.
-fn own_settings(settings: &Settings) -> Vec<String> {
-    let usual = Settings::default();
-    let agent = settings.agent.as_deref().map(|agent| format!("agent {}", safe(agent)));
-    let client = settings.client.as_deref().map(|client| format!("as {}", safe(client)));
-    let window = format!("window {}", crate::tui::widgets::figures::count(settings.window as usize));
-    let others = [
-        (settings.window != usual.window, window),
-        (settings.cap != usual.cap, format!("{} skills at most", settings.cap)),
-        (settings.form != usual.form, format!("catalogue as {}", settings.form)),
-        (settings.instructions != usual.instructions, format!("bodies in the {}", settings.instructions)),
-        (settings.locations != usual.locations, "no locations".to_owned()),
-        (settings.compat != usual.compat, "older tool names too".to_owned()),
-    ];
-    let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
-    agent.into_iter().chain(client).chain(others).collect()
 }
 
 fn shown(action: Action, label: &str) -> Command {
