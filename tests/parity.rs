@@ -83,6 +83,7 @@ fn looks() -> Vec<Case> {
         wrong("skill.describe", json!({"skill_id": "pdf-tabels"}), "describe pdf-tabels", "not_found"),
         wrong("skill.describe", json!({"skill_id": "../../etc"}), "describe ../../etc", "not_found"),
         case("skill.governance.list", json!({}), "governance"),
+        case("skill.governance.list", json!({"limit": 2}), "governance --limit 2"),
         case("skill.governance.list", json!({"skill": "words"}), "governance words"),
         wrong("skill.governance.list", json!({"skill": "wrods"}), "governance wrods", "not_found"),
         case("client.list", json!({}), ""),

@@ -17,7 +17,8 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
         skill: args.skill.clone(),
         state: args.state.clone(),
         domain: args.domain.clone(),
-        ..GovernanceFilter::default()
+        limit: args.limit,
+        cursor: args.cursor.clone(),
     };
     let list = client.governance(filter).await?;
     if cx.out.json {
@@ -95,8 +96,16 @@ fn render(list: &GovernanceList, look: Look) -> String {
     if !out.is_empty() {
         out.push('\n');
     }
-    let all = counted(list.skills.len(), "skill", "skills");
-    out + &if parts.is_empty() { format!("{all}\n") } else { format!("{all}: {}\n", parts.join(", ")) }
+    let mut all = counted(list.skills.len(), "skill", "skills");
+    if list.total > list.skills.len() {
+        all = format!("{} of {}", list.skills.len(), counted(list.total, "skill", "skills"));
+    }
+    let more = list.next.as_ref().map(|next| {
+        let dot = if look.unicode { "·" } else { "-" };
+        format!(" {dot} more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''"))
+    });
+    let states = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    out + &format!("{all}{states}{}\n", more.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -125,6 +134,13 @@ mod tests {
             ),
             governed("odd\u{1b}[31m", QualityState::Draft, &["mend 1 error of lint", "say `status: stable`"]),
         ];
+        let page =
+            GovernanceList { skills: skills[..1].to_vec(), total: 3, next: Some("pdf-tables".to_owned()) };
+        assert!(
+            render(&page, look).ends_with("\n1 of 3 skills: 1 recommended · more: --cursor 'pdf-tables'\n"),
+            "{}",
+            render(&page, look)
+        );
         let one = whole(&skills[1], look);
         insta::assert_snapshot!(
             render(&GovernanceList { skills, ..GovernanceList::default() }, look) + "---\n" + &one

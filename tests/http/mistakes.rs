@@ -268,3 +268,40 @@ async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is
     assert_eq!((ended.status, ended.body.as_str()), (204, ""));
     is(&house.ask("POST", "/mcp", &of(&session), ping).await, 404, "not_found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name_it() {
+    let house = House::open().await;
+    let call = |arguments: Value| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": "skills.read", "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params }).to_string();
+        let house = &house;
+        async move {
+            let headers = [
+                ("accept", "application/json, text/event-stream"),
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "tools/call"),
+                ("mcp-name", "skills.read"),
+            ];
+            let answer = house.ask("POST", "/mcp", &headers, &body).await;
+            let events = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+            let told = events
+                .chain([answer.body.as_str()])
+                .filter_map(|text| serde_json::from_str::<Value>(text).ok())
+                .find(|message| message["id"] == 7)
+                .unwrap_or_else(|| panic!("{} {}", answer.head, answer.body));
+            let text = told["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{told}"));
+            serde_json::from_str::<Value>(text).unwrap()["error"].clone()
+        }
+    };
+    let told = call(json!({ "path": "SKILL.md" })).await;
+    assert_eq!(told["code"], "not_loaded", "{told}");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.contains("give `session_id` as skills.load answered it"), "{message}");
+    assert_eq!(call(json!({ "session_id": 7 })).await["code"], "invalid_request");
+}

@@ -26,6 +26,12 @@ pub struct GovernanceArgs {
     /// Only these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
+    /// So many skills at most, 1 to 1,000; all of them without.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// The page behind one that ended with this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
     /// Exit with 1 when a skill that is listed is below this state.
     #[arg(long, value_name = "STATE", value_parser = state())]
     pub require: Option<QualityState>,

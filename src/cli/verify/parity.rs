@@ -1,5 +1,6 @@
 //! Whether a service answers as this program does by itself, over the same skills.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -10,7 +11,7 @@ use super::check::{Check, missing_scope};
 use super::probe::{Probe, Told};
 use crate::cli::Context;
 use crate::cli::failure::Failure;
-use crate::gateway::operations::{Caller, Service, operation};
+use crate::gateway::operations::{Caller, Principal, Scope, Service, operation};
 use crate::gateway::{ErrorBody, Needs};
 
 /// What to do where the service answers otherwise.
@@ -22,6 +23,10 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
     let local = Arc::new(cx.open(Needs::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
+    // A service keeps back from some keys what it would tell others: the same is held against the same.
+    let scopes = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
+    let outsider =
+        Caller { principal: Some(Principal { name: "verify".to_owned(), scopes }), ..Caller::anyone() };
     let mut checks = vec![version(probe).await?];
     for case in cases(probe).await? {
         let there = probe.http(case.operation, &case.arguments).await?;
@@ -29,7 +34,13 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
             checks.push(Check::forbidden(case.name(), scope));
             continue;
         }
-        let here = case.operation.call(&service, &caller, Value::Object(case.arguments.clone())).await;
+        let placed = there.as_ref().map_or(true, |told| !is_without_places(told));
+        let caller = if placed { &caller } else { &outsider };
+        if !placed {
+            let name = format!("{} (what carries it out, and where)", case.name());
+            checks.push(Check::forbidden(name, &Scope::Admin.to_string()));
+        }
+        let here = case.operation.call(&service, caller, Value::Object(case.arguments.clone())).await;
         let here = here.map_err(|error| {
             serde_json::to_value(ErrorBody::from(&error))
                 .map(|mut body| body["error"].take())
@@ -42,6 +53,12 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
         checks.push(compared(name, ("this program", &here), ("the service", &there)).or(ADVICE));
     }
     Ok(checks)
+}
+
+/// Whether protocols and addresses of bindings were kept back: every binding has a protocol.
+fn is_without_places(told: &Value) -> bool {
+    let bindings = told["explanation"]["bindings"].as_array();
+    bindings.is_some_and(|all| !all.is_empty() && all.iter().all(|binding| binding["protocol"] == ""))
 }
 
 async fn version(probe: &Probe) -> Result<Check, Failure> {
