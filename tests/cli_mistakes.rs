@@ -145,3 +145,23 @@ fn a_refused_bundle_is_listed_with_its_reason() {
     assert_eq!(answer.code, 4, "{}", answer.stderr);
     assert!(answer.stderr.contains("description"), "{}", answer.stderr);
 }
+
+#[test]
+fn what_came_up_beside_an_answer_is_told_once_after_it_and_leaves_the_answer_alone() {
+    let home = Home::with_skills();
+    let store = home.path().join("store.db");
+    std::fs::write(&store, "no database at all, and longer than the header of one would be ".repeat(80))
+        .unwrap();
+    let list = ["--store", store.to_str().unwrap(), "runs", "list", "--json"];
+    let answer = home.run(&list);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(answer.json()["runs"], serde_json::json!([]), "the answer is JSON alone");
+    let told: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("set aside whole")).collect();
+    assert!(told.len() == 1 && told[0].starts_with("skills: a damaged store"), "{}", answer.stderr);
+    let kept = std::fs::read_dir(home.path()).unwrap().filter_map(Result::ok).any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("store.db") && name != "store.db" && name.contains("damaged")
+    });
+    assert!(kept, "nothing of it is lost");
+    assert!(!home.run(&list).stderr.contains("set aside"), "it is told once");
+}
