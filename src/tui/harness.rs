@@ -15,6 +15,7 @@ use super::keymap::parse_key;
 use super::located::LocatedError;
 use super::pane::Pane;
 use super::settings::Settings;
+use super::widgets::ages;
 use crate::gateway::{SharedClient, SharedSessionClient};
 
 /// How long a condition may take before it counts as never.
@@ -61,6 +62,8 @@ impl Harness {
         settings: &Settings,
         (width, height): (u16, u16),
     ) -> Result<Self, LocatedError> {
+        // A screen is the same wherever it is drawn.
+        ages::tell_in(jiff::tz::TimeZone::UTC);
         let started = |error: std::io::Error| LocatedError::new("runtime", 1, error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -27,6 +27,7 @@ impl Screen {
     }
 
     pub fn themed(width: u16, height: u16, theme: &str, depth: Depth) -> Self {
+        skill_workbench::tui::widgets::ages::tell_in(jiff::tz::TimeZone::UTC);
         let theme = Theme::shipped(theme, depth).unwrap();
         Self {
             width,

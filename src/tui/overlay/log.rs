@@ -10,6 +10,7 @@ use crate::skill::safe_text;
 use crate::telemetry::{Record, Ring};
 use crate::tui::action::Action;
 use crate::tui::theme::Role;
+use crate::tui::widgets::ages::time_of_day;
 use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -136,8 +137,6 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
 
 /// The time of day here.
 fn clock(time: std::time::SystemTime) -> String {
-    jiff::Timestamp::try_from(time).map_or_else(
-        |_| "--:--:--".to_owned(),
-        |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string(),
-    )
+    let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    time_of_day(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

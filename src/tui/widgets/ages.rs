@@ -1,5 +1,9 @@
 //! Ages, durations and times of day as people read them: `12 s`, `2 m`, `4 h`, `1.2 s`, `00:44:58`.
 
+use std::sync::OnceLock;
+
+use jiff::tz::TimeZone;
+
 /// How long ago, in one unit: `now`, `12 s`, `2 m`, `4 h`, `3 d`.
 #[must_use]
 pub fn age(millis: i64) -> String {
@@ -63,18 +67,42 @@ pub fn duration(millis: i64) -> String {
     }
 }
 
-/// A day and the time of it in UTC, to the minute: `22 Nov 12:04`.
-#[must_use]
-pub fn moment(millis: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(millis).ok().filter(|_| millis > 0);
-    time.map(|time| time.strftime("%d %b %H:%M").to_string()).unwrap_or_default()
+/// Where the person sits; where nobody said so, what the system says.
+static ZONE: OnceLock<TimeZone> = OnceLock::new();
+
+/// Times of day are told in this zone from now on; only the first one given counts.
+pub fn tell_in(zone: TimeZone) {
+    drop(ZONE.set(zone));
 }
 
-/// The time of day in UTC: `00:44:58`.
+fn told(millis: i64, form: &str) -> Option<String> {
+    told_in(millis, form, ZONE.get_or_init(TimeZone::system))
+}
+
+fn told_in(millis: i64, form: &str, zone: &TimeZone) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(millis).ok()?;
+    Some(time.to_zoned(zone.clone()).strftime(form).to_string())
+}
+
+/// A day and the time of it here, to the minute: `22 Nov 12:04`; nothing where it is not known.
+#[must_use]
+pub fn moment(millis: i64) -> String {
+    Some(millis)
+        .filter(|millis| *millis > 0)
+        .and_then(|millis| told(millis, "%d %b %H:%M"))
+        .unwrap_or_default()
+}
+
+/// A day here: `2026-11-22`; nothing where it is not known.
+#[must_use]
+pub fn day(millis: i64) -> String {
+    Some(millis).filter(|millis| *millis > 0).and_then(|millis| told(millis, "%Y-%m-%d")).unwrap_or_default()
+}
+
+/// The time of day here: `00:44:58`.
 #[must_use]
 pub fn time_of_day(millis: i64) -> String {
-    let seconds = millis.div_euclid(1000).rem_euclid(86_400);
-    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    told(millis, "%H:%M:%S").unwrap_or_else(|| "--:--:--".to_owned())
 }
 
 #[cfg(test)]
@@ -107,9 +135,17 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_times() {
+    fn durations_have_two_units_at_most() {
         let said = [0, 12, 1_240, 245_000, 7_800_000].map(duration);
         assert_eq!(said, ["< 1 ms", "12 ms", "1.2 s", "4 m 05 s", "2 h 10 m"]);
-        assert_eq!(time_of_day(2_698_000), "00:44:58");
+    }
+
+    #[test]
+    fn times_are_those_of_the_place_where_they_are_read() {
+        let east = TimeZone::fixed(jiff::tz::offset(9));
+        assert_eq!(told_in(2_698_000, "%H:%M:%S", &TimeZone::UTC).unwrap(), "00:44:58");
+        assert_eq!(told_in(2_698_000, "%d %b %H:%M", &east).unwrap(), "01 Jan 09:44");
+        assert_eq!(told_in(i64::MAX, "%H:%M", &east), None);
+        assert_eq!((moment(0), day(-1)), (String::new(), String::new()), "not known is not 1970");
     }
 }

@@ -9,6 +9,7 @@ use super::list::{Row, SortBy};
 use super::{Browse, LEVELS_AT_ONCE, Part};
 use crate::tui::pane::{Draw, Effect};
 use crate::tui::theme::Role;
+use crate::tui::widgets::ages::day;
 use crate::tui::widgets::bars::share;
 use crate::tui::widgets::figures::{count, counted, tokens};
 use crate::tui::widgets::measure::{cells, cut_end, cut_middle, head, shown};
@@ -321,12 +322,6 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
         let note = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);
         pen.line_right(end, area.y, &note);
     }
-}
-
-/// The day of a modification time (UTC); nothing where it is not known.
-fn day(modified_ms: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(modified_ms).ok().filter(|_| modified_ms > 0);
-    time.map(|time| time.strftime("%Y-%m-%d").to_string()).unwrap_or_default()
 }
 
 /// Cuts an id: the digits that tell it from its namesakes stay.
