@@ -152,7 +152,8 @@ fn what_came_up_beside_an_answer_is_told_once_after_it_and_leaves_the_answer_alo
     let store = home.path().join("store.db");
     std::fs::write(&store, "no database at all, and longer than the header of one would be ".repeat(80))
         .unwrap();
-    let list = ["--store", store.to_str().unwrap(), "runs", "list", "--json"];
+    let place = format!("sqlite:{}", store.display());
+    let list = ["--store", &place, "runs", "list", "--json"];
     let answer = home.run(&list);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert_eq!(answer.json()["runs"], serde_json::json!([]), "the answer is JSON alone");

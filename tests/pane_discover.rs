@@ -264,7 +264,7 @@ fn the_choices_are_asked_and_shown() {
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("strict · only procedure skills · domain finance · without body"), "{screen}");
     let line = pane.message(&Message::Picked(PickerKind::CopyAs, "cli".into()));
-    let [Effect::Copy(line, _)] = &line[..] else { panic!("{line:?}") };
+    let [Effect::CopyCommand(line, _)] = &line[..] else { panic!("{line:?}") };
     assert_eq!(
         line,
         &format!(

@@ -68,7 +68,12 @@ pub fn main() -> ExitCode {
     let result = ran.unwrap_or_else(|_| {
         Err(Error::new(Code::InternalError, "a mistake of this program (see above); please report it").into())
     });
-    failure::end(result.map_err(|failure| failure.completed(&called)), json, look)
+    // In JSON an error is the same through every door; what a person reads can be typed as it stands.
+    failure::end(
+        result.map_err(|failure| if json { failure } else { failure.completed(&called) }),
+        json,
+        look,
+    )
 }
 
 /// Help and version are answers; everything else is a usage error (exit code 2).

@@ -230,8 +230,8 @@ fn in_order(bundles: &mut [Judged<'_>], profile: &Profile, places: &[Place]) {
 fn english(a: &str, b: &str) -> Ordering {
     const SIGNS: &str = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
     let rank = |sign: char| match SIGNS.find(sign) {
-        Some(at) => (0, at as u32),
-        None => (1, sign.to_lowercase().next().unwrap_or(sign) as u32),
+        Some(at) => (0, at, sign),
+        None => (1, 0, sign.to_lowercase().next().unwrap_or(sign)),
     };
     let case = |sign: char| sign.is_uppercase();
     a.chars()

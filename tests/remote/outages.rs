@@ -237,6 +237,8 @@ async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
     let no =
         RunOrder::Decide { verdict: Verdict::Deny, step, inputs_digest, approver, notes, choice, result };
     service.kill();
+    // A service that dies may still answer what reached it; what is decided after that waits.
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let (decider, decided) = (Arc::clone(&there), run.clone());
     let deciding = tokio::spawn(async move { decider.order(&decided, yes).await });
     tokio::time::timeout(PATIENCE, async {

@@ -16,6 +16,9 @@ use skill_workbench::gateway::{Code, Error, ErrorBody, Event, Local};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+/// How long a port that is in use is waited for.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+
 /// What is to go wrong with the next call of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mishap {
@@ -63,8 +66,7 @@ impl Service {
     /// Listens, at the same place as before.
     pub fn begin(&mut self) {
         let runtime = Runtime::new().unwrap();
-        // A port that connections were cut on is taken again at once: the standard library sets SO_REUSEADDR.
-        let listener = std::net::TcpListener::bind(self.address).unwrap();
+        let listener = self.listening();
         listener.set_nonblocking(true).unwrap();
         self.address = listener.local_addr().unwrap();
         let (core, script) = (Arc::clone(&self.core), Arc::clone(&self.script));
@@ -74,6 +76,21 @@ impl Service {
             axum::serve(listener, axum::Router::new().fallback(answer)).await.unwrap();
         });
         self.runtime = Some(runtime);
+    }
+
+    /// A port that connections were cut on is taken again at once: the standard library sets `SO_REUSEADDR`. Meanwhile
+    /// the system may have lent it to a call of another test, which ends.
+    fn listening(&self) -> std::net::TcpListener {
+        let since = std::time::Instant::now();
+        loop {
+            match std::net::TcpListener::bind(self.address) {
+                Ok(listener) => return listener,
+                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && since.elapsed() < PATIENCE => {
+                    std::thread::yield_now();
+                }
+                Err(e) => panic!("{}: {e}", self.address),
+            }
+        }
     }
 
     /// Ends at once, as by a signal that nothing can be done about: every connection breaks.
