@@ -13,7 +13,7 @@ use crate::runs_place::Place;
 /// Runs the verifier over the skills of the service's own place.
 async fn verify(house: &House, what: &'static str, key: Option<&str>) -> (i32, Value) {
     let roots = house.place.path("skills");
-    house.place.write("config/skill-workbench/config.yaml", &format!("trust: [{roots:?}]\n"));
+    house.place.write("config/skill-workbench/config.yaml", &format!("trust: [\"{}\"]\n", roots.display()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
     let url = format!("http://{}", house.address);
     command
