@@ -276,6 +276,9 @@ pub struct RunDetail {
     pub descendants: Vec<RunId>,
     /// The isolation that scripts of this run get here, in a sentence.
     pub isolation: String,
+    /// Why the process that answers cannot work it; none where it can, and once the run has ended.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
     /// What its contract takes as inputs, to be corrected.
     #[serde(default)]
     pub input_fields: InputFields,

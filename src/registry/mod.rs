@@ -19,4 +19,5 @@ pub use catalogue::{
 };
 pub use live::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
+pub use shipped::SHIPPED;
 pub use trust::{Pin, Trust, TrustError, TrustState, Trusted};

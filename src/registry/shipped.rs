@@ -12,6 +12,10 @@ use super::roots::RootSpec;
 
 static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/skills");
 
+/// How runs name the shipped skills that they were launched from, whichever version of this program brought them: what
+/// a script was at the launch is kept with the run.
+pub const SHIPPED: &str = "shipped";
+
 /// Where the embedded skills lie, or will lie, below a cache folder. The folder's name holds a digest
 /// of their content, so that another version never mixes with this one.
 #[must_use]

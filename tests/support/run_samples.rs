@@ -88,6 +88,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         contract_version: "1.2.0".to_owned(),
         input_fields: contract_view("invoice-intake", INVOICE).contract.inputs,
         earlier: Vec::new(),
+        elsewhere: None,
         contract_unchanged: Some(true),
         steps: steps.collect(),
         checkpoints: (0..=u64::from(through)).map(|number| checkpoint(number, run.created_ms)).collect(),

@@ -13,7 +13,7 @@ use crate::cli::Context;
 use crate::cli::args::{BranchArgs, OneRunArgs, ResumeArgs, SignalArgs};
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::{Needs, Ordered, RunClient, RunDetail, RunOrder};
+use crate::gateway::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
 use crate::skill::safe_text;
 
 /// The answer of an order in JSON.
@@ -120,9 +120,18 @@ pub async fn go_on(
     let note = safe_text::line(&ordered.note).into_owned();
     let done = if goes_on && !detach {
         voice.say(&format!("{note}; run {}", ordered.run.id));
-        let settled = settle::work(client, &ordered.run, seen, steps, voice).await?;
-        ordered.run = settled.run.clone();
-        settle::conclude(cx, &settled, voice)?
+        match settle::work(client, &ordered.run, seen, steps, voice).await {
+            Ok(settled) => {
+                ordered.run = settled.run.clone();
+                settle::conclude(cx, &settled, voice)?
+            }
+            // The order stands; who goes on with the run is told, and it is no failure of the order.
+            Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
+                voice.say(&safe_text::line(&error.message));
+                Done::Waiting
+            }
+            Err(failure) => return Err(failure),
+        }
     } else {
         if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
             voice.say(&format!("{} {warning}", Ink::Warn.paint("warning:", voice.look.colour)));

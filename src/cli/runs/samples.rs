@@ -113,6 +113,7 @@ pub fn detail(state: RunState) -> RunDetail {
         input_fields: std::collections::BTreeMap::new(),
         contract_unchanged: Some(true),
         earlier: Vec::new(),
+        elsewhere: None,
         steps: vec![
             step("extract", StepState::Completed, Some(json!({ "rows": 214 }))),
             step("check", StepState::Completed, Some(json!({ "ok": true }))),

@@ -211,7 +211,9 @@ impl Page {
     /// Who works it, and from whom it was taken over.
     fn worker(&self, out: &mut String, detail: &RunDetail) {
         let run = &detail.run;
-        if let Some(told) = standing::unworked(run, self.now_ms) {
+        if let Some(why) = &detail.elsewhere {
+            self.fact(out, "worker", &safe_text::line(why));
+        } else if let Some(told) = standing::unworked(run, self.now_ms) {
             self.fact(out, "worker", &told);
         } else if let Some(Hold { worker: Some(worker), until_ms, .. }) = &run.hold {
             let left = clock::age(until_ms - self.now_ms);

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Room, Runs};
 use crate::engine::{AtGate, Plan};
 use crate::gateway::{Code, Error};
+use crate::registry::SHIPPED;
 use crate::runs::{Asked, Choice, Command, Decision, Gate, Verdict};
 use crate::skill::contract::Capability;
 use crate::store::{RunRecord, StoreError};
@@ -26,7 +27,7 @@ impl Runs {
         if at.inputs_digest == *inputs_digest {
             return Ok((run, Some(at)));
         }
-        if !self.reads_skills_of(&run) {
+        if self.elsewhere(&run).is_some() {
             // Whoever has other scripts cannot tell what this run would do.
             return Ok((run, None));
         }
@@ -48,14 +49,25 @@ impl Runs {
         }
     }
 
-    /// Whether this process has the skills that a run was launched from.
-    pub(super) fn reads_skills_of(&self, run: &RunRecord) -> bool {
-        let place = run.options.place.as_ref();
-        place.is_none_or(|place| super::room::places(&self.registry).contains(place))
+    /// Why this process cannot work a run: it does not read the skills that the run was launched from.
+    pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
+        let place = run.options.place.as_ref()?;
+        (!run.state.is_terminal() && !super::room::places(&self.registry).contains(place)).then(|| {
+            if place == SHIPPED {
+                "it was launched from the shipped skills, which are not read here: say --demo, or leave it to a \
+                 workbench that reads them"
+                    .to_owned()
+            } else {
+                format!(
+                    "it was launched from the skills of {place}, which are not read here: say --root {place}, or leave \
+                     it to a workbench that reads them"
+                )
+            }
+        })
     }
 
-    /// Why a yes would lead to nothing but a failed step, with what to do; none where something can carry it out, or
-    /// where this process cannot tell.
+    /// Why a yes would lead to nothing but a failed step or a run that nobody here goes on with, with what to do; none
+    /// where something can carry it out.
     pub(super) fn stands_in_the_way(
         &self,
         room: &Room,
@@ -64,8 +76,10 @@ impl Runs {
         capability: Option<&Capability>,
     ) -> Option<Error> {
         let Some(Gate::Human { step, .. }) = &run.gate else { return None };
-        if !self.reads_skills_of(run) {
-            return None;
+        if let Some(why) = self.elsewhere(run) {
+            // Nobody here can read what exactly a yes would run.
+            let message = format!("{why}. The run goes on waiting; a no is always taken");
+            return Some(Error::new(Code::InvalidConfiguration, message));
         }
         // Before the first step: the first one that could begin.
         let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);

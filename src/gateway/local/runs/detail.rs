@@ -50,6 +50,7 @@ impl Runs {
             earlier: earlier::attempts(&events),
             events,
             sheet,
+            elsewhere: self.elsewhere(&run),
             run,
         })
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::contracts::{self, Contracted};
+use super::room::place_of_root;
 use super::{Runs, people};
 use crate::engine::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use crate::gateway::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
@@ -210,7 +211,7 @@ impl Runs {
         let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
         let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
         let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
-        catalogue.roots.get(root).map(|root| root.path.to_string_lossy().into_owned())
+        catalogue.roots.get(root).map(place_of_root)
     }
 
     pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {

@@ -14,6 +14,7 @@ use super::observed::Observed;
 use crate::config::MEMORY_STORE;
 use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use crate::gateway::{Code, Error};
+use crate::registry::{Registry, Root, RootOrigin, SHIPPED};
 use crate::sandbox::Sandbox;
 use crate::store::{Claimed, Clock, Counts, Sessions, Sqlite, Store, StoreError};
 
@@ -243,8 +244,22 @@ impl Runs {
 }
 
 /// The roots that a process reads, as runs name the one they were launched from.
-pub(super) fn places(registry: &crate::registry::Registry) -> Vec<String> {
-    registry.snapshot().roots.iter().map(|root| root.path.to_string_lossy().into_owned()).collect()
+pub(super) fn places(registry: &Registry) -> Vec<String> {
+    let catalogue = registry.snapshot();
+    let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
+    // Runs of earlier versions name the folder that their shipped skills were unpacked to, beside the present one.
+    let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
+    let beside = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
+    places.extend(beside.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));
+    places
+}
+
+/// How a run names the root that its skill was launched from.
+pub(super) fn place_of_root(root: &Root) -> String {
+    match root.origin {
+        RootOrigin::Shipped => SHIPPED.to_owned(),
+        _ => root.path.to_string_lossy().into_owned(),
+    }
 }
 
 /// The engine as workers take it: what it calls goes by the skills as they are when a run is begun.

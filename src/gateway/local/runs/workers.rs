@@ -101,19 +101,11 @@ impl Runs {
     /// # Errors
     /// `invalid_configuration` for one of skills that are not read here.
     fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
-        let Some(place) = run.options.place.as_ref().filter(|_| run.state == RunState::Pending && !run.held)
-        else {
-            return Ok(());
-        };
-        if super::room::places(&self.registry).contains(place) {
-            return Ok(());
+        let free = run.state == RunState::Pending && !run.held;
+        match self.elsewhere(run).filter(|_| free) {
+            Some(why) => Err(Error::new(Code::InvalidConfiguration, format!("run {}: {why}", run.id))),
+            None => Ok(()),
         }
-        let message = format!(
-            "run {} was launched from the skills of {place}, which are not read here: say --root {place}, or leave it to \
-             a workbench that reads them",
-            run.id
-        );
-        Err(Error::new(Code::InvalidConfiguration, message))
     }
 
     /// Carries out what a completed sidecar asks for on the run it watches; answers what became of it, in words.

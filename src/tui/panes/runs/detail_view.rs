@@ -159,6 +159,7 @@ impl Runs {
         let blank = |out: &mut Vec<Line>| out.extend(roomy.then(Line::blank));
         blank(&mut out);
         out.extend(self.state_lines(record, &making));
+        Self::elsewhere_lines(detail, &making, &mut out);
         self.control_lines(record, &making, &mut out);
         out.push(Line::blank());
         self.step_lines(detail, record, &making, roomy, &mut out);
@@ -237,6 +238,14 @@ impl Runs {
             ]));
         }
         out
+    }
+
+    /// That nobody here can work it, and who can.
+    fn elsewhere_lines(detail: &RunDetail, making: &Making<'_>, out: &mut Vec<Line>) {
+        let Some(why) = &detail.elsewhere else { return };
+        let text = format!("{} {}", making.cx.glyphs.warn, shown(why));
+        let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 4, making.cx.glyphs.ellipsis);
+        out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
     }
 
     /// What sidecars asked for on this run, or this run as one, and what has come of it by now: the newest first.
