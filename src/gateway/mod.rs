@@ -76,7 +76,7 @@ pub use service_types::{
 };
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, NotListed,
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, NotListed, Redescribed,
     SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
 pub use trace::new_trace_id;

@@ -154,6 +154,41 @@ pub struct SinceLast {
     /// What of both calls stands in another order: `catalogue`, `bodies`.
     #[serde(default)]
     pub reordered: Vec<String>,
+    /// Entries that both calls have, and of which this one says less or more.
+    #[serde(default)]
+    pub redescribed: Redescribed,
+}
+
+/// Entries of the catalogue that two calls have, counted by what became of their descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Redescribed {
+    /// Cut.
+    pub shortened: usize,
+    /// Gone: the name alone is left.
+    pub name_only: usize,
+    /// Longer than before, by what was cut or by more.
+    pub longer: usize,
+    /// Another text.
+    pub rewritten: usize,
+}
+
+impl Redescribed {
+    /// Whether every description is what it was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How many came to what, in words; only what there is.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let all = [
+            (self.shortened, "shortened"),
+            (self.name_only, "name only"),
+            (self.longer, "longer than before"),
+            (self.rewritten, "described anew"),
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0)
+    }
 }
 
 /// A setting that was another one at the last call.
@@ -182,11 +217,15 @@ impl SinceLast {
             std::cmp::Ordering::Less => Some(format!("{more} {noun} fewer")),
             std::cmp::Ordering::Greater => Some(format!("{more} {noun} more")),
         };
+        let described = self.redescribed.counts().map(|(many, what)| match (many, what) {
+            (1, what) => format!("1 entry {what}"),
+            (many, what) => format!("{many} entries {what}"),
+        });
         let reordered = self.reordered.iter().map(|what| match what.as_str() {
             "bodies" => "the loaded skills stand in another order".to_owned(),
             what => format!("the {what} stands in another order"),
         });
-        self.changes.iter().map(changed).chain(entries).chain(reordered).collect()
+        self.changes.iter().map(changed).chain(entries).chain(described).chain(reordered).collect()
     }
 }
 
@@ -197,7 +236,7 @@ pub struct NotListed {
     pub why: String,
     /// How many there are.
     pub skills: usize,
-    /// Their ids, or the first few of them.
+    /// Their ids, or a few of them: in a session, those that are loaded there are always among these.
     pub names: Vec<String>,
 }
 

@@ -69,6 +69,8 @@ pub struct Exported {
     pub format: Format,
     /// Every byte.
     pub text: Arc<str>,
+    /// What the service would object to, and what to do.
+    pub notes: Vec<String>,
 }
 
 /// A session in every form.
@@ -78,15 +80,20 @@ pub struct Exported {
 pub async fn every_form(core: &dyn SessionClient, session: &str) -> Result<Arc<[Exported]>, Error> {
     let mut all = Vec::new();
     for format in Format::iter() {
+        let mut notes = Vec::new();
         let text = match (format, format.api()) {
-            (_, Some(api)) => pretty(&core.export_session(session, api, "MODEL").await?.body),
+            (_, Some(api)) => {
+                let payload = core.export_session(session, api, "MODEL").await?;
+                notes = payload.notes;
+                pretty(&payload.body)
+            }
             (Format::Transcript, _) => {
                 let transcript = core.session(session).await?.transcript;
                 pretty(&serde_json::to_value(transcript).unwrap_or_default())
             }
             _ => core.compose(session, false).await?.composed.text,
         };
-        all.push(Exported { format, text: text.into() });
+        all.push(Exported { format, text: text.into(), notes });
     }
     Ok(all.into())
 }

@@ -148,6 +148,10 @@ async fn compose(
 
 /// Writes a new file; one that is there goes only where that is meant.
 fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    if file.is_dir() {
+        let message = format!("{} is a folder: name a file in it", file.display());
+        return Err(Error::new(Code::InvalidConfiguration, message).into());
+    }
     if force {
         return std::fs::write(file, text).map_err(|error| Failure::file(file, &error));
     }

@@ -72,11 +72,26 @@ impl Chooser {
                 self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
             })
             .collect();
-        scored.sort_by_key(|(score, at)| (std::cmp::Reverse(*score), *at));
+        // Whoever types a name whole means that one, however well a longer one fits too.
+        let wanted = text.trim().to_lowercase();
+        scored.sort_by_cached_key(|(score, at)| {
+            (named(&self.choices[*at], &wanted), std::cmp::Reverse(*score), *at)
+        });
         self.shown = scored.into_iter().map(|(_, at)| at).collect();
         // Without letters everything is there again, the present value under the cursor.
         self.scroll.cursor = if text.is_empty() { self.current.unwrap_or(0) } else { 0 };
         self.moved()
+    }
+}
+
+/// How a choice is called by what was typed: by its whole name, by the beginning of it, or in another way.
+fn named((value, label, _): &(String, String, String), wanted: &str) -> u8 {
+    let names = [value.to_lowercase(), label.to_lowercase()];
+    match wanted {
+        "" => 2,
+        _ if names.iter().any(|name| name == wanted) => 0,
+        _ if names.iter().any(|name| name.starts_with(wanted)) => 1,
+        _ => 2,
     }
 }
 

@@ -7,7 +7,7 @@ use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
 use crate::gateway::local::levels;
-use crate::gateway::{CallSize, ComposedView, Error, LevelSize, LevelsView, NotListed, detail};
+use crate::gateway::{CallSize, ComposedView, Error, LevelSize, LevelsView, NotListed, SinceLast, detail};
 use crate::session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
@@ -50,10 +50,14 @@ impl Local {
         let (composed, seen) = self.composed(session, Wire::Dotted)?;
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
+        let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
         super::super::apart(move || {
             let differs = last.as_ref().map(|last| last.difference(&composed));
             let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
-            let since = last.as_ref().and_then(|last| last.since(&settings, entries(&composed), reordered));
+            let since = last.as_ref().and_then(|last| {
+                let since = last.since(&settings, entries(&composed), reordered)?;
+                Some(SinceLast { redescribed: last.redescribed(&composed), ..since })
+            });
             let count = |text: &str| levels.text(text);
             // The catalogue stands in the call as it was prepared, its parts in their order.
             let mut listed = seen.tokens(&levels).iter();
@@ -74,7 +78,7 @@ impl Local {
                 diff,
                 since,
                 allowance: seen.bounded.then(|| seen.allowance.fill.clone()),
-                not_listed: seen.not_listed.iter().map(in_short).collect(),
+                not_listed: seen.not_listed.iter().map(|group| in_short(group, &loaded)).collect(),
                 tools: Tool::specs(Wire::Dotted, settings.compat),
                 composed,
             })
@@ -124,8 +128,12 @@ pub(super) fn entries(composed: &Composed) -> usize {
     composed.parts.iter().filter(|part| part.kind == PartKind::Available && part.skill.is_some()).count()
 }
 
-fn in_short(all: &NotListed) -> NotListed {
-    let names = all.names.iter().take(NAMED).cloned().collect();
+/// With the loaded ones among them before others: of those a reader wants to know why.
+fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
+    let (mut names, others): (Vec<String>, Vec<String>) =
+        all.names.iter().cloned().partition(|name| loaded.contains(name));
+    let more = NAMED.saturating_sub(names.len());
+    names.extend(others.into_iter().take(more));
     NotListed { names, why: all.why.clone(), skills: all.skills }
 }
 

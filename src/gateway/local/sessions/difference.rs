@@ -175,16 +175,18 @@ fn edges(text: &str) -> Vec<DiffLine> {
 
 /// A stretch of a composed text: an entry of the catalogue with its name, or a line.
 #[derive(Clone, Copy)]
-struct Piece<'a> {
-    name: Option<&'a str>,
-    text: &'a str,
+pub(super) struct Piece<'a> {
+    /// The name of an entry.
+    pub name: Option<&'a str>,
+    /// Every byte of it.
+    pub text: &'a str,
 }
 
 /// How an entry of the catalogue begins.
 const OPEN: &str = "<skill>\n<name>";
 
 /// `in_lines`: an entry may be a line of its own.
-fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
+pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
     const END: &str = "</skill>\n";
     let mut out = Vec::new();
     let mut rest = text;

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::described::redescribed;
 use super::difference::{Difference, by_parts, coarse, difference};
 use super::transcripts::Transcripts;
-use crate::gateway::{Code, Error, SettingChanged, SinceLast};
-use crate::session::{Active, Composed, Entry, Form, Instructions, Part, Session, SessionId, Settings};
+use crate::gateway::{Code, Error, Redescribed, SettingChanged, SinceLast};
+use crate::session::{
+    Active, Composed, Entry, Form, Instructions, Part, PartKind, Session, SessionId, Settings,
+};
 use crate::store::{SessionHead, SessionRow, Sessions};
 
 /// Sessions that are looked through for a beginning or an end of an id.
@@ -87,6 +90,17 @@ impl LastCall {
         }
     }
 
+    /// What became of the entries that another call has too; nothing where it is not known which part of the text
+    /// they are.
+    pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
+        let catalogue = |text: &str, parts: &[Part]| {
+            let part = parts.iter().find(|part| part.kind == PartKind::Available);
+            part.and_then(|part| text.get(part.start..part.end)).unwrap_or_default().to_owned()
+        };
+        let parts = self.how.as_ref().map_or(&[][..], |how| &how.parts);
+        redescribed(&catalogue(&self.text, parts), &catalogue(&now.text, &coarse(now)))
+    }
+
     /// What is different in a call with these settings and so many entries.
     pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
         let how = self.how.as_ref()?;
@@ -105,7 +119,8 @@ impl LastCall {
             .filter(|(_, before, now)| before != now)
             .map(|(what, before, now)| SettingChanged { what: what.to_owned(), before, now })
             .collect();
-        Some(SinceLast { changes, entries: (how.entries, entries), reordered })
+        let redescribed = Redescribed::default();
+        Some(SinceLast { changes, entries: (how.entries, entries), reordered, redescribed })
     }
 }
 

@@ -4,6 +4,7 @@
 mod agents;
 mod catalogue;
 mod composing;
+mod described;
 mod difference;
 mod kept;
 mod prepared;

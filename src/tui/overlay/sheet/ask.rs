@@ -13,6 +13,7 @@ use crate::tui::action::{Action, Context};
 use crate::tui::form::{Acted, Form, Look};
 use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
 use crate::tui::pane::{Draw, Effect, Message, PaneId};
+use crate::tui::session_export::{Exported, Format};
 use crate::tui::session_traffic::{SessionAsk, SessionTold};
 use crate::tui::terminal::LONGEST_COPY;
 use crate::tui::theme::Role;
@@ -133,7 +134,9 @@ impl AskSheet {
                 } else {
                     format!("the terminal's, up to {}", bytes(LONGEST_COPY as u64))
                 };
-                vec![("sizes", sizes.join(&dot)), ("clipboard", most)]
+                let mut rows = vec![("sizes", sizes.join(&dot)), ("clipboard", most)];
+                rows.extend(self.objections(exports).into_iter().map(|note| ("note", note)));
+                rows
             }
         };
         let mut out = Vec::new();
@@ -150,6 +153,21 @@ impl AskSheet {
             }
         }
         out
+    }
+}
+
+impl AskSheet {
+    /// What the service of the chosen form would object to.
+    fn objections(&self, exports: &[Exported]) -> Vec<String> {
+        let values = self.form.values().unwrap_or_default();
+        let chosen = values.get("format").and_then(Value::as_str).and_then(|format| format.parse().ok());
+        let first = match &self.asking {
+            Asking::Export { first, .. } => Some(*first),
+            _ => None,
+        };
+        let format: Option<Format> = chosen.or(first);
+        let made = exports.iter().find(|made| Some(made.format) == format);
+        made.map(|made| made.notes.clone()).unwrap_or_default()
     }
 }
 

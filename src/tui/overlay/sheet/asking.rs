@@ -251,8 +251,11 @@ mod tests {
 
     fn export(length: usize, desktop: bool, values: &Value) -> Result<Effect, String> {
         let text: Arc<str> = "x".repeat(length).into();
-        let exports =
-            [Format::Text, Format::OpenaiChat].map(|format| Exported { format, text: text.clone() });
+        let exports = [Format::Text, Format::OpenaiChat].map(|format| Exported {
+            format,
+            text: text.clone(),
+            notes: Vec::new(),
+        });
         let asking = Asking::Export {
             session: "019a0f00-ddddee123456".into(),
             exports: exports.into(),

@@ -3,14 +3,17 @@
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use crate::session::{Fill, Unit};
+use crate::gateway::NotListed;
+use crate::session::{Fill, Made, Unit};
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::count;
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 
-/// Reasons that are told one by one.
-const REASONS: usize = 2;
+/// Rows that the box below needs to say anything.
+const SINCE: usize = 5;
+/// Rows of counts that come before that box.
+const LEAST: usize = 4;
 
 impl SessionPane {
     /// Below the sizes by level; answers the row below.
@@ -29,18 +32,50 @@ impl SessionPane {
             }
             y += 1;
         }
-        for group in composed.not_listed.iter().take(REASONS) {
-            if y >= area.bottom() {
-                break;
-            }
-            let at =
-                pen.put(area.x + 4, y, &format!("{} unseen: ", count(group.skills)), Role::Warning, room);
+        let made = composed.allowance.as_ref().map(|fill| fill.made).unwrap_or_default();
+        let rows = counts(made, &composed.not_listed);
+        // What changed since the last call keeps a few rows where there are enough for both.
+        let free = usize::from(area.bottom().saturating_sub(y));
+        let kept = if free >= rows.len() + SINCE {
+            rows.len()
+        } else {
+            free.saturating_sub(SINCE).max(free.min(LEAST))
+        };
+        for (head, why) in fitting(&rows, kept) {
+            let at = pen.put(area.x + 4, y, &cut_end(&head, room, pen.glyphs.ellipsis), Role::Warning, room);
             let left = area.right().saturating_sub(at + 1);
-            pen.put(at, y, &cut_end(&shown(&group.why), left, pen.glyphs.ellipsis), Role::Muted, left);
+            pen.put(at, y, &cut_end(&shown(&why), left, pen.glyphs.ellipsis), Role::Muted, left);
             y += 1;
         }
         y
     }
+}
+
+/// What the client does not show as it is written, in numbers: what its bound made of the catalogue, then what it does
+/// not list at all, by the reason.
+fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
+    let bound = [
+        (made.omitted, "left out", "the bound is full"),
+        (made.name_only, "name only", "for room"),
+        (made.shortened, "shortened", "for room"),
+        (made.beyond, "beyond it", "what gives way is not published"),
+    ];
+    let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
+    let unseen = not_listed.iter().map(|group| (group.skills, "unseen", group.why.clone()));
+    let all = bound.chain(unseen).filter(|(many, ..)| *many > 0);
+    all.map(|(many, what, why)| (many, format!("{} {what}: ", count(many)), why)).collect()
+}
+
+/// As many as there are rows for; the last row says how many more there are, and of how many skills.
+fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String)> {
+    let told = |(_, head, why): &(usize, String, String)| (head.clone(), why.clone());
+    if rows.len() <= most || most == 0 {
+        return rows.iter().take(most).map(told).collect();
+    }
+    let (first, rest) = rows.split_at(most - 1);
+    let skills: usize = rest.iter().map(|(many, ..)| many).sum();
+    let more = (format!("+{} more, ", rest.len()), format!("{} skills: skills budget", count(skills)));
+    first.iter().map(told).chain([more]).collect()
 }
 
 /// From the longest way of saying it to the shortest.
@@ -72,5 +107,20 @@ mod tests {
         let over = Fill { limit: Some(8_000), used: 90_000, ..Fill::default() };
         assert!(filled(&over, "!").iter().all(|told| told.starts_with("! ")));
         assert!(filled(&Fill::default(), "!")[0].contains("not published"));
+    }
+
+    #[test]
+    fn every_count_stands_by_its_weight_and_what_has_no_row_is_summed_up() {
+        let made = Made { whole: 39, name_only: 116, omitted: 491, ..Made::default() };
+        let group = |why: &str, skills| NotListed { why: why.into(), skills, names: Vec::new() };
+        let rows = counts(made, &[group("too deep", 200), group("no description", 37), group("hidden", 8)]);
+        let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
+        assert_eq!(
+            heads(5),
+            ["491 left out: ", "116 name only: ", "200 unseen: ", "37 unseen: ", "8 unseen: "]
+        );
+        assert_eq!(heads(3), ["491 left out: ", "116 name only: ", "+3 more, "]);
+        assert_eq!(fitting(&rows, 3)[2].1, "245 skills: skills budget");
+        assert!(heads(0).is_empty() && heads(1) == ["+5 more, "]);
     }
 }

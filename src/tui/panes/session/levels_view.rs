@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::SessionPane;
 use crate::gateway::{LevelSize, LevelsView};
-use crate::session::PartKind;
+use crate::session::{Fill, PartKind};
 use crate::skill::safe_text;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
@@ -20,7 +20,10 @@ const BESIDE: u16 = 72;
 
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let Some(levels) = self.levels.clone() else {
+        // What is kept may be of a skill that is not loaded any more.
+        let wanted = self.selected().map(|skill| skill.name.as_str());
+        let kept = self.levels.clone().filter(|levels| wanted == Some(levels.skill_id.as_str()));
+        let Some(levels) = kept else {
             let text =
                 if self.selected().is_none() { "load a skill to see its three levels" } else { "counting" };
             Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
@@ -84,16 +87,16 @@ impl SessionPane {
         let Some(composed) = &self.composed else {
             return Told { entry: None, missing: "counting".to_owned(), facts: vec![who] };
         };
-        // The reason is known where the skill is named with it, and where there is one reason alone.
-        let cut = composed.allowance.as_ref().is_some_and(|fill| fill.made.omitted > 0);
+        // A loaded skill is named with the reason; one that the client would list and that has none went for room.
+        let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
         let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
-        let only = composed.not_listed.first().filter(|_| composed.not_listed.len() == 1 && !cut);
-        let missing = match (named.or(only), &client) {
-            (Some(group), _) => format!("no entry: {}", shown(&group.why)),
-            (None, Some(client)) => {
+        let missing = match (named, bound, &client) {
+            (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
+            (None, Some(fill), Some(client)) => left_out(client, fill),
+            (None, None, Some(client)) => {
                 format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
             }
-            (None, None) => "no entry: this model is not told of it".to_owned(),
+            (None, _, None) => "no entry: this model is not told of it".to_owned(),
         };
         let call = &composed.composed;
         let parts = call.parts.iter().zip(&composed.part_tokens);
@@ -116,6 +119,21 @@ impl SessionPane {
             facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
         }
         Told { entry, missing, facts }
+    }
+}
+
+/// Why there is no entry of a skill that gave way to others.
+fn left_out(client: &str, fill: &Fill) -> String {
+    let (left, out) = (counted(fill.made.omitted, "skill"), "no entry: left out by the bound");
+    match fill.limit {
+        Some(limit) => {
+            format!(
+                "{out} of {client}, {} {}: the catalogue is full, and {left} did not fit",
+                count(limit),
+                fill.unit
+            )
+        }
+        None => format!("{out} of {client}: {left} did not fit"),
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the next call has that the last one had not, and in what other way it is made.
 
+use std::collections::BTreeMap;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
 use crate::gateway::{DiffLine, SinceLast};
+use crate::session::Form;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, count, counted};
@@ -32,7 +35,10 @@ impl SessionPane {
         };
         let to = if pen.glyphs.ascii { "to" } else { "→" };
         let settings = composed.since.as_ref().map(|since| settings(since, to)).unwrap_or_default();
-        let changes = changes(diff);
+        let form = self.session.as_ref().map(|session| session.settings.form).unwrap_or_default();
+        let other =
+            composed.since.iter().flat_map(|since| &since.changes).any(|change| change.what == "form");
+        let changes = changes(diff, if other { Form::Bullets } else { form });
         if settings.is_empty() && changes.is_empty() {
             pen.put(area.x + 2, y, "nothing changed", Role::Muted, room);
         }
@@ -72,33 +78,48 @@ fn settings(since: &SinceLast, to: &str) -> Vec<String> {
         "bodies" => "loaded in another order".to_owned(),
         what => format!("{} in another order", shown(what)),
     });
-    changed.chain(entries).chain(reordered).collect()
+    let described = since.redescribed.counts().map(|(many, what)| format!("{} {what}", count(many)));
+    changed.chain(entries).chain(described).chain(reordered).collect()
 }
 
-/// Bodies and entries that came and went; many entries, and other lines, are counted.
-fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
+/// Bodies and entries that came and went; many entries are counted. Lines of anything else are counted after them,
+/// those of an entry that only reads otherwise not: they are told by what became of it.
+fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut bodies = Vec::new();
-    let mut entries = Vec::new();
-    let mut lines = (0_usize, 0_usize);
+    let mut entries: BTreeMap<String, (bool, bool)> = BTreeMap::new();
+    let (mut order, mut lines, mut within) = (Vec::new(), (0_usize, 0_usize), (false, false));
     for line in diff {
         let (added, text) = match line {
             DiffLine::Added(text) => (true, text),
             DiffLine::Removed(text) => (false, text),
             DiffLine::Same(_) => continue,
         };
-        if added {
-            lines.0 += 1;
-        } else {
-            lines.1 += 1;
+        // A body that came or went is told by its name, and its lines with it.
+        let inside = if added { &mut within.0 } else { &mut within.1 };
+        if *inside {
+            *inside = text != "</skill>";
+            continue;
         }
         let body = text.strip_prefix("<skill name=\"").and_then(|rest| rest.strip_suffix("\">"));
-        let entry = text.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
         if let Some(name) = body {
+            *inside = true;
             bodies.push((added, format!("{} body", shown(name))));
-        } else if let Some(name) = entry {
-            entries.push((added, format!("{} entry", shown(name))));
+        } else if let Some(name) = entry(text, form) {
+            let seen = entries.entry(name.to_owned()).or_insert_with(|| {
+                order.push(name);
+                (false, false)
+            });
+            *if added { &mut seen.0 } else { &mut seen.1 } = true;
+        } else if !AROUND.iter().any(|start| text.starts_with(start)) {
+            *if added { &mut lines.0 } else { &mut lines.1 } += 1;
         }
     }
+    let only = |name: &&str| match entries.get(*name) {
+        Some((true, false)) => Some((true, format!("{} entry", shown(name)))),
+        Some((false, true)) => Some((false, format!("{} entry", shown(name)))),
+        _ => None,
+    };
+    let mut entries: Vec<(bool, String)> = order.iter().filter_map(only).collect();
     if entries.len() > NAMED {
         let came = entries.iter().filter(|(added, _)| *added).count();
         let told = [(true, came), (false, entries.len() - came)];
@@ -111,29 +132,69 @@ fn changes(diff: &[DiffLine]) -> Vec<(bool, String)> {
             .collect();
     }
     let mut out: Vec<(bool, String)> = bodies.into_iter().chain(entries).collect();
-    if out.is_empty() && lines != (0, 0) {
-        out.push((lines.0 >= lines.1, format!("{} lines new, {} gone", lines.0, lines.1)));
+    if lines != (0, 0) {
+        let new = counted(lines.0, "line");
+        out.push((lines.0 >= lines.1, format!("{new} new, {} gone", count(lines.1))));
     }
     out
+}
+
+/// How the lines begin that stand around entries and bodies, or within an entry: they come and go with these.
+const AROUND: [&str; 9] = [
+    "<skill>",
+    "</skill>",
+    "<description>",
+    "<location>",
+    "<available_skills>",
+    "</available_skills>",
+    "<active_skills>",
+    "</active_skills>",
+    "[Available Skills]",
+];
+
+/// The name of the entry that this line is, or begins with.
+fn entry(line: &str, form: Form) -> Option<&str> {
+    let xml = line.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
+    let bullet = || Some(line.strip_prefix("- ")?.split_once(": ")?.0).filter(|name| !name.contains(' '));
+    xml.or_else(|| bullet().filter(|_| form == Form::Bullets))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::SettingChanged;
+    use crate::gateway::{Redescribed, SettingChanged};
 
     #[test]
     fn another_client_is_told_before_what_it_left_out_and_what_only_moved_after_it() {
         let changed = SettingChanged { what: "client".into(), before: "none".into(), now: "codex".into() };
         let reordered = vec!["catalogue".to_owned(), "bodies".to_owned()];
-        let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered };
+        let cut = Redescribed { shortened: 21, name_only: 9, ..Redescribed::default() };
+        let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered, redescribed: cut };
         let told = settings(&since, "→");
-        assert_eq!(told[2..], ["catalogue in another order", "loaded in another order"]);
+        assert_eq!(told[2..4], ["21 shortened", "9 name only"]);
+        assert_eq!(told[4..], ["catalogue in another order", "loaded in another order"]);
         assert_eq!(told[0], "client none → codex");
         assert!(told[1].ends_with("→ 57 entries"), "{told:?}");
         let diff: Vec<DiffLine> =
             (0..9).map(|at| DiffLine::Removed(format!("<name>skill-{at}</name>"))).collect();
-        assert_eq!(changes(&diff), [(false, "9 entries".to_owned())]);
-        assert_eq!(changes(&diff[..2]).len(), 2, "a few are named");
+        assert_eq!(changes(&diff, Form::Xml), [(false, "9 entries".to_owned())]);
+        assert_eq!(changes(&diff[..2], Form::Xml).len(), 2, "a few are named");
+    }
+
+    #[test]
+    fn lines_of_neither_body_nor_entry_are_counted_beside_them_and_those_of_a_cut_entry_are_not() {
+        let new = |text: &str| DiffLine::Added(text.to_owned());
+        let gone = |text: &str| DiffLine::Removed(text.to_owned());
+        let cut = [gone("<description>Reads pages</description>"), new("<description>Reads</description>")];
+        assert!(changes(&cut, Form::Xml).is_empty(), "what became of entries is told as that");
+        let body = [new("<skill name=\"pdf\">"), new("- one: two"), new("text"), new("</skill>")];
+        let prompt = [new("You are a clerk."), gone("You are a cook.")];
+        let all: Vec<DiffLine> = cut.into_iter().chain(body).chain(prompt).collect();
+        let told = [(true, "pdf body".to_owned()), (true, "1 line new, 1 gone".to_owned())];
+        for form in [Form::Xml, Form::Bullets] {
+            assert_eq!(changes(&all, form), told);
+        }
+        let bullets = [gone("- csv: Counts all rows"), new("- csv: Counts"), gone("- log: Merges")];
+        assert_eq!(changes(&bullets, Form::Bullets), [(false, "log entry".to_owned())]);
     }
 }
