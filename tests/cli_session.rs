@@ -128,6 +128,9 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     assert!(claude.contains("too deep: Claude Code takes only folders right below"), "{claude}");
     let json = home.json(&["budget", "--client", "codex"]);
     assert_eq!(json["allowance"]["unit"], "tokens");
+    let plain = home.json(&["budget", "--client", "plain"]);
+    let made = &plain["allowance"]["made"];
+    assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(3), &serde_json::json!([])), "{plain}");
     let all = home.run(&["budget"]).stdout;
     assert!(
         all.contains("not seen") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
@@ -143,6 +146,14 @@ fn a_difference_says_first_what_was_set_in_another_way() {
     home.run(&["session", "set", &id, "--client", "codex"]);
     let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
     assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
+    home.run(&["session", "compose", &id, "--call"]);
+    home.run(&["session", "set", &id, "--window", "12000"]);
+    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    let head: String = told.lines().take(3).collect();
+    assert!(head.contains("shortened") || head.contains("name only"), "{told}");
+    home.run(&["session", "set", &id, "--client", "plain"]);
+    let plain = home.json(&["session", "show", &id]);
+    assert!(plain["session"]["settings"]["client"].is_null(), "{plain}");
 }
 
 #[test]
@@ -161,6 +172,16 @@ fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
     let again = home.run(&export);
     assert_eq!((again.code, std::fs::read_to_string(&file).unwrap().as_str()), (4, "mine"));
     assert!(again.stderr.contains("is there already; say --force"), "{}", again.stderr);
+    let folder = home.skills().to_string_lossy().into_owned();
+    for force in [&[][..], &["--force"]] {
+        let refused = home.run(&[&["session", "export", &id, "--out", &folder], force].concat());
+        assert!(
+            refused.code == 4 && refused.stderr.contains("is a folder: name a file"),
+            "{}",
+            refused.stderr
+        );
+        assert!(!refused.stderr.contains("say --force"), "{}", refused.stderr);
+    }
     assert_eq!(home.run(&[&export[..], &["--force"]].concat()).code, 0);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), size);
 }

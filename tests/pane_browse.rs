@@ -271,6 +271,11 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         "po-diff" => Shown::Omitted { why: "the catalogue is full".to_owned() },
         _ => Shown::Whole,
     };
+    // One that the client finds, and that is not for a model: the budget alone knows of it.
+    let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];
+    let ids = || entries.iter().map(|e| e.skill.id.as_str());
+    let people = ids().find(|id| !named.contains(id)).unwrap().to_owned();
+    let told = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
     let listed = |e: &Entry| {
         let id = e.skill.id.as_str();
         (Listed { name: id.into(), description: String::new(), location: None }, made(id))
@@ -281,7 +286,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         source: String::new(),
         window: 200_000,
         allowance: Allowance {
-            entries: entries.iter().map(listed).collect(),
+            entries: entries.iter().filter(|e| told(e)).map(listed).collect(),
             fill: Fill {
                 limit: Some(4_000),
                 unit: Unit::Tokens,
@@ -292,17 +297,24 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
             },
         },
         not_listed: vec![
-            NotListed { why: "in no folder where Codex looks".into(), skills: 1, names: Vec::new() },
+            NotListed { why: "in no folder where Codex looks".into(), skills: 1, names: vec!["xlsx".into()] },
             NotListed {
                 why: "a description of more than 1024 characters".into(),
                 skills: 1,
-                names: Vec::new(),
+                names: vec!["pdf-forms".into()],
+            },
+            NotListed {
+                why: "for people alone: disable-model-invocation".into(),
+                skills: 1,
+                names: vec![people.clone()],
             },
         ],
         tokens: (9_240, 4_100),
         long: Vec::new(),
     };
     pane.message(&Message::Session(SessionTold::Budget("codex".into(), Ok(Arc::new(budget)))));
+    let seen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(seen.contains(&format!("{} of ", ids().count() - 3)), "{seen}");
     insta::assert_snapshot!("browse-client-budget-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
     insta::assert_snapshot!("browse-client-budget-80x24", drawn(&mut pane, &mut Screen::new(80, 24)));
 }

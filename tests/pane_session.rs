@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use skill_workbench::config::{Config, Env, GlyphSet};
-use skill_workbench::gateway::{Local, SharedClient, SharedSessionClient};
+use skill_workbench::gateway::{Local, SettingsChange, SharedClient, SharedSessionClient};
 use skill_workbench::tui::Settings;
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::panes::session::SessionPane;
@@ -250,4 +250,49 @@ fn the_levels_of_a_skill_can_be_read_in_a_narrow_terminal() {
     let (first, body, last) = (row("L1 in every"), row("L2 once"), row("L3 when"));
     assert!(body - first >= 3 && last - body >= 6, "{seen}");
     assert!(seen.contains("tok  "), "{seen}");
+}
+
+#[test]
+fn a_skill_that_went_out_has_no_levels_any_more() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L2 once loaded");
+    screen.press("u").wait_for("nothing loaded").wait_for("load a skill to see its three levels");
+    assert!(!screen.screen().contains("L2 once loaded"), "{}", screen.screen());
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8").wait_for("L2 once loaded");
+    screen.press("n").wait_for("New session").press("down enter").wait_for("load a skill to see");
+}
+
+#[test]
+fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_the_bound() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.press("c").wait_until("the call was made", |text| !text.contains("none yet"));
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let client = Some("codex".to_owned());
+            let change = SettingsChange { client, window: Some(20_000), ..SettingsChange::default() };
+            bench.core.configure_session(&id, change).await.unwrap();
+        });
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8").wait_for("as codex");
+        screen.wait_for("21 shortened: ");
+        if height > 24 {
+            screen.wait_until("both places say it", |text| text.matches("21 shortened").count() == 2);
+        }
+        screen.press("d").wait_for("21 entries shortened");
+    }
+}
+
+#[test]
+fn the_sheet_of_an_export_says_what_the_service_objects_to() {
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+        screen.press("E").wait_for("Take out of the session").wait_for("note");
+        screen.wait_for("most services demand a message of the user first").wait_for("Export");
+        println!("{}", screen.screen());
+    }
 }

@@ -191,9 +191,25 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     assert_eq!(reasons, [(1, false), (1, true)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
     assert_eq!(again.since.unwrap().told(), Vec::<String>::new());
+    // Of a loaded skill the reason is told, however many others there are for the same one.
+    for at in 0..5 {
+        place.file(
+            &format!("group/a-{at}/SKILL.md"),
+            &format!("---\nname: a-{at}\ndescription: d.\n---\nb\n"),
+        );
+    }
+    core.reload().await.unwrap();
+    call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
+    let named = core.compose(&id, false).await.unwrap().not_listed;
+    let deep = named.iter().find(|group| group.why.contains("too deep")).unwrap();
+    assert!((deep.skills, deep.names.len()) == (6, 3) && deep.names[0] == "deep", "{deep:?}");
     let budget = core.budget(Some("claude-code"), None).await.unwrap();
-    assert_eq!(budget.not_listed.iter().map(|group| group.skills).sum::<usize>(), 2);
-    assert!(budget.not_listed.iter().any(|group| group.names == ["deep"]), "{:?}", budget.not_listed);
+    assert_eq!(budget.not_listed.iter().map(|group| group.skills).sum::<usize>(), 7);
+    assert!(
+        budget.not_listed.iter().any(|group| group.names.iter().any(|name| name == "deep")),
+        "{:?}",
+        budget.not_listed
+    );
 }
 
 #[tokio::test]

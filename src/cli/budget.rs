@@ -58,8 +58,7 @@ fn all(views: &[BudgetView], look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
-            Ink::Strong
-                .paint(&fit(view.client.as_deref().unwrap_or("(as written)"), 14, look.unicode), look.colour),
+            Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
             view.allowance.entries.len(),
             view.tokens.1,
         );

@@ -128,7 +128,9 @@ impl App {
             Some(1) => "1 skill".to_owned(),
             Some(count) => format!("{} skills", figures::count(count)),
         };
-        let client = self.client.as_ref().map(|name| format!("as {name}"));
+        // It is Browse that looks through a client's eyes: a session has a client of its own.
+        let browsing = self.panes.get(self.active).is_some_and(|pane| pane.id() == PaneId::Browse);
+        let client = self.client.as_ref().filter(|_| browsing).map(|name| format!("as {name}"));
         // Of a core elsewhere the header says more, and before anything else.
         let place = matches!(self.connection, Connection::Local).then(|| "local".to_owned());
         (ids, std::iter::once(count).chain(client).chain(place).collect())

@@ -254,3 +254,25 @@ pub(super) fn underline_letters(
         column += wide;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::pane::{PaneId, PickerKind};
+
+    #[test]
+    fn a_name_typed_whole_comes_before_the_longer_ones_that_fit() {
+        let ids = ["accessibility", "web-access", "data-accessor", "access"];
+        let choices = ids.map(|id| (id.to_owned(), id.to_owned(), String::new()));
+        let purpose = Purpose::Pane(PaneId::Session, PickerKind::SkillToLoad);
+        let mut chooser = Chooser::new(purpose, "Load a skill", choices.into(), None);
+        let first = |chooser: &mut Chooser, text: &str| {
+            chooser.filter = Some(Field::new());
+            chooser.paste(text);
+            chooser.value()
+        };
+        assert_eq!(first(&mut chooser, "access").as_deref(), Some("access"));
+        assert_eq!(first(&mut chooser, "accessi").as_deref(), Some("accessibility"));
+        assert_eq!(first(&mut chooser, "web").as_deref(), Some("web-access"));
+    }
+}

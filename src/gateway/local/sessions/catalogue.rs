@@ -20,6 +20,9 @@ use crate::skill::client::{self, Profile, Shortening};
 /// A catalogue entry should cost about this many tokens.
 const GOOD_ENTRY: u32 = 20;
 
+/// What stands for no client: every skill, with names and descriptions as they are written.
+pub(super) const PLAIN: &str = "plain";
+
 /// A client's profile.
 ///
 /// # Errors
@@ -28,7 +31,7 @@ pub(in crate::gateway::local) fn profile(id: &str) -> Result<&'static Profile, E
     client::profile(id).ok_or_else(|| {
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
-        let known: Vec<&str> = ids.collect();
+        let known: Vec<&str> = ids.chain([PLAIN]).collect();
         let message = format!("no client profile is called {id}; there are {}", known.join(", "));
         Error { suggestions: near, ..Error::new(Code::NotFound, message) }
     })
@@ -191,6 +194,7 @@ impl Local {
         window: Option<u32>,
     ) -> Result<BudgetView, Error> {
         let window = window.unwrap_or(Settings::default().window);
+        let client = client.filter(|id| *id != PLAIN);
         let profile = client.map(profile).transpose()?;
         let key = Key {
             catalogue: self.registry.snapshot(),
@@ -205,7 +209,7 @@ impl Local {
         };
         let seen = self.listed(&key, profile);
         let (name, source) = profile.map_or_else(
-            || ("no client".to_owned(), String::new()),
+            || ("Plain: every skill as it is written, within no client's bounds".to_owned(), String::new()),
             |profile| (profile.name.clone(), profile.sources_line()),
         );
         let allowance = match profile {

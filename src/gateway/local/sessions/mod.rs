@@ -104,7 +104,7 @@ impl Local {
         }
         window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
-        if let Some(client) = client.map(named) {
+        if let Some(client) = client.map(|id| named(id).filter(|id| id != catalogue::PLAIN)) {
             if let Some(id) = &client {
                 catalogue::profile(id)?;
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Browse;
+use super::{Browse, items};
 use crate::gateway::BudgetView;
 use crate::session::{Shown, Unit};
 use crate::skill::SkillId;
@@ -78,6 +78,17 @@ impl Budget {
         groups.map(|group| format!("{} {}", count(group.skills), shown(&group.why))).collect()
     }
 
+    /// The skills that it does not list, each with the reason.
+    fn not_listed(&self) -> impl Iterator<Item = (SkillId, String)> {
+        let groups = self.view.iter().flat_map(|view| &view.not_listed);
+        groups.flat_map(|group| group.names.iter().map(|name| (SkillId::new(name), shown(&group.why))))
+    }
+
+    /// How many skills the client has for its catalogue, before its bound.
+    pub(super) fn listed(&self) -> Option<usize> {
+        self.view.as_ref().map(|view| view.allowance.entries.len())
+    }
+
     /// How full the client takes it to be, and the catalogue before and after: `7 990 of 8 000 chars  L1 9.2k → 3.9k tok`.
     pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
@@ -117,6 +128,18 @@ impl Browse {
     pub(super) fn take_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
         self.budget = Budget::of(view);
         self.budget_of = Some(client.to_owned());
+        self.look_as_client();
+        self.build();
+    }
+
+    /// Why the client does not tell a model about some skills: it does not find them, or they are not for a model. So
+    /// many are seen here as its budget counts.
+    pub(super) fn look_as_client(&mut self) {
+        let mut unseen = self.client.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
+        for (id, why) in self.budget().into_iter().flat_map(Budget::not_listed) {
+            unseen.entry(id).or_insert(why);
+        }
+        self.unseen = unseen;
     }
 
     /// The budget, where it is that of the chosen client.

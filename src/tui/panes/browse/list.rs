@@ -185,12 +185,12 @@ fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
         return Key::Unseen;
     }
     match (entry.standing, wishes.group) {
-        (Standing::Shadowed(_), _) => Key::Shadowed,
+        (Standing::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
         (Standing::Refused(_), _) => Key::Refused,
-        (Standing::Skill, GroupBy::Root) => Key::Root(entry.root),
-        (Standing::Skill, GroupBy::Domain) => Key::Domain(entry.domain.as_deref()),
-        (Standing::Skill, GroupBy::Role) => Key::Role(entry.role),
-        (Standing::Skill, GroupBy::None) => Key::All,
+        (_, GroupBy::Root) => Key::Root(entry.root),
+        (_, GroupBy::Domain) => Key::Domain(entry.domain.as_deref()),
+        (_, GroupBy::Role) => Key::Role(entry.role),
+        (_, GroupBy::None) => Key::All,
     }
 }
 

@@ -175,7 +175,12 @@ impl Browse {
     fn draw_entry(&mut self, index: usize, selected: bool, area: Rect, columns: &Columns, pen: &mut Pen<'_>) {
         let entry = &self.entries[index];
         let y = area.y;
-        let apart = self.client.as_ref().and_then(|_| self.unseen.get(&entry.id)).or(entry.note.as_ref());
+        // A skill that loses its name here may be one of its own for the client.
+        let apart = match (&self.client, self.unseen.get(&entry.id)) {
+            (Some(_), Some(why)) => Some(why),
+            (Some(_), None) if matches!(entry.standing, Standing::Shadowed(_)) => None,
+            _ => entry.note.as_ref(),
+        };
         if let Some(note) = apart {
             let room = (area.width / 4).max(12);
             let role = if selected { Role::Strong } else { Role::Muted };
@@ -237,7 +242,7 @@ impl Browse {
                 .entries
                 .iter()
                 .filter(|e| !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_)));
-            let seen = seen.count();
+            let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
             let dot = format!(" {} ", pen.glyphs.dot);
             let seen_of = format!("{} of {} seen", count(seen), count(all));
             let made = self.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);

@@ -275,8 +275,8 @@ impl Browse {
                 Vec::new()
             }
             Message::ClientView(view) => {
-                self.unseen = view.as_ref().map(|v| items::unseen(v)).unwrap_or_default();
                 self.client.clone_from(view);
+                self.look_as_client();
                 self.build();
                 self.selection_changed()
             }
