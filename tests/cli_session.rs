@@ -130,7 +130,7 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     assert_eq!(json["allowance"]["unit"], "tokens");
     let plain = home.json(&["budget", "--client", "plain"]);
     let made = &plain["allowance"]["made"];
-    assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(3), &serde_json::json!([])), "{plain}");
+    assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(6), &serde_json::json!([])), "{plain}");
     let all = home.run(&["budget"]).stdout;
     assert!(
         all.contains("not seen") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
@@ -147,7 +147,7 @@ fn a_difference_says_first_what_was_set_in_another_way() {
     let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
     assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
     home.run(&["session", "compose", &id, "--call"]);
-    home.run(&["session", "set", &id, "--window", "12000"]);
+    home.run(&["session", "set", &id, "--window", "4000"]);
     let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
     let head: String = told.lines().take(3).collect();
     assert!(head.contains("shortened") || head.contains("name only"), "{told}");

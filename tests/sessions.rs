@@ -167,6 +167,12 @@ async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
 async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_is_not_seen_has_its_reason() {
     let place = Place::new();
     place.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
+    for at in 0..5 {
+        place.file(
+            &format!("group/a-{at}/SKILL.md"),
+            &format!("---\nname: a-{at}\ndescription: d.\n---\nb\n"),
+        );
+    }
     let for_people = "---\nname: own\ndescription: d.\ndisable-model-invocation: true\n---\nbody\n";
     place.file("own/SKILL.md", for_people);
     let core = place.core().await;
@@ -179,7 +185,7 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     core.configure_session(&id, change).await.unwrap();
     let claude = core.compose(&id, true).await.unwrap();
     let since = claude.since.unwrap();
-    assert_eq!(since.told(), ["the client changed from none to claude-code", "1 entry fewer"]);
+    assert_eq!(since.told(), ["the client changed from none to claude-code", "6 entries fewer"]);
     assert_eq!(claude.client.as_deref(), Some("claude-code"));
     let changed = |wanted: &str| {
         let lines = claude.diff.iter().flatten().filter(|line| !matches!(line, DiffLine::Same(_)));
@@ -188,17 +194,10 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     assert_eq!((changed("Use alpha well"), changed("Use beta well"), changed("<name>deep")), (0, 1, 1));
     let reasons: Vec<(usize, bool)> =
         claude.not_listed.iter().map(|group| (group.skills, group.why.contains("too deep"))).collect();
-    assert_eq!(reasons, [(1, false), (1, true)], "{:?}", claude.not_listed);
+    assert_eq!(reasons, [(6, true), (1, false)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
     assert_eq!(again.since.unwrap().told(), Vec::<String>::new());
     // Of a loaded skill the reason is told, however many others there are for the same one.
-    for at in 0..5 {
-        place.file(
-            &format!("group/a-{at}/SKILL.md"),
-            &format!("---\nname: a-{at}\ndescription: d.\n---\nb\n"),
-        );
-    }
-    core.reload().await.unwrap();
     call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
     let named = core.compose(&id, false).await.unwrap().not_listed;
     let deep = named.iter().find(|group| group.why.contains("too deep")).unwrap();

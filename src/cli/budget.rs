@@ -140,7 +140,8 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         let _ = writeln!(out, "\n  {}", Ink::Muted.paint(&told, look.colour));
     }
     let _ = writeln!(out);
-    for line in wrap(&format!("by {}", view.source), room) {
+    let by = if view.source.is_empty() { String::new() } else { format!("by {}", view.source) };
+    for line in wrap(&by, room) {
         let _ = writeln!(out, "{}", Ink::Muted.paint(&line, look.colour));
     }
     out
