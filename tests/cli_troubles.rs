@@ -21,6 +21,13 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     let late = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
+    let told = late.error()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("a canceled run does not take approve: its time was over at "), "{told}");
+    for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
+        assert!(shown.contains("canceled: its time was over at "), "{shown}");
+    }
+    let error = desk.json(&["runs", "show", &id])["run"]["error"].clone();
+    assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");
 }
 
 #[test]
@@ -140,6 +147,14 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
     let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("it is damaged:") && told.contains("copy the file and those beside it"), "{told}");
     assert!(told.contains(&format!("--store {place} db check says where")), "{told}");
+    let checks = desk.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
+    let mut found = checks.as_array().unwrap().iter().filter_map(|check| check["found"].as_str());
+    let listed = found.find_map(|found| found.split_once("it is damaged: ")).unwrap().1;
+    let health = desk.run(&["db", "check", "--json"]).json();
+    for line in listed.split("; ") {
+        assert!(health["damage"].as_array().unwrap().contains(&json!(line)), "{line}: {health}");
+        assert!(line.contains("page"), "it says where: {line}");
+    }
     let check = desk.run(&["db", "check"]);
     assert_eq!(check.code, 1, "{}{}", check.stdout, check.stderr);
     assert!(check.stdout.contains("damaged:") && check.stdout.contains("3 runs"), "{}", check.stdout);

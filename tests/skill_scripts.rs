@@ -266,6 +266,26 @@ fn secrets_pause_the_run_and_are_never_printed() {
 }
 
 #[test]
+fn a_secret_is_found_in_the_name_of_a_field_and_under_one_too() {
+    let script = "secret-scan/scripts/scan_target.py";
+    let (key, value) = (["AKIA", "IOSFODNN7ABCDEFG"].concat(), ["Zk8fP0q", "Lm2Xy7wQ"].concat());
+    let content =
+        serde_json::json!({ "users": { key.clone(): { key.clone(): 1 } }, "password": value, "n": 3 });
+    let input = serde_json::json!({ "content": content }).to_string();
+    let Some(done) = run(script, &[], folder(&[]).path(), &input) else { return };
+    let answer: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let mut rules: Vec<&str> =
+        answer["findings"].as_array().unwrap().iter().map(|f| f["rule"].as_str().unwrap()).collect();
+    rules.sort_unstable();
+    assert_eq!(rules, ["assigned-secret", "cloud-access-key", "cloud-access-key"], "{}", done.out);
+    assert_eq!(answer["control"], "pause");
+    assert!(!done.out.contains(&key) && !done.out.contains(&value), "places name no secret: {}", done.out);
+    let clean = r#"{"content": {"token": "${FROM_VAULT_AT_RUNTIME}", "names": ["password"]}}"#;
+    let clean = run(script, &[], folder(&[]).path(), clean).unwrap();
+    assert!(clean.out.contains("\"none\""), "{}", clean.out);
+}
+
+#[test]
 fn the_budget_pauses_first_and_cancels_then() {
     let script = "run-cost-watch/scripts/cost_watch.py";
     let here = folder(&[("prices.json", r#"{"large": {"input": 3.0, "output": 15.0}}"#)]);

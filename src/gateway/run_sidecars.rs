@@ -182,13 +182,16 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
     }
 }
 
-/// The sidecar that wants a run paused that waits for a person, with its reason; none where nobody does.
+/// The sidecar that wants a run paused that waits for a person or a signal, with its reason; none where nobody does.
 #[must_use]
-pub fn pause_wanted(run: &RunRecord, events: &[RunEvent]) -> Option<String> {
-    if !run.held || run.state != RunState::WaitingForHuman {
+pub fn pause_wanted<'a>(
+    run: &RunRecord,
+    events: impl DoubleEndedIterator<Item = &'a RunEvent>,
+) -> Option<String> {
+    if !run.held || !matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal) {
         return None;
     }
-    let wishes = sidecar_wishes(run, events.iter());
+    let wishes = sidecar_wishes(run, events);
     let wish = wishes.iter().rev().find(|wish| wish.on_this && wish.asked == "pause" && wish.stands());
     Some(wish.map_or_else(
         || "somebody".to_owned(),

@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 
 use super::words::{
     Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
-    Verdict, WorkerMove,
+    Verdict, WorkerMove, time_was_over,
 };
 
 /// The commands of people that a run takes now, in the order of [`CommandName`].
@@ -260,6 +260,8 @@ fn resume(run: &Standing) -> Result<Next, Refusal> {
 }
 
 fn invalid(run: &Standing, command: &str, needed: Option<String>) -> Refusal {
+    // Who comes too late learns that, and when it would not have been.
+    let needed = needed.or_else(|| run.expired_ms.map(time_was_over));
     Refusal::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
 }
 

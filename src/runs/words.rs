@@ -240,6 +240,8 @@ pub struct Standing {
     pub gate: Option<Gate>,
     /// The last decision, if any.
     pub decided: Option<Decision>,
+    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    pub expired_ms: Option<i64>,
 }
 
 /// What a worker reports about a run it holds.
@@ -410,6 +412,12 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     }
     // It takes such a command, only not this one.
     format!("the run does not take this {command}{needed}; beside that it takes {}", list(&others))
+}
+
+/// `its time was over at 2026-07-14 09:28:30 UTC`.
+pub(crate) fn time_was_over(at_ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+    format!("its time was over at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
 fn list(commands: &[CommandName]) -> String {

@@ -4,6 +4,7 @@
 
 mod counts;
 mod delta;
+mod expiry;
 mod health;
 mod holds;
 mod sessions;

@@ -176,7 +176,7 @@ pub struct RunRecord {
     pub options: RunOptions,
     /// Outputs, once completed.
     pub outputs: Option<Value>,
-    /// Why it failed.
+    /// Why it failed, or was canceled because nobody answered in time.
     pub error: Option<Value>,
     /// Trace.
     pub trace_id: String,

@@ -86,6 +86,14 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
     }
     assert_eq!(state(store, &denied.0).await, RunState::Canceled);
     assert!(kinds(store, &denied).await.ends_with(&["run.expired".into(), "run.canceled".into()]));
+    let run = store.run(&denied).await.unwrap().unwrap();
+    assert_eq!(run.expired_ms(), Some(run.since_ms - 40_000), "when its time was over, not when it was seen");
+    let error = run.error.unwrap();
+    assert_eq!(error["code"], "expired", "why it was canceled stands on the run");
+    let late = store.command(&denied, decision(Verdict::Approve), None, None, None).await.unwrap_err();
+    let over = error["message"].as_str().unwrap().split(" and ").next().unwrap();
+    assert!(over.starts_with("its time was over at 1970-01-01 "), "{over}");
+    assert!(late.to_string().contains(&format!("does not take approve: {over}; it takes")), "{late}");
     let run = store.run(&failed).await.unwrap().unwrap();
     assert_eq!((run.state, run.expires_ms), (RunState::Failed, None));
     assert_eq!(run.error.unwrap()["code"], "expired");

@@ -36,6 +36,7 @@ pub fn standing(run: &RunRecord) -> Standing {
         fence: run.fence,
         gate: run.gate.clone(),
         decided: run.decided.clone(),
+        expired_ms: run.expired_ms(),
     }
 }
 

@@ -103,8 +103,15 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
 
 /// The row of a run.
 pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, through: u32) -> RunRecord {
-    let standing =
-        Standing { state, held: false, replays: false, fence: 1, gate: gate.clone(), decided: None };
+    let standing = Standing {
+        state,
+        held: false,
+        replays: false,
+        fence: 1,
+        gate: gate.clone(),
+        decided: None,
+        expired_ms: None,
+    };
     RunRecord {
         id: RunId(id.to_owned()),
         skill_id: skill.to_owned(),

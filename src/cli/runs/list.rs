@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use jiff::tz::TimeZone;
+
 use super::onward::invocation;
 use super::{clock, standing};
 use crate::cli::Context;
@@ -39,14 +41,14 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         cx.out.value(&page)?;
     } else {
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
-        let text = render(&page, clock::now_ms(), cx.out.look, &begin);
+        let text = render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look, &begin);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)
 }
 
 /// The runs as text.
-fn render(page: &RunPage, now_ms: i64, look: Look, begin: &str) -> String {
+fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str) -> String {
     let mut out = String::new();
     // A pipe gets ids whole; on a terminal their ends, which name a run as well.
     let id = |run: &RunRecord| {
@@ -69,7 +71,7 @@ fn render(page: &RunPage, now_ms: i64, look: Look, begin: &str) -> String {
     }
     for run in &page.runs {
         let (through, steps) = run.progress;
-        let words = cut(&standing::words_now(run, now_ms), room, look.unicode);
+        let words = cut(&standing::words_now(run, now_ms, zone), room, look.unicode);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::Failed);
         let words = if waits { words } else { Ink::Muted.paint(&words, look.colour) };
         let _ = writeln!(
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn eighty_columns_hold_a_run_and_what_it_is_about() {
         let look = Look { colour: false, unicode: true, width: 80, terminal: true };
-        let text = render(&page(), NOW_MS, look, "skills run SKILL");
+        let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           run       skill           steps   since  state
         ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for a person
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn a_pipe_gets_whole_ids_and_whole_sentences() {
         let look = Look { colour: false, unicode: false, width: 80, terminal: false };
-        let text = render(&page(), NOW_MS, look, "skills run SKILL");
+        let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
         assert!(text.contains("failed at sum: the service answered 502\n"), "{text}");
     }
@@ -162,6 +164,9 @@ mod tests {
     fn an_empty_store_says_how_to_begin() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
         let look = Look { colour: false, unicode: true, width: 80, terminal: false };
-        assert_eq!(render(&none, NOW_MS, look, "skills run SKILL"), "no runs: skills run SKILL starts one\n");
+        assert_eq!(
+            render(&none, NOW_MS, &TimeZone::UTC, look, "skills run SKILL"),
+            "no runs: skills run SKILL starts one\n"
+        );
     }
 }

@@ -68,7 +68,8 @@ pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Voice) -> Resul
 /// Where the run stands, and the commands that go on from there.
 fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> String {
     let run = &settled.run;
-    let mut out = format!("{} {}", standing::sign(run, look), standing::words(run));
+    let mut out =
+        format!("{} {}", standing::sign(run, look), standing::words(run, &jiff::tz::TimeZone::system()));
     if run.state == RunState::Completed {
         let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
     }

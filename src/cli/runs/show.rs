@@ -122,7 +122,7 @@ impl Page {
             out,
             "{} {}, since {}, {} of {} steps through",
             standing::sign(run, look),
-            standing::words(run),
+            standing::words(run, &self.zone),
             clock::age(self.now_ms - run.since_ms),
             run.progress.0,
             run.progress.1

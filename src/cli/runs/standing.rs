@@ -40,7 +40,7 @@ pub fn step_sign(state: StepState, look: Look) -> String {
 }
 
 /// Where it stands, in a few words: `book waits for a person`, `failed at sum: http 502`.
-pub fn words(run: &RunRecord) -> String {
+pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
         RunState::Pending if run.held => match &run.source {
@@ -73,9 +73,10 @@ pub fn words(run: &RunRecord) -> String {
             (Some(step), None) => format!("failed at {step}"),
             (None, None) => "failed".to_owned(),
         },
-        RunState::Canceled => match failure(run) {
-            Some(why) => format!("canceled: {why}"),
-            None => "canceled".to_owned(),
+        RunState::Canceled => match (run.expired_ms(), failure(run)) {
+            (Some(at), _) => format!("canceled: its time was over at {}", clock::time_of_day(at, zone)),
+            (None, Some(why)) => format!("canceled: {why}"),
+            (None, None) => "canceled".to_owned(),
         },
     }
 }
@@ -145,15 +146,15 @@ fn on_expiry(then: Expiry) -> &'static str {
 }
 
 /// As [`words`], with the time that a wait has left: `book waits for a person, expires in 2 h (denied then, …)`.
-pub fn words_now(run: &RunRecord, now_ms: i64) -> String {
+pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
     let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     match run.expires_ms.filter(|_| waits) {
         Some(at) if at > now_ms => {
             let left = clock::age(at - now_ms);
-            format!("expires in {left}: {} ({})", words(run), on_expiry(run.options.on_expiry))
+            format!("expires in {left}: {} ({})", words(run, zone), on_expiry(run.options.on_expiry))
         }
-        Some(_) => format!("its time is over: {} ({})", words(run), on_expiry(run.options.on_expiry)),
-        None => words(run),
+        Some(_) => format!("its time is over: {} ({})", words(run, zone), on_expiry(run.options.on_expiry)),
+        None => words(run, zone),
     }
 }
 
@@ -208,7 +209,7 @@ mod tests {
             RunState::Failed,
             RunState::Canceled,
         ]
-        .map(|state| words(&record(state)))
+        .map(|state| words(&record(state), &TimeZone::UTC))
         .into();
         assert_eq!(
             said,
@@ -228,8 +229,8 @@ mod tests {
             let hold = Some(Hold { worker, until_ms: 1_000, holder });
             RunRecord { hold, ..record(RunState::Running) }
         };
-        assert_eq!(words(&lost(Holder::Dead)), "running book, but nobody works it");
-        assert_eq!(words(&lost(Holder::Elsewhere)), "running book");
+        assert_eq!(words(&lost(Holder::Dead), &TimeZone::UTC), "running book, but nobody works it");
+        assert_eq!(words(&lost(Holder::Elsewhere), &TimeZone::UTC), "running book");
         let why =
             [Holder::Elsewhere, Holder::Dead, Holder::RunOut].map(|holder| unworked(&lost(holder), 9_000));
         assert_eq!(
@@ -245,7 +246,15 @@ mod tests {
             source: Some((record(RunState::Completed).id, 2)),
             ..record(RunState::Pending)
         };
-        assert_eq!(words(&fork), "held, from checkpoint 2");
+        assert_eq!(words(&fork, &TimeZone::UTC), "held, from checkpoint 2");
+    }
+
+    #[test]
+    fn a_run_that_nobody_answered_in_time_says_so_and_a_canceled_one_is_only_canceled() {
+        let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
+        let expired = RunRecord { error, ..record(RunState::Canceled) };
+        assert_eq!(words(&expired, &TimeZone::UTC), "canceled: its time was over at 00:01:02");
+        assert_eq!(words(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         return Ok(Done::Left);
     }
     let look = voice.look;
-    voice.say(&format!("{} {}", standing::sign(&settled.run, look), standing::words(&settled.run)));
+    voice.say(&format!("{} {}", standing::sign(&settled.run, look), standing::words(&settled.run, &zone)));
     for (verb, line) in Caller::of(&cx.global).next(&settled.run) {
         voice.say(&format!(
             "  {} {line}",

@@ -53,8 +53,8 @@ async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
         RunState::Canceled => match run.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny) {
             Some(denial) => Err(denied(asked, run, denial).await),
             None => Err(Error {
-                reason: Some(json!({ "run_id": id, "state": run.state })),
-                ..Error::new(Code::RuntimeError, format!("run {id} of {} was canceled", run.skill_id))
+                reason: Some(json!({ "run_id": id, "state": run.state, "error": run.error })),
+                ..Error::new(Code::RuntimeError, canceled(run))
             }),
         },
         _ => Ok(()),
@@ -77,6 +77,13 @@ async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
     let reason =
         json!({ "run_id": run.id, "state": run.state, "step": denial.step, "denied_by": by, "notes": notes });
     Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
+}
+
+/// That a run was canceled, and why where nobody said so.
+fn canceled(run: &RunRecord) -> String {
+    let why = run.error.as_ref().and_then(|error| error["message"].as_str());
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("run {} of {} was canceled{why}", run.id, run.skill_id)
 }
 
 /// A failed run's own code and words, with the run to look at.

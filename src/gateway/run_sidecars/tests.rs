@@ -96,8 +96,9 @@ fn a_pause_is_told_as_it_stands_now() {
 fn a_decision_is_told_who_wants_the_run_held_after_it() {
     let asked = events(&["run.paused", "control.applied"]);
     assert_eq!(
-        pause_wanted(&run(RunState::WaitingForHuman, true), &asked).as_deref(),
+        pause_wanted(&run(RunState::WaitingForHuman, true), asked.iter()).as_deref(),
         Some("watch (too many rows)")
     );
-    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), &asked), None);
+    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), asked.iter()), None);
+    assert!(pause_wanted(&run(RunState::WaitingForSignal, true), asked.iter()).is_some());
 }

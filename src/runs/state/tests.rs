@@ -19,7 +19,7 @@ fn standing(state: RunState) -> Standing {
         }
         _ => None,
     };
-    Standing { state, held: false, replays: false, fence: 7, gate, decided: None }
+    Standing { state, held: false, replays: false, fence: 7, gate, decided: None, expired_ms: None }
 }
 
 fn decision(verdict: Verdict) -> Decision {

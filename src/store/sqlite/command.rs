@@ -7,7 +7,7 @@ use super::checkpoints;
 use super::failed;
 use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
 use crate::runs::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
-use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError};
+use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError, expiry};
 
 /// A command with what is kept beside it.
 #[derive(Debug)]
@@ -112,19 +112,18 @@ pub(super) fn command(
         Command::Expire(expiry) => {
             let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
             events.push(moved("run.expired", gate));
+            let mut error = expiry::ended(&before, *expiry, now_ms);
+            execute(
+                connection,
+                "keeping an error",
+                "UPDATE runs SET error = ?2 WHERE id = ?1",
+                params![run.0, encode(&error)?],
+            )?;
             if *expiry == Expiry::Fail {
-                let waited = now_ms.saturating_sub(before.since_ms) / 1000;
-                let error = json!({"code": "expired",
-                    "message": format!("it waited {waited} s and nobody answered; resume it to ask again")});
-                execute(
-                    connection,
-                    "keeping an error",
-                    "UPDATE runs SET error = ?2 WHERE id = ?1",
-                    params![run.0, encode(&error)?],
-                )?;
                 events.push(moved("run.failed", error));
             } else {
-                events.push(moved("run.canceled", json!({"reason": "expired"})));
+                error["reason"] = json!("expired");
+                events.push(moved("run.canceled", error));
             }
         }
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}

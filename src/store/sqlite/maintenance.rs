@@ -106,22 +106,41 @@ pub(super) fn glance(connection: &Connection, patience: Duration) -> Result<Glan
             handle.interrupt();
         }
     });
-    let looked = connection
-        .prepare(&format!("PRAGMA quick_check({LISTED})"))
-        .and_then(|mut s| s.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>());
+    let (mut damage, broken_off) = damage(connection, &format!("PRAGMA quick_check({LISTED})"));
     drop(done);
     // It ends at once: nobody can tell it anything any more.
     drop(timer.join());
-    match looked {
-        Ok(lines) => {
-            Ok(Glance { damage: lines.into_iter().filter(|line| line != "ok").collect(), whole: true })
-        }
-        Err(error) => match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => Ok(Glance::default()),
-            _ if is_damage(&error) => Ok(Glance { damage: vec![error.to_string()], whole: false }),
+    match broken_off {
+        None => Ok(Glance { damage, whole: true }),
+        Some(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Ok(Glance { damage, whole: false }),
+            _ if is_damage(&error) => {
+                if damage.is_empty() {
+                    damage.push(error.to_string());
+                }
+                Ok(Glance { damage, whole: false })
+            }
             _ => Err(failed("looking over the store".to_owned(), &error)),
         },
     }
+}
+
+/// The lines in which a look over the pages tells damage, and why it broke off: what it found before stays told.
+fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
+    let mut found: Vec<String> = Vec::new();
+    let mut look = || -> rusqlite::Result<()> {
+        let mut statement = connection.prepare(pragma)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let told: String = row.get(0)?;
+            // One row may hold several lines below a heading with the name of the database.
+            let lines = told.lines().filter(|line| *line != "ok" && !line.starts_with("*** in database"));
+            found.extend(lines.map(str::to_owned));
+        }
+        Ok(())
+    };
+    let broken_off = look().err();
+    (found, broken_off)
 }
 
 pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
@@ -132,16 +151,20 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
             .map(i64::unsigned_abs)
             .map_err(|e| failed(doing(), &e))
     };
-    let looked = connection
-        .prepare("PRAGMA integrity_check")
-        .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>());
-    let lines = match looked {
-        Ok(lines) => lines,
-        // So damaged that it cannot even be looked over.
-        Err(error) if is_damage(&error) => vec![error.to_string()],
-        Err(error) => return Err(failed(doing(), &error)),
-    };
-    let mut damage: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+    let (mut damage, broken_off) = damage(connection, "PRAGMA integrity_check");
+    match broken_off {
+        None => {}
+        // The damage is in the way of holding indices against their tables; where it is, the pages alone tell.
+        Some(error) if is_damage(&error) => {
+            let (pages, _) = self::damage(connection, "PRAGMA quick_check");
+            damage.extend(pages.into_iter().filter(|line| !damage.contains(line)).collect::<Vec<_>>());
+            damage.push(match damage.is_empty() {
+                true => error.to_string(),
+                false => format!("indices cannot be held against their tables: {error}"),
+            });
+        }
+        Some(error) => return Err(failed(doing(), &error)),
+    }
     // What a damaged page holds cannot be counted; the rest is told nevertheless.
     let mut counted = |sql: &str| match number(sql) {
         Err(error) if damage.is_empty() => Err(error),

@@ -114,6 +114,7 @@ pub(super) fn standing(run: &RunRecord, replays: bool) -> Standing {
         fence: run.fence,
         gate: run.gate.clone(),
         decided: run.decided.clone(),
+        expired_ms: run.expired_ms(),
     }
 }
 

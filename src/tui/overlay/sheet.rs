@@ -89,6 +89,8 @@ pub enum OrderKind {
     Signal {
         /// The name it waits for; empty where it waits for none.
         name: String,
+        /// Who wants it paused once the signal is there, with the reason; none where nobody does.
+        pause: Option<String>,
     },
     /// Go on with what a step gave, although nobody saw its end.
     Happened {

@@ -31,7 +31,7 @@ impl Runs {
                     let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
                     let obstacle = self.stands_in_the_way(&room, &run, &plan, capability);
                     sheet.blocked = obstacle.map(|error| error.message);
-                    sheet.pause = pause_wanted(&run, &events);
+                    sheet.pause = pause_wanted(&run, events.iter());
                 }
                 sheet
             }

@@ -83,6 +83,8 @@ pub(super) struct Decision {
     /// Something to be told: what failed, or what changed under it.
     pub(super) said: Option<String>,
     pub(super) body: Scroll,
+    /// Whether the window goes to the row under the cursor with the next frame.
+    pub(super) follow: bool,
     pub(super) drawn: Drawn,
 }
 
@@ -115,6 +117,7 @@ impl Decision {
             held: opened.1 + HELD,
             said: None,
             body: Scroll::default(),
+            follow: false,
             drawn: Drawn::default(),
         }
     }
@@ -389,7 +392,7 @@ impl Decision {
     pub(super) fn choose(&mut self, index: usize) {
         if index < self.waiting.len() && index != self.at {
             self.at = index;
-            self.body.offset = 0;
+            (self.body.offset, self.follow) = (0, true);
         }
     }
 

@@ -112,8 +112,25 @@ impl Decision {
 
     fn draw_body(&mut self, area: Rect, lines: &[Line], pen: &mut Pen<'_>) {
         self.body.height = usize::from(area.height);
+        let cursor = lines.iter().position(|line| matches!(line, Line::Together(index) if *index == self.at));
+        if std::mem::take(&mut self.follow)
+            && let Some(cursor) = cursor
+        {
+            self.body.offset =
+                self.body.offset.max((cursor + 2).saturating_sub(self.body.height)).min(cursor);
+        }
         self.body.offset = self.body.offset.min(lines.len().saturating_sub(self.body.height));
-        let shown = lines.iter().skip(self.body.offset).take(self.body.height);
+        let mut shown: Vec<&Line> = lines.iter().skip(self.body.offset).take(self.body.height).collect();
+        // A key takes in the row under the cursor: it stays in sight wherever the text is.
+        if let Some(cursor) = cursor.filter(|_| shown.len() > 2) {
+            let last = shown.len() - 1;
+            if cursor < self.body.offset {
+                shown[0] = &lines[cursor];
+            } else if cursor > self.body.offset + last {
+                shown[last] = &lines[cursor];
+            }
+        }
+        let shown = shown.into_iter();
         for (line, y) in shown.zip(area.y..) {
             let row = Rect { y, height: 1, ..area };
             match line {

@@ -10,7 +10,7 @@ use super::choice::{Choice, state_word};
 use super::parts::Button;
 use super::{Offered, OrderKind};
 use crate::gateway::{Code, Error, InputFields, RunOrder};
-use crate::runs::{Choice as Ending, CommandName, RunState, Verdict};
+use crate::runs::{Choice as Ending, CommandName, Gate, RunState, Verdict};
 use crate::skill::contract::{Field, FieldType};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
@@ -97,7 +97,7 @@ impl OrderSheet {
             drawn: Drawn::default(),
         };
         match sheet.kind.clone() {
-            OrderKind::Signal { name } => {
+            OrderKind::Signal { name, .. } => {
                 sheet.form = signal_form(&name);
                 // The name it waits for is there already: what is missing is the payload.
                 sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
@@ -177,9 +177,18 @@ impl OrderSheet {
                     .to_owned()
             }
             OrderKind::Signal { .. } => {
-                "The payload becomes the output of the step that waits. A name nobody waits for \
-                is kept until a step asks for it."
-                    .to_owned()
+                let payload = "The payload becomes the output of the step that waits.";
+                match &self.run.gate {
+                    Some(Gate::Signal { name, .. }) => {
+                        format!(
+                            "{payload} This run waits for {:?} now and takes no other signal.",
+                            shown(name)
+                        )
+                    }
+                    _ => format!(
+                        "{payload} No step waits for a signal now: this one is kept until a step asks for its name."
+                    ),
+                }
             }
             OrderKind::Happened { step, .. } => format!(
                 "{} is recorded as completed with what you state here, as if it had said so itself. Nothing of it \
@@ -202,6 +211,17 @@ impl OrderSheet {
                     .to_owned()
             }
         }
+    }
+
+    /// Who wants the run paused behind what is ordered here.
+    pub(super) fn pause(&self) -> Option<String> {
+        let OrderKind::Signal { pause, .. } = &self.kind else { return None };
+        if !self.run.held || self.run.state != RunState::WaitingForSignal {
+            return None;
+        }
+        // It may have been wanted since the sheet was opened.
+        let by = pause.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+        Some(format!("pause wanted by {by}: after the signal it is held until somebody resumes it"))
     }
 
     /// Whether there is still something to order.

@@ -41,6 +41,8 @@ impl OrderSheet {
             out.extend(roomy.then(RichLine::default));
             let explains = [Seg::new(self.explains(), Role::Text)];
             out.extend(wrap_to(&explains, width, if roomy { 6 } else { 3 }, pen.glyphs.ellipsis));
+            let pause = self.pause().map(|pause| [Seg::new(pause, Role::Warning)]);
+            out.extend(pause.iter().flat_map(|pause| wrap_to(pause, width, 3, pen.glyphs.ellipsis)));
         }
         out
     }

@@ -18,7 +18,7 @@ use crate::tui::action::Action;
 use crate::tui::overlay::state_word;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{age, ago, duration, lasting};
+use crate::tui::widgets::ages::{age, ago, duration, lasting, time_of_day};
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -227,6 +227,11 @@ impl Runs {
             } else {
                 format!("{} expires in {}: {then}", glyphs.warn, age(expires - making.now_ms))
             };
+            let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
+        if let (RunState::Canceled, Some(at)) = (record.state, record.expired_ms()) {
+            let text = format!("{} canceled: its time was over at {}", glyphs.warn, time_of_day(at));
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }

@@ -147,6 +147,7 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
         (RunState::Pending, _) => ("pending".to_owned(), false),
         (RunState::Replaying, _) => ("replaying".to_owned(), false),
         (RunState::Failed, _) => (failure(run), false),
+        (RunState::Canceled, _) if run.expired_ms().is_some() => ("expired".to_owned(), false),
         (RunState::Canceled, _) => ("canceled".to_owned(), false),
         (RunState::Running, _) if run.held => ("pausing".to_owned(), false),
         (RunState::Running | RunState::Completed, _) => (String::new(), false),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::{Part, Runs};
-use crate::gateway::ContractView;
+use crate::gateway::{ContractView, pause_wanted};
 use crate::runs::{CommandName, Gate, RunState};
 use crate::skill::SkillId;
 use crate::store::{RunId, RunRecord};
@@ -67,6 +67,7 @@ impl Runs {
             out.push(with_run(offer(Action::Open, "details")));
             out.push(Command { blocked: self.unreachable(), ..offer(Action::Launch, "new run") });
             out.push(with_run(offer(Action::Filter, "filter")));
+            out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
             if !self.filter.is_empty() {
                 out.insert(0, offer(Action::Back, "all"));
             }
@@ -115,7 +116,8 @@ impl Runs {
                     Some(Gate::Signal { name, .. }) => name.clone(),
                     _ => String::new(),
                 };
-                self.open_order(run, OrderKind::Signal { name })
+                let pause = pause_wanted(&run, self.detail.events());
+                self.open_order(run, OrderKind::Signal { name, pause })
             }
             Action::CancelRun => {
                 let run = known(self)?;
@@ -136,8 +138,14 @@ impl Runs {
                 let head = known(self)?.head;
                 let number = self.detail.checkpoint().unwrap_or(head);
                 self.show_state(number);
-                self.focus = Part::Detail;
-                Vec::new()
+                if self.elsewhere() {
+                    self.focus = Part::Detail;
+                    Vec::new()
+                } else if self.detail.get().is_none() {
+                    vec![Effect::Toast("this run is being read: once more in a moment".to_owned())]
+                } else {
+                    vec![Effect::Toast(format!("checkpoint {number} of this run is not there any more"))]
+                }
             }
             Action::NextTab | Action::PreviousTab if self.elsewhere() => {
                 self.neighbour_state(if action == Action::NextTab { 1 } else { -1 });

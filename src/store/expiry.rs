@@ -1,0 +1,33 @@
+//! The end of a wait whose time was over, as it stands on a run: why it failed, or why it was canceled though nobody said
+//! no.
+
+use serde_json::{Value, json};
+
+use super::RunRecord;
+use crate::runs::{Expiry, time_was_over};
+
+/// The code of such an end.
+const CODE: &str = "expired";
+
+/// What is kept as the error of a run whose wait ended so.
+pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, now_ms: i64) -> Value {
+    let at = waiting.expires_ms.unwrap_or(now_ms);
+    let message = match expiry {
+        Expiry::Deny => format!("{} and nobody answered, which counts as a no", time_was_over(at)),
+        Expiry::Fail => {
+            let waited = now_ms.saturating_sub(waiting.since_ms) / 1000;
+            format!("it waited {waited} s and nobody answered; resume it to ask again")
+        }
+    };
+    json!({ "code": CODE, "message": message, "expired_ms": at })
+}
+
+impl RunRecord {
+    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn expired_ms(&self) -> Option<i64> {
+        let error = self.error.as_ref().filter(|error| error["code"] == CODE)?;
+        // Stores of earlier versions have no moment of their own for it: the run is as it is since then.
+        Some(error["expired_ms"].as_i64().unwrap_or(self.since_ms))
+    }
+}
