@@ -188,6 +188,31 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
 }
 
 #[test]
+fn in_a_small_window_the_one_that_space_takes_in_is_always_in_sight() {
+    let runs =
+        (1..22).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 80, 24);
+    harness.press("a").wait_for("21 waiting for ledger.entry.create").press("tab tab tab");
+    for _ in 0..24 {
+        harness.press("down");
+        has(&harness, &["▌○ invoice-intake"]);
+    }
+    // Back to the buttons: from there the same keys move the text.
+    harness.press("tab tab tab");
+    for _ in 0..30 {
+        harness.press("down");
+        has(&harness, &["▌○ invoice-intake"]);
+    }
+    assert!(!harness.screen().contains("21 waiting for"), "{}", harness.screen());
+    harness.press("space").wait_for("Approve 2");
+    for _ in 0..40 {
+        harness.press("up");
+        has(&harness, &["▌● invoice-intake"]);
+    }
+}
+
+#[test]
 fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
     let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
     let mut harness = opened(&client, 120, 36);
@@ -197,6 +222,8 @@ fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
     harness.wait_for("c0 → c1");
     has(&harness, &["vars/rows"]);
     harness.press("esc").wait_for("Checkpoints");
+    // From the list it is the newest.
+    harness.press("esc").press("c").wait_for("vars");
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("s").wait_for("Send a signal");
-    has(&harness, &["books-closed"]);
+    has(&harness, &["books-closed", "takes no other signal"]);
     harness.press("ctrl-u").type_text("{\"period\": ").wait_for("no JSON");
     harness.press("ctrl-s");
     assert_eq!(orders(&client), [], "what is no JSON is not sent");
@@ -279,6 +279,12 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
     });
     harness.wait_for("the sidecar secret-scan 009 wanted a pause (1");
     assert!(!harness.screen().contains("wants a pause"), "{}", harness.screen());
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    let wish = json!({ "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding" });
+    client.runs.work(&id(2), "control.applied", wish, |run| run.run.held = true);
+    harness.wait_for("wants a pause").press("s");
+    harness.wait_for("pause wanted by secret-scan (1 finding): after the signal");
 }
 
 #[test]
@@ -339,7 +345,7 @@ fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() 
         if width == 80 {
             harness.press("enter");
         }
-        harness.wait_for("canceled: its time was over at ");
+        harness.wait_for("canceled: its time was over at");
     }
 }
 
