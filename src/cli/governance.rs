@@ -6,13 +6,13 @@ use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, counted, cut, fit};
-use crate::gateway::{Client as _, GovernanceFilter, GovernanceList, GovernedSkill, Needs};
+use crate::gateway::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
 use crate::governance::QualityState;
 use crate::skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Index).await?;
+    let client = cx.reach(Needs::Index).await?;
     let filter = GovernanceFilter {
         skill: args.skill.clone(),
         state: args.state.clone(),

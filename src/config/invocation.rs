@@ -1,6 +1,20 @@
 //! How this program was called, as far as it decides what is seen: a command that is copied or printed leads to the same
 //! skills and the same runs.
 
+/// Commands that are refused with `--connect`.
+const LOCAL: [&str; 10] = [
+    "serve",
+    "keys",
+    "lint",
+    "eval",
+    "scaffold",
+    "package-prepare",
+    "package-validate",
+    "config",
+    "schema",
+    "completions",
+];
+
 /// The program's name with the options that every command takes. Never a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation(Vec<String>);
@@ -31,7 +45,9 @@ impl Invocation {
     pub fn completed(&self, line: &str) -> String {
         let own = self.line(&[]);
         match line.strip_prefix("skills ") {
-            Some(rest) if !line.starts_with(&format!("{own} ")) => format!("{own} {rest}"),
+            Some(rest) if !line.starts_with(&format!("{own} ")) && self.takes(rest) => {
+                format!("{own} {rest}")
+            }
             _ => line.to_owned(),
         }
     }
@@ -43,10 +59,21 @@ impl Invocation {
         if own == "skills" {
             return text.to_owned();
         }
-        let text = self.completed(text);
-        ["`", "("]
-            .iter()
-            .fold(text, |text, before| text.replace(&format!("{before}skills "), &format!("{before}{own} ")))
+        ["`skills ", "(skills "].iter().fold(self.completed(text), |text, begin| {
+            let mut parts = text.split(begin);
+            let first = parts.next().unwrap_or_default().to_owned();
+            parts.fold(first, |text, rest| {
+                let called = if self.takes(rest) { own.as_str() } else { "skills" };
+                format!("{text}{}{called} {rest}", &begin[..1])
+            })
+        })
+    }
+
+    /// Whether a command can be called with the options: one that works on its own machine, as that which a service is
+    /// begun with, is of no service.
+    fn takes(&self, command: &str) -> bool {
+        let word = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
+        !(LOCAL.contains(&word) && self.0.iter().any(|option| option == "--connect"))
     }
 }
 
@@ -80,6 +107,17 @@ mod tests {
             "run `skills --store 'sqlite:my runs.db' trust x` (skills --store 'sqlite:my runs.db' runs show 1), \
              skills that run"
         );
+    }
+
+    #[test]
+    fn a_command_for_the_machine_of_the_service_is_not_called_with_its_address() {
+        let called = Invocation::with(["--connect", "http://gate:1"].map(str::to_owned).into());
+        assert_eq!(
+            called.completed_in("cannot be reached; is `skills serve` running there? (skills runs list)"),
+            "cannot be reached; is `skills serve` running there? (skills --connect http://gate:1 runs list)"
+        );
+        assert_eq!(called.completed("skills serve --port 1"), "skills serve --port 1");
+        assert_eq!(called.completed("skills session list"), "skills --connect http://gate:1 session list");
     }
 
     #[test]

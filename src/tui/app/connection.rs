@@ -146,19 +146,25 @@ impl App {
                     format!("{lost} {address} {} not answering for {silent} s", self.glyphs.dot),
                     format!("{lost} not answering for {silent} s"),
                     format!("{lost} silent {silent} s"),
+                    format!("{lost} {silent} s"),
                     lost.to_owned(),
                 ]
             }
             ConnectionState::Lost { next_try, .. } => {
                 let left = seconds(next_try.saturating_duration_since(now));
-                let (long, short) = match left {
-                    0 => ("reconnecting".to_owned(), "lost".to_owned()),
-                    left => (format!("reconnecting in {left} s"), format!("lost {left} s")),
+                let (long, short, brief) = match left {
+                    0 => ("reconnecting".to_owned(), "lost".to_owned(), format!("{lost} 0 s")),
+                    left => (
+                        format!("reconnecting in {left} s"),
+                        format!("lost {left} s"),
+                        format!("{lost} {left} s"),
+                    ),
                 };
                 vec![
                     format!("{lost} {address} {} {long}", self.glyphs.dot),
                     format!("{lost} {long}"),
                     format!("{lost} {short}"),
+                    brief,
                     lost.to_owned(),
                 ]
             }

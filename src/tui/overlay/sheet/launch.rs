@@ -284,6 +284,10 @@ impl Overlay for LaunchSheet {
     }
 
     fn hints(&self) -> Vec<Hint> {
+        if self.sent {
+            let label = "close; it is sent";
+            return vec![Hint { action: Action::Back, label }];
+        }
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });

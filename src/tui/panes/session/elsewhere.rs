@@ -58,8 +58,12 @@ fn changes(effect: &Effect) -> bool {
 
 impl SessionPane {
     pub(super) fn look_again(&mut self, now: Instant) -> Vec<Effect> {
-        let Some(session) = &self.session else { return Vec::new() };
         self.others.looked = Some(now);
+        let Some(session) = &self.session else {
+            let effects = self.ask_again();
+            self.others.acting(&effects);
+            return effects;
+        };
         self.others.looking = true;
         vec![Effect::Session(SessionAsk::Look {
             session: session.session_id.clone(),

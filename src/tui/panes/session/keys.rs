@@ -120,7 +120,7 @@ impl Pane for SessionPane {
     }
 
     fn looks_at(&self, now: Instant) -> Option<Instant> {
-        self.session.as_ref().and_then(|_| self.others.due(now))
+        (self.session.is_some() || self.unreached).then(|| self.others.due(now)).flatten()
     }
 
     fn look(&mut self, now: Instant) -> Vec<Effect> {

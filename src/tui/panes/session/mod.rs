@@ -84,6 +84,8 @@ pub struct SessionPane {
     composed: Option<Arc<ComposedView>>,
     /// Why there is no session or no composed call.
     trouble: Option<String>,
+    /// Whether that is so because no call gets through: it is asked for anew.
+    unreached: bool,
     catalogue: Arc<Catalogue>,
     focus: Part,
     tab: Tab,
@@ -160,7 +162,7 @@ impl SessionPane {
             self.given = Scroll::default();
         }
         self.session = Some(session);
-        self.trouble = None;
+        (self.trouble, self.unreached) = (None, false);
         // A skill that was just loaded is what one wants to see.
         let name = name.filter(|_| !more);
         self.cursor = name

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{SessionPane, Tab};
-use crate::gateway::{Event, SettingsChange};
+use crate::gateway::{Code, Event, SettingsChange};
 use crate::session::Api;
 use crate::tui::overlay::{Asking, NAME_OF_EXPORT, Sheet};
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
+use crate::tui::run_traffic::RunTold;
 use crate::tui::session_export::{Format, short_id};
 use crate::tui::session_traffic::{SessionAsk, SessionTold};
 use crate::tui::widgets::ages::moment;
@@ -27,6 +28,7 @@ impl SessionPane {
                 self.again()
             }
             Message::Event(Event::Replaced) => self.begin_anew(),
+            Message::Run(RunTold::Following) => self.reached(),
             Message::Rendered(key, lines) => {
                 self.rendered.insert(*key, Arc::clone(lines));
                 Vec::new()
@@ -66,6 +68,20 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
+    /// Calls get through again: what could not be fetched meanwhile is.
+    fn reached(&mut self) -> Vec<Effect> {
+        if self.unreached {
+            return self.ask_again();
+        }
+        if self.session.is_some() && self.composed.is_none() { self.refresh() } else { Vec::new() }
+    }
+
+    /// Asks once more for the session that could not be fetched.
+    pub(super) fn ask_again(&mut self) -> Vec<Effect> {
+        (self.unreached, self.asked) = (false, true);
+        vec![Effect::Session(SessionAsk::Latest)]
+    }
+
     /// The catalogue is another one: the next call may be, too.
     fn again(&mut self) -> Vec<Effect> {
         self.levels = None;
@@ -88,6 +104,11 @@ impl SessionPane {
             SessionTold::Session(Err(error)) => {
                 if self.session.is_none() {
                     self.trouble = Some(error.message.clone());
+                    self.unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
+                    if self.unreached {
+                        // The pane says it where the session would be, for as long as it holds.
+                        return Vec::new();
+                    }
                 }
                 vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
             }
