@@ -5,6 +5,7 @@
 mod binary;
 mod cli_runs_fixture;
 mod mcp_client;
+mod mcp_connected;
 
 use base64::Engine as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -196,13 +197,12 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let client = Client::of(&home, &["--session", &session], ProtocolVersion::V_2026_07_28, None).await;
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["skill"], "pdf-tables");
-    let told = client.fails("skills.run_script", json!({ "path": "scripts/hello.sh" })).await;
+    let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
+    let told = client.fails("skills.run_script", arguments).await;
     assert_eq!(told["error"]["code"], "confirmation_required");
     let message = told["error"]["message"].as_str().unwrap();
-    assert!(
-        message.contains(&format!("skills session run-script {session} scripts/hello.sh --yes")),
-        "{message}"
-    );
+    let rest = format!(" session run-script {session} scripts/hello.sh --yes -- --help`");
+    assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
     let shown = home.json(&["session", "show", &session]);
     assert!(shown["session"]["transcript"].as_array().unwrap().len() >= 6, "{shown}");
 }

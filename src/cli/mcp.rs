@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::args::McpArgs;
+use super::args::{Global, McpArgs};
 use super::context::{Context, connect};
 use super::failure::{Done, Failure};
+use super::runs::invocation;
+use crate::config::Config;
 use crate::gateway::operations::{Principal, Service};
 use crate::gateway::{Code, Error, Local};
 use crate::mcp::{self, Door, Settings};
@@ -23,15 +25,16 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     let served = if config.connect.is_some() {
         runtime.block_on(async {
             let remote = Arc::new(connect(&config, &cx.env).await?);
-            over(cx, args, Service { core: remote.clone(), sessions: remote }).await
+            over(cx, &config, args, Service { core: remote.clone(), sessions: remote }).await
         })
     } else {
-        let local = Arc::new(Local::open(config)?);
+        let local = Arc::new(Local::open(config.clone())?);
         let worker = Arc::clone(&local);
         // Runs go on when a call that launched them is given up; what fails there is told as a notice.
         runtime.spawn(async move { drop(worker.start_workers().await) });
         let core = Arc::clone(&local);
-        let served = runtime.block_on(over(cx, args, Service { core: core.clone(), sessions: core }));
+        let served =
+            runtime.block_on(over(cx, &config, args, Service { core: core.clone(), sessions: core }));
         // Runs at hand are given back, so that others go on with them at once.
         runtime.block_on(local.stop_workers());
         for notice in local.take_notices() {
@@ -44,22 +47,29 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     served
 }
 
-async fn over(cx: &Context, args: &McpArgs, service: Service) -> Result<Done, Failure> {
+async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -> Result<Done, Failure> {
     if let Some(session) = &args.session {
         service.sessions.session(session).await?;
     }
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signals(stop.clone()));
-    mcp::serve(service, settings(cx, args, stop)).await?;
+    mcp::serve(service, settings(cx, config, args, stop)).await?;
     Ok(Done::Fine)
 }
 
-fn settings(cx: &Context, args: &McpArgs, leave: CancellationToken) -> Settings {
+fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationToken) -> Settings {
     let named = ["USER", "LOGNAME"].iter().filter_map(|name| cx.env.get(name)).map(str::trim);
     let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
     let principal =
         Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
-    Settings { door: Door::Process(principal), session: args.session.clone(), leave }
+    // What the environment of this process names, another shell does not have; nor does it stand in this directory.
+    let global = Global {
+        connect: config.connect.clone(),
+        api_key_file: config.api_key_file.clone().filter(|_| config.connect.is_some()),
+        ..cx.global.clone()
+    };
+    let called = invocation(&global, Some(&cx.cwd));
+    Settings { door: Door::Process(principal), session: args.session.clone(), called, leave }
 }
 
 /// An account without a name, as runs are recorded under it everywhere.

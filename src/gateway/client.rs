@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
-    LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
+    CallerView, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
 };
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::registry::Catalogue;
@@ -28,6 +28,14 @@ pub type SharedClient = Arc<dyn Core>;
 pub trait Client: Send + Sync + 'static {
     /// Where the core is.
     fn connection(&self) -> Connection;
+
+    /// Who calls, as the core knows them. In this process they may do everything.
+    ///
+    /// # Errors
+    /// Those of asking a service; `unauthorized` for a key that it does not know.
+    async fn caller(&self) -> Result<CallerView, Error> {
+        Ok(CallerView::anyone())
+    }
 
     /// News: catalogue changes, scan and index progress. A receiver that lags asks for the catalogue anew.
     fn events(&self) -> broadcast::Receiver<Event>;

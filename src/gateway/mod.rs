@@ -71,8 +71,8 @@ pub use run_types::{
 pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
 pub use schema::{schema, schema_drift};
 pub use service_types::{
-    AuditFilter, AuditPurged, AuditReport, CapabilityRequest, Counting, GovernanceFilter, GovernanceList,
-    GovernedSkill, StoreHealth,
+    AuditFilter, AuditPurged, AuditReport, CallerView, CapabilityRequest, Counting, GovernanceFilter,
+    GovernanceList, GovernedSkill, StoreHealth,
 };
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_types::{

@@ -1,12 +1,16 @@
 //! What operators ask of the core, as data with serde: persisted counts, quality states, single capabilities.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use strum::IntoEnumIterator as _;
+
 use super::ExecutionOptions;
+use super::operations::Scope;
 use crate::audit::Verification;
 use crate::governance::QualityState;
 use crate::skill::SkillId;
@@ -26,6 +30,23 @@ pub struct Counting {
     pub place: String,
     /// The file of the store, where it is one.
     pub file: Option<PathBuf>,
+}
+
+/// Who calls, as the core knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerView {
+    /// The name that runs and decisions of theirs are recorded under; none where nobody is asked for one.
+    pub name: Option<String>,
+    /// What they may do.
+    pub scopes: BTreeSet<Scope>,
+}
+
+impl CallerView {
+    /// Whoever uses the core where nobody is asked who they are: they may do everything.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self { name: None, scopes: Scope::iter().collect() }
+    }
 }
 
 /// What `audit-purge` took away.

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::caller::is_stateless;
+use super::onward::Onward;
 use super::server::Server;
-use crate::gateway::operations::{Caller, operation};
+use crate::gateway::operations::{Caller, Scope, operation};
 use crate::gateway::{Code, DecisionSheet, Error};
 use crate::runs::Choice;
 use crate::skill::safe_text;
@@ -47,6 +48,23 @@ pub fn way(cx: &RequestContext<RoleServer>) -> Way {
         Way::Later
     } else {
         Way::Now
+    }
+}
+
+/// How the person behind a client can be asked to decide: not at all where the answer would count for nothing, because
+/// the caller may not decide, or the key that this process has for a service may not.
+pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<RoleServer>) -> Way {
+    let way = if caller.may(Scope::Decide) { way(cx) } else { Way::None };
+    if way == Way::None {
+        return way;
+    }
+    match server.core().caller().await {
+        Ok(known) if known.scopes.contains(&Scope::Decide) => way,
+        Ok(_) => Way::None,
+        Err(error) => {
+            tracing::warn!("nobody is asked, because the service does not say what the key may do: {error}");
+            Way::None
+        }
     }
 }
 
@@ -141,7 +159,7 @@ pub async fn about_run(
     let detail = server.core().run(run).await?;
     // Somebody else was faster.
     let Some(sheet) = detail.sheet else { return Ok(Answered::Decided) };
-    let question = question(message(&sheet), form(&sheet));
+    let question = question(message(&sheet, &server.inner().settings.onward()), form(&sheet));
     let ticket = Ticket { about: run.to_owned(), step: sheet.step, digest: sheet.inputs_digest, key };
     match way {
         Way::None => Ok(Answered::Nothing),
@@ -230,7 +248,7 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
 }
 
 /// Exactly what would happen, in words: whoever may decide sees what would be called, as on the sheet of the workbench.
-fn message(sheet: &DecisionSheet) -> String {
+fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
         out.push_str("Accept carries out your choice, decline cancels the run.\n\n");
@@ -257,7 +275,7 @@ fn message(sheet: &DecisionSheet) -> String {
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
     let inputs = if sheet.inputs.is_null() { DecisionSheet::CHANGED.to_owned() } else { inputs };
-    line("inputs", &shown(&inputs, &format!("skills runs show {}", sheet.run)));
+    line("inputs", &shown(&inputs, &onward.line(&["runs", "show", &sheet.run.0])));
     line("digest of the inputs", &sheet.inputs_digest);
     safe_text::block(&out).into_owned()
 }
@@ -306,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_question_says_what_would_happen_and_hides_nothing() {
-        let text = message(&sheet());
+        let text = message(&sheet(), &Onward::Service);
         for part in [
             "Books 120.50 EUR",
             "cannot be undone",

@@ -10,7 +10,7 @@ use super::asking::{self, Answered, Ticket, Way};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::tools;
-use crate::gateway::operations::{Caller, Operation, Scope};
+use crate::gateway::operations::{Caller, Operation};
 use crate::gateway::{Code, Error, Needs};
 use crate::store::IdempotencyOutcome;
 
@@ -30,7 +30,9 @@ pub async fn operation(
     if wants_skills(operation.name) {
         server.ready(Needs::Index).await;
     }
-    let way = if caller.may(Scope::Decide) { asking::way(cx) } else { Way::None };
+    // What takes no key waits for no run, and nobody is asked about it.
+    let asks = tools::takes(operation.name, KEY) || tools::takes(operation.name, "options");
+    let way = if asks { asking::deciding(server, caller, cx).await } else { Way::None };
     let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {
         Ok(ticket) => ticket,
         Err(error) => return failed(&error, &caller.trace_id).into(),
@@ -127,7 +129,10 @@ impl Made<'_> {
     }
 
     fn failed(&self, error: &Error) -> CallToolResponse {
-        failed(error, &self.caller.trace_id).into()
+        let Some(run) = waiting_run(error) else { return failed(error, &self.caller.trace_id).into() };
+        let mut error = error.clone();
+        error.message.push_str(&self.server.inner().settings.onward().of_run(&run));
+        failed(&error, &self.caller.trace_id).into()
     }
 
     /// The answer as it would be without the key that the caller does not know of.

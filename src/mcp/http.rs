@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::caller::Door;
 use super::envelope::{self, MOST_BYTES};
 use super::server::{Server, Settings};
+use crate::config::Invocation;
 use crate::gateway::operations::Service;
 
 /// How long a client of a revision with a handshake may be silent before its connection is forgotten: a person thinks,
@@ -51,7 +52,7 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(stop);
     let config = if any_host { config.disable_allowed_hosts() } else { config };
-    let connection = Settings { door: Door::Http, session: None, leave };
+    let connection = Settings { door: Door::Http, session: None, called: Invocation::default(), leave };
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut connections = LocalSessionManager::default();
     connections.session_config.keep_alive = Some(LONGEST_PAUSE);

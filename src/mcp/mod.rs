@@ -12,6 +12,7 @@ mod caller;
 mod envelope;
 mod http;
 mod news;
+mod onward;
 mod page;
 mod progress;
 mod prompts;

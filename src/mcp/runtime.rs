@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{SESSION, answered, failed, of_session};
 use super::asking::{self, Ticket, Way};
 use super::server::Server;
-use crate::gateway::operations::{Called, Caller, Scope, operation};
+use crate::gateway::operations::{Called, Caller, operation};
 use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange};
 use crate::session::{Instructions, Tool};
 use crate::skill::{Digest, safe_text};
@@ -149,8 +149,7 @@ impl Made<'_> {
             Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
-        let way = if self.caller.may(Scope::Decide) { asking::way(self.cx) } else { Way::None };
-        match way {
+        match asking::deciding(self.server, self.caller, self.cx).await {
             Way::None => Err(self.unasked(error)),
             Way::Later => Ok(self.ticket().required(self.question(&error)).into()),
             Way::Now => match asking::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
@@ -215,7 +214,7 @@ impl Made<'_> {
 
     fn question(&self, error: &Error) -> ElicitRequestParams {
         let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
-        let whole = format!("skills session show {}", self.session);
+        let whole = self.server.inner().settings.onward().line(&["session", "show", self.session]);
         let message = format!(
             "Run the script {}?\n{}\n\ncall: {}\nsession: {}",
             self.path(),
@@ -235,9 +234,11 @@ impl Made<'_> {
 
     /// The failure with the way out where nobody could be asked.
     fn unasked(&self, mut error: Error) -> Error {
-        let words = format!("skills session run-script {} {} --yes", self.session, self.path());
-        error.message.push_str("; a person allows it by running it themselves: ");
-        error.message.push_str(&words);
+        // It was asked about, so its arguments were read already.
+        if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone())) {
+            let onward = self.server.inner().settings.onward();
+            error.message.push_str(&onward.of_script(self.session, &asked));
+        }
         error
     }
 }

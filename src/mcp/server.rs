@@ -17,7 +17,9 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
+use super::onward::Onward;
 use super::{answer, call, news, prompts, resources, runtime, tools};
+use crate::config::Invocation;
 use crate::gateway::operations::{Caller, Scope, Service, operations};
 use crate::gateway::{Code, Error, Needs, SharedClient, new_trace_id};
 
@@ -41,11 +43,21 @@ pub struct Settings {
     pub door: Door,
     /// The session that connections go on with; one of their own where absent.
     pub session: Option<String>,
+    /// How this process was called, for commands that lead to the same core.
+    pub called: Invocation,
     /// Fires when the service ends: calls that wait for a run leave it then, and it is given back.
     pub leave: CancellationToken,
 }
 
 impl Settings {
+    /// How a person gets to the same core outside of a connection.
+    pub(super) fn onward(&self) -> Onward {
+        match self.door {
+            Door::Process(_) => Onward::Commands(self.called.clone()),
+            Door::Http => Onward::Service,
+        }
+    }
+
     fn caller(&self, cx: &RequestContext<RoleServer>) -> Result<Caller, Error> {
         self.door.caller(cx, &self.leave)
     }

@@ -44,6 +44,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let mut all = Checked { house: House::open().await, called: BTreeSet::new() };
     for name in [
         "runtime.health",
+        "runtime.caller",
         "runtime.metrics",
         "skill.diagnostics",
         "skill.governance.list",

@@ -46,6 +46,9 @@ async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
     let bearer = format!("Bearer {reader}");
     assert_eq!(house.ask("GET", "/v1/skills/list", &[("authorization", &bearer)], "").await.status, 200);
 
+    let who = house.ask("GET", "/v1/caller", &[("x-api-key", &runner)], "").await.json();
+    assert_eq!(who, json!({ "name": "runner", "scopes": ["read", "run"] }));
+
     let body = json!({ "inputs": { "amounts": [1] }, "started_by": "somebody else" }).to_string();
     let path = "/v1/skills/ledger/execute/async";
     let refused = house.ask("POST", path, &[("x-api-key", &reader)], &body).await;

@@ -96,9 +96,18 @@ impl Client {
         version: ProtocolVersion,
         answer: Option<ElicitationAction>,
     ) -> Self {
-        let mut command = tokio::process::Command::from(home.command());
+        let mut command = home.command();
         command.arg("--root").arg(home.skills()).arg("mcp").args(args);
-        let mut child = command
+        Self::by(command, version, answer).await
+    }
+
+    /// A client of this revision whose server is begun by this command.
+    pub async fn by(
+        command: std::process::Command,
+        version: ProtocolVersion,
+        answer: Option<ElicitationAction>,
+    ) -> Self {
+        let mut child = tokio::process::Command::from(command)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -3,8 +3,8 @@
 use super::answers::Liveness;
 use super::arguments::Nothing;
 use super::skills::TOOL_PAGE;
-use super::{Asked, Hints, Operation, Route, Scope};
-use crate::gateway::GovernanceFilter;
+use super::{Asked, Hints, Operation, Principal, Route, Scope};
+use crate::gateway::{CallerView, GovernanceFilter};
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -24,6 +24,16 @@ pub(super) fn operations() -> Vec<Operation> {
             },
         )
         .tool(),
+        Operation::new(
+            "runtime.caller",
+            Route::get("/v1/caller"),
+            Scope::Read,
+            "Who calls: the name that runs and decisions are recorded under, and what their key may do.",
+            |asked: Asked, _: Nothing| async move {
+                let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
+                Ok(asked.caller.principal.map_or_else(CallerView::anyone, known))
+            },
+        ),
         Operation::new(
             "skill.diagnostics",
             Route::get("/v1/skills/diagnostics"),

@@ -12,8 +12,8 @@ use super::wire::Trouble;
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::gateway::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::gateway::{
-    Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
-    LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
+    CallerView, Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
 use crate::registry::Catalogue;
 use crate::skill::SkillId;
@@ -33,6 +33,10 @@ impl Client for Remote {
         let events = self.inner.link.subscribe();
         self.follow();
         events
+    }
+
+    async fn caller(&self) -> Result<CallerView, Error> {
+        self.inner.ask("runtime.caller", Arguments::new()).await
     }
 
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {

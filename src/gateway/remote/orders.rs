@@ -8,7 +8,11 @@ use super::Remote;
 use super::call::{Arguments, arguments, unknown};
 use super::deciding::{OnItsWay, UNSENT};
 use super::wire::Trouble;
-use crate::gateway::{Code, ConnectionState, Error, Event, Ordered, RunDetail, RunOrder, Sending, UnderWay};
+use crate::gateway::operations::Scope;
+use crate::gateway::{
+    CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
+    RunOrder, Sending, UnderWay,
+};
 use crate::runs::{Decision, Gate, RunState, Verdict};
 use crate::store::{Decided, RunRecord};
 
@@ -64,7 +68,17 @@ impl Remote {
     pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
         let mut detail: RunDetail = self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await?;
         // The service offers the account it runs under; who decides is here, unless their key has a name.
-        if let (Some(sheet), Some(user), false) = (&mut detail.sheet, &self.user, self.inner.wire.has_key()) {
+        let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
+        if self.inner.wire.has_key() {
+            match self.caller().await {
+                Ok(caller) => signed(sheet, caller),
+                // Whose key it is, is nothing to lose the run's sheet for.
+                Err(error) => {
+                    tracing::warn!("asking whose key it is: {error}");
+                    sheet.approver = None;
+                }
+            }
+        } else if let Some(user) = &self.user {
             sheet.approver = Some((user.clone(), "the account".to_owned()));
         }
         Ok(detail)
@@ -235,5 +249,44 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
         note: format!("{word}{by} (the answer was lost, the run shows it)"),
         worker_alive,
         repeated: false,
+    }
+}
+
+/// Who decides on this sheet is whose key it is, whatever else is typed; and it says so where the key may not.
+fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
+    let Some(name) = caller.name else { return };
+    if !caller.scopes.contains(&Scope::Decide) {
+        let scope = Scope::Decide;
+        sheet.blocked = Some(format!(
+            "the key {name} lacks the scope `{scope}`: the service takes neither a yes nor a no from it. Use a key that \
+             has it, or leave this to somebody who has one"
+        ));
+    }
+    sheet.approver = Some((name, "whose key it is; recorded as that".to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_sheet_names_whose_key_decides_and_warns_where_that_may_not() {
+        let sheet = json!({
+            "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
+            "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,
+            "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "the account"], "since_ms": 0, "expires_ms": null,
+        });
+        let on = |name: Option<&str>, scopes: &[Scope]| {
+            let mut sheet: DecisionSheet = serde_json::from_value(sheet.clone()).unwrap();
+            let scopes = BTreeSet::from_iter(scopes.iter().copied());
+            signed(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
+            (sheet.approver.unwrap().0, sheet.blocked)
+        };
+        assert_eq!(on(Some("adm"), &[Scope::Read, Scope::Decide]), ("adm".to_owned(), None));
+        let (name, blocked) = on(Some("op"), &[Scope::Read, Scope::Run]);
+        assert!(name == "op" && blocked.unwrap().contains("the key op lacks the scope `decide`"));
+        assert_eq!(on(None, &[]).0, "uid 0");
     }
 }

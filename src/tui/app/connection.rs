@@ -292,6 +292,22 @@ mod tests {
     }
 
     #[test]
+    fn in_the_smallest_room_an_outage_is_still_told_by_the_second() {
+        let start = Instant::now();
+        let mut app = app(false, start);
+        let briefest = |app: &mut App, now| {
+            let all = (20..60).map(|width| header(app, width, now));
+            all.filter(|text| text.contains('◌') && !text.contains("reading")).min_by_key(String::len)
+        };
+        tell(&mut app, lost(start, 3), start);
+        assert!((20..60).any(|width| header(&mut app, width, start).trim_end().ends_with(" ◌ 3 s")));
+        let later = start + Duration::from_secs(22);
+        tell(&mut app, ConnectionState::Silent { since: start }, later);
+        assert!((20..60).any(|width| header(&mut app, width, later).trim_end().ends_with(" ◌ 22 s")));
+        assert!(briefest(&mut app, later).is_some());
+    }
+
+    #[test]
     fn who_leaves_while_a_decision_is_on_its_way_is_asked_first() {
         let now = Instant::now();
         let mut app = app(false, now);

@@ -131,6 +131,32 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::{Code, Error};
+    use crate::tui::pane::{Message, Pane as _};
+    use crate::tui::run_traffic::RunTold;
+    use crate::tui::session_traffic::SessionTold;
+
+    #[test]
+    fn a_session_that_could_not_be_fetched_is_fetched_when_calls_get_through_again() {
+        let refused = |code| SessionTold::Session(Err(Error::new(code, "the core cannot be reached")));
+        let following = Message::Run(RunTold::Following);
+        let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionAsk::Latest)]);
+        let mut pane = SessionPane::new();
+        assert!(asks(&pane.wanted()));
+        assert!(pane.message(&following).is_empty(), "the first question is still under way");
+        assert!(pane.message(&Message::Session(refused(Code::UpstreamFailure))).is_empty());
+        assert!(asks(&pane.message(&following)), "the connection is back");
+        assert!(pane.message(&following).is_empty(), "once");
+        // The news can be faster than the failure.
+        pane.message(&Message::Session(refused(Code::UpstreamTimeout)));
+        let now = Instant::now();
+        assert_eq!(pane.looks_at(now), Some(now));
+        assert!(asks(&pane.look(now)));
+        assert_eq!(pane.looks_at(now), None, "it is under way");
+        let told = pane.message(&Message::Session(refused(Code::Forbidden)));
+        assert!(matches!(told.as_slice(), [Effect::Trouble(..)]));
+        assert_eq!(pane.looks_at(now + EVERY), None, "what is refused is refused again");
+    }
 
     #[test]
     fn while_something_was_asked_for_here_nobody_looks() {

@@ -1,0 +1,124 @@
+//! How a person decides what nobody could be asked about: commands with the options of this process, or, where the
+//! caller came over HTTP and its options say them nothing, the route.
+
+use crate::config::Invocation;
+use crate::gateway::operations::operation;
+use crate::session::RunScriptArguments;
+use crate::skill::safe_text;
+
+/// Where a command has the address that the caller alone knows.
+const ADDRESS: &str = "URL";
+
+/// The way to the core of this server, for a person outside of the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Onward {
+    /// By commands that are called as this process was.
+    Commands(Invocation),
+    /// By the service that the caller came to.
+    Service,
+}
+
+impl Onward {
+    /// A command line that leads to the same core.
+    pub fn line(&self, words: &[&str]) -> String {
+        let line = match self {
+            Self::Commands(called) => called.line(words),
+            Self::Service => Invocation::with(vec!["--connect".to_owned(), ADDRESS.to_owned()]).line(words),
+        };
+        safe_text::line(&line).into_owned()
+    }
+
+    /// How a run that waits is decided.
+    pub fn of_run(&self, run: &str) -> String {
+        let approve = self.line(&["runs", "approve", run]);
+        let show = self.line(&["runs", "show", run]);
+        let route = self.route("run.approve", &[("run_id", run)]);
+        format!("; a person reads what it asks with `{show}` and decides with `{approve}` (or deny){route}")
+    }
+
+    /// How a script that wants a yes is run exactly as it was asked for.
+    pub fn of_script(&self, session: &str, asked: &RunScriptArguments) -> String {
+        let mut words = vec!["session", "run-script", session, asked.path.as_str()];
+        if let Some(skill) = &asked.skill {
+            words.extend(["--skill", skill]);
+        }
+        let variables: Vec<String> =
+            asked.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        for variable in &variables {
+            words.extend(["--env", variable]);
+        }
+        if let Some(workdir) = &asked.workdir {
+            words.extend(["--workdir", workdir]);
+        }
+        words.push("--yes");
+        if !asked.args.is_empty() {
+            words.push("--");
+            words.extend(asked.args.iter().map(String::as_str));
+        }
+        if words.iter().any(|word| safe_text::line(word) != *word) {
+            // A command that is shown otherwise than it is would run something else.
+            let show = self.line(&["session", "show", session]);
+            return format!(
+                "; its arguments cannot be shown in a line: a person finds the call with `{show}`"
+            );
+        }
+        let route = self.route("session.tool", &[("session_id", session), ("tool", "skills.run_script")]);
+        let route = if route.is_empty() { route } else { format!("{route} with `approved: true`") };
+        format!("; a person allows it by running it themselves: `{}`{route}", self.line(&words))
+    }
+
+    /// The request that means the same, for who came over HTTP.
+    fn route(&self, name: &str, given: &[(&str, &str)]) -> String {
+        let Some(found) = operation(name).filter(|_| *self == Self::Service) else { return String::new() };
+        let path = given.iter().fold(found.route.path.to_owned(), |path, (parameter, value)| {
+            path.replace(&format!("{{{parameter}}}"), &safe_text::line(value))
+        });
+        format!(
+            " at this service's address, or {} {path} with a key that has the scope `decide`",
+            found.route.method
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn script(arguments: serde_json::Value) -> RunScriptArguments {
+        serde_json::from_value(arguments).unwrap()
+    }
+
+    #[test]
+    fn a_command_runs_what_was_asked_for_in_the_same_store() {
+        let called =
+            Onward::Commands(Invocation::with(["--store", "sqlite:my m.db"].map(str::to_owned).into()));
+        let asked = script(json!({
+            "path": "scripts/invoice.py", "args": ["--help", "it's"], "skill": "intake",
+            "env": { "MODE": "dry run" }, "workdir": "in",
+        }));
+        assert_eq!(
+            called.of_script("0198", &asked),
+            "; a person allows it by running it themselves: `skills --store 'sqlite:my m.db' session run-script 0198 \
+             scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --yes -- --help 'it'\\''s'`"
+        );
+        let hidden =
+            called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })));
+        assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
+        assert!(called.of_run("r1").contains("`skills --store 'sqlite:my m.db' runs approve r1`"));
+    }
+
+    #[test]
+    fn over_http_the_route_is_named_and_none_of_the_servers_options() {
+        let run = Onward::Service.of_run("r1");
+        assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
+        assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");
+        let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })));
+        assert!(script.contains("POST /v1/sessions/s1/tools/skills.run_script"), "{script}");
+        assert!(
+            script.contains("`skills --connect URL session run-script s1 scripts/a.py --yes`"),
+            "{script}"
+        );
+    }
+}
