@@ -285,8 +285,8 @@ impl Overlay for LaunchSheet {
 
     fn hints(&self) -> Vec<Hint> {
         if self.sent {
-            let label = "close; it is sent";
-            return vec![Hint { action: Action::Back, label }];
+            // Closing takes nothing back.
+            return vec![Hint { action: Action::Back, label: "close; what was sent stays so" }];
         }
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         if self.button.is_some() {

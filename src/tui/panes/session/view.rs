@@ -7,8 +7,11 @@ use ratatui::style::Modifier;
 use super::{Drawn, Part, SessionPane, TABS, Tab};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
+use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::{Joint, Title, divider};
+use crate::tui::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -49,7 +52,10 @@ impl SessionPane {
         Title::of("Session", cx.focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let mut pen = Pen::new(buf, cx);
         let text = self.trouble.as_deref().unwrap_or("opening the session that changed last");
-        pen.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
+        let lines = wrap(&[Seg::new(shown(text), Role::Muted)], area.width.saturating_sub(4));
+        for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
+            pen.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
+        }
     }
 
     /// The right part; answers the row of the calls' rule, where there is one.
