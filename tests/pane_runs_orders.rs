@@ -431,7 +431,8 @@ fn a_step_that_a_person_saw_says_who_and_with_what() {
 #[test]
 fn a_run_of_skills_that_are_not_read_here_says_who_can_work_it() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Pending);
-    let why = "it was launched from the skills of /srv/skills, which are not read here: say --root /srv/skills";
+    let why =
+        "it was launched from the skills of /srv/skills, which are not read here: say --root /srv/skills";
     run.elsewhere = Some(why.to_owned());
     let harness = opened(&core(vec![run]), 120, 36);
     let screen = harness.screen();

@@ -88,12 +88,23 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut bodies = Vec::new();
     let mut entries: BTreeMap<String, (bool, bool)> = BTreeMap::new();
     let (mut order, mut lines, mut within) = (Vec::new(), (0_usize, 0_usize), (false, false));
+    // Whether a description of several lines goes on, in the new text and in the old one.
+    let mut goes_on = (false, false);
     for line in diff {
         let (added, text) = match line {
             DiffLine::Added(text) => (true, text),
             DiffLine::Removed(text) => (false, text),
-            DiffLine::Same(_) => continue,
+            DiffLine::Same(text) => {
+                goes_on = (described(goes_on.0, text), described(goes_on.1, text));
+                continue;
+            }
         };
+        let side = if added { &mut goes_on.0 } else { &mut goes_on.1 };
+        let before = *side;
+        *side = described(before, text);
+        if before && (*side || text.ends_with("</description>")) {
+            continue;
+        }
         // A body that came or went is told by its name, and its lines with it.
         let inside = if added { &mut within.0 } else { &mut within.1 };
         if *inside {
@@ -137,6 +148,13 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
         out.push((lines.0 >= lines.1, format!("{new} new, {} gone", count(lines.1))));
     }
     out
+}
+
+/// Whether a description goes on behind this line.
+fn described(before: bool, line: &str) -> bool {
+    let begins = line.starts_with("<description>");
+    let ends = line.ends_with("</description>") || AROUND.iter().any(|start| line.starts_with(start));
+    begins && !line.ends_with("</description>") || before && !ends
 }
 
 /// How the lines begin that stand around entries and bodies, or within an entry: they come and go with these.
@@ -188,6 +206,10 @@ mod tests {
         let cut = [gone("<description>Reads pages</description>"), new("<description>Reads</description>")];
         assert!(changes(&cut, Form::Xml).is_empty(), "what became of entries is told as that");
         let body = [new("<skill name=\"pdf\">"), new("- one: two"), new("text"), new("</skill>")];
+        let long =
+            ["<skill>", "<name>a</name>", "<description>One", "two", "three</description>", "</skill>"];
+        let long: Vec<DiffLine> = long.into_iter().map(gone).collect();
+        assert_eq!(changes(&long, Form::Xml), [(false, "a entry".to_owned())]);
         let prompt = [new("You are a clerk."), gone("You are a cook.")];
         let all: Vec<DiffLine> = cut.into_iter().chain(body).chain(prompt).collect();
         let told = [(true, "pdf body".to_owned()), (true, "1 line new, 1 gone".to_owned())];
