@@ -23,6 +23,7 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
     let show = elsewhere(&["runs", "show", &first]).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&show).contains("which are not read here"), "{show}");
+    assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a no goes on: {show}");
     let yes = elsewhere(&["runs", "approve", &first, "--yes", "--json"]);
     let error = yes.error()["error"].clone();
     assert!(yes.code != 0 && error["message"].as_str().unwrap().contains(&why), "{error}");

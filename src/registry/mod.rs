@@ -19,5 +19,5 @@ pub use catalogue::{
 };
 pub use live::{Registry, RegistryEvent, Settings};
 pub use roots::{RootSpec, ShippedUse, resolve};
-pub use shipped::SHIPPED;
+pub use shipped::{SHIPPED, versions as shipped_versions};
 pub use trust::{Pin, Trust, TrustError, TrustState, Trusted};

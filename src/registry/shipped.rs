@@ -16,6 +16,12 @@ static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/skills");
 /// a script was at the launch is kept with the run.
 pub const SHIPPED: &str = "shipped";
 
+/// The folder below a cache folder that holds the shipped skills of each version.
+#[must_use]
+pub fn versions(cache: &Path) -> PathBuf {
+    cache.join("shipped")
+}
+
 /// Where the embedded skills lie, or will lie, below a cache folder. The folder's name holds a digest
 /// of their content, so that another version never mixes with this one.
 #[must_use]
@@ -28,7 +34,7 @@ pub fn root(cache: &Path) -> RootSpec {
         hash.update(content);
     }
     let name = hash.finalize().iter().take(8).fold(0_u64, |name, byte| name << 8 | u64::from(*byte));
-    let path = cache.join("shipped").join(format!("{name:016x}"));
+    let path = versions(cache).join(format!("{name:016x}"));
     RootSpec { path, label: "shipped".to_owned(), origin: RootOrigin::Shipped }
 }
 

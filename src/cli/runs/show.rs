@@ -168,7 +168,9 @@ impl Page {
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
-        let next = self.caller.next(run);
+        let blocked = detail.sheet.as_ref().is_some_and(|sheet| sheet.blocked.is_some());
+        let mut next = self.caller.next(run);
+        next.retain(|(verb, _)| *verb != "approve" || !blocked);
         if !next.is_empty() {
             self.title(&mut out, "to go on");
         }

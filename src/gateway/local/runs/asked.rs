@@ -1,6 +1,7 @@
 //! What a waiting run asks a person, held against what it would do now: a script that was edited since is asked about as
 //! it is, and what cannot be carried out is not agreed to.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::{Room, Runs};
 use crate::engine::{AtGate, Plan};
 use crate::gateway::{Code, Error};
-use crate::registry::SHIPPED;
+use crate::registry::{SHIPPED, shipped_versions};
 use crate::runs::{Asked, Choice, Command, Decision, Gate, Verdict};
 use crate::skill::contract::Capability;
 use crate::store::{RunRecord, StoreError};
@@ -53,7 +54,8 @@ impl Runs {
     pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
         let place = run.options.place.as_ref()?;
         (!run.state.is_terminal() && !super::room::places(&self.registry).contains(place)).then(|| {
-            if place == SHIPPED {
+            let shipped = shipped_versions(&self.config.dirs.cache);
+            if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
                 "it was launched from the shipped skills, which are not read here: say --demo, or leave it to a \
                  workbench that reads them"
                     .to_owned()

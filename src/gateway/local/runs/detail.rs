@@ -31,6 +31,9 @@ impl Runs {
                     let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
                     let obstacle = self.stands_in_the_way(&room, &run, &plan, capability);
                     sheet.blocked = obstacle.map(|error| error.message);
+                    if self.elsewhere(&run).is_some() {
+                        "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
+                    }
                     sheet.pause = pause_wanted(&run, events.iter());
                 }
                 sheet
