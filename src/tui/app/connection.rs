@@ -309,10 +309,18 @@ mod tests {
         let settings = Settings { glyphs: crate::config::GlyphSet::Unicode, ..Settings::default() };
         let mut app = App::new(connection, panes, &settings, &Remembered::default(), start).unwrap();
         tell(&mut app, lost(start, 3), start);
-        assert!(header(&mut app, 70, start).ends_with(" ◌ 3 s"), "{}", header(&mut app, 70, start));
+        assert!(
+            header(&mut app, 76, start).trim_end().ends_with(" ◌ 3 s"),
+            "{}",
+            header(&mut app, 76, start)
+        );
         let later = start + Duration::from_secs(22);
         tell(&mut app, ConnectionState::Silent { since: start }, later);
-        assert!(header(&mut app, 70, later).ends_with(" ◌ 22 s"), "{}", header(&mut app, 70, later));
+        assert!(
+            header(&mut app, 76, later).trim_end().ends_with(" ◌ 22 s"),
+            "{}",
+            header(&mut app, 76, later)
+        );
     }
 
     #[test]
