@@ -280,7 +280,7 @@ mod tests {
         });
         let on = |name: Option<&str>, scopes: &[Scope]| {
             let mut sheet: DecisionSheet = serde_json::from_value(sheet.clone()).unwrap();
-            let scopes = BTreeSet::from_iter(scopes.iter().copied());
+            let scopes = scopes.iter().copied().collect::<BTreeSet<_>>();
             signed(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
             (sheet.approver.unwrap().0, sheet.blocked)
         };

@@ -158,9 +158,10 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
         Some(error) if is_damage(&error) => {
             let (pages, _) = self::damage(connection, "PRAGMA quick_check");
             damage.extend(pages.into_iter().filter(|line| !damage.contains(line)).collect::<Vec<_>>());
-            damage.push(match damage.is_empty() {
-                true => error.to_string(),
-                false => format!("indices cannot be held against their tables: {error}"),
+            damage.push(if damage.is_empty() {
+                error.to_string()
+            } else {
+                format!("indices cannot be held against their tables: {error}")
             });
         }
         Some(error) => return Err(failed(doing(), &error)),
