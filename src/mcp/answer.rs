@@ -24,6 +24,13 @@ pub fn failed(error: &Error, trace_id: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
+/// The same, and beside the body, which is the same through every door, what a person outside of the connection does.
+pub fn failed_with(error: &Error, trace_id: &str, onward: &str) -> CallToolResult {
+    let mut result = failed(error, trace_id);
+    result.content.push(ContentBlock::text(onward));
+    result
+}
+
 /// The same result with the session it belongs to.
 pub fn of_session(mut result: CallToolResult, session: &str) -> CallToolResult {
     let mut meta = result.meta.take().unwrap_or_default();

@@ -5,7 +5,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{answered, failed};
+use super::answer::{answered, failed, failed_with};
 use super::asking::{self, Answered, Ticket, Way};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
@@ -130,9 +130,8 @@ impl Made<'_> {
 
     fn failed(&self, error: &Error) -> CallToolResponse {
         let Some(run) = waiting_run(error) else { return failed(error, &self.caller.trace_id).into() };
-        let mut error = error.clone();
-        error.message.push_str(&self.server.inner().settings.onward().of_run(&run));
-        failed(&error, &self.caller.trace_id).into()
+        let onward = self.server.inner().settings.onward().of_run(&run);
+        failed_with(error, &self.caller.trace_id, &onward).into()
     }
 
     /// The answer as it would be without the key that the caller does not know of.

@@ -33,7 +33,7 @@ impl Onward {
         let approve = self.line(&["runs", "approve", run]);
         let show = self.line(&["runs", "show", run]);
         let route = self.route("run.approve", &[("run_id", run)]);
-        format!("; a person reads what it asks with `{show}` and decides with `{approve}` (or deny){route}")
+        format!("A person reads what it asks with `{show}` and decides with `{approve}` (or deny){route}")
     }
 
     /// How a script that wants a yes is run exactly as it was asked for.

@@ -177,6 +177,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Part",
             "PartKind",
             "Payload",
+            "RunScriptArguments",
             "Shown",
             "Speaker",
             "Tool",

@@ -148,9 +148,17 @@ impl Client {
 
     /// The error body of a call that does not.
     pub async fn fails(&self, tool: &str, arguments: Value) -> Value {
+        self.fails_with_a_way_on(tool, arguments).await.0
+    }
+
+    /// The error body, and what is said beside it of how a person goes on.
+    pub async fn fails_with_a_way_on(&self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));
-        serde_json::from_str(&text(&result)).unwrap()
+        let said = |at: usize| {
+            result.content.get(at).and_then(|block| block.as_text()).map(|text| text.text.clone())
+        };
+        (serde_json::from_str(&said(0).unwrap()).unwrap(), said(1).unwrap_or_default())
     }
 
     /// The next thing heard that is wanted.

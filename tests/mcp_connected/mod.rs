@@ -33,7 +33,7 @@ impl Keyed {
         let mut lines = "keys:\n".to_owned();
         let runs = [Scope::Read, Scope::Run];
         for (name, scopes) in [("op", &runs[..]), ("adm", &[runs[0], runs[1], Scope::Decide][..])] {
-            let (key, kept) = new_key(name, BTreeSet::from_iter(scopes.iter().copied())).unwrap();
+            let (key, kept) = new_key(name, scopes.iter().copied().collect::<BTreeSet<_>>()).unwrap();
             std::fs::write(place.join(name), key).unwrap();
             lines += &format!("  {}\n", kept.line());
         }
@@ -77,12 +77,11 @@ async fn nobody_is_asked_what_their_key_may_not_decide() {
     for version in [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28] {
         for answer in [ElicitationAction::Accept, ElicitationAction::Decline] {
             let mut client = keyed.client("op", version.clone(), answer).await;
-            let told = client.fails("skill.execute", send.clone()).await;
+            let (told, message) = client.fails_with_a_way_on("skill.execute", send.clone()).await;
             let error = &told["error"];
             assert_eq!(error["code"], "confirmation_required", "{version}: {told}");
             let run = error["reason"]["run_id"].as_str().unwrap();
             let approve = format!("runs approve {run}`");
-            let message = error["message"].as_str().unwrap();
             assert!(message.contains(&format!("`skills --connect {}", keyed.address)), "{message}");
             assert!(message.contains(&approve) && message.contains("--api-key-file"), "{message}");
             assert_eq!(client.asked(), Vec::<String>::new(), "{version}: an answer would be thrown away");

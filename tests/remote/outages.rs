@@ -186,6 +186,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     there.settle(&run, CancellationToken::new()).await.unwrap();
     let decision = decision_on(&there, &run).await;
     service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let (decider, decided) = (Arc::clone(&there), run.clone());
     let deciding = tokio::spawn(async move { decider.order(&decided, decision).await });
     let mut way = Vec::new();
