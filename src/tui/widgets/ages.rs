@@ -29,16 +29,21 @@ pub fn lasting(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
 }
 
+/// The unit in which [`age`] tells so many milliseconds.
+fn unit(millis: i64) -> i64 {
+    match millis {
+        ..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        3_600_000..86_400_000 => 3_600_000,
+        _ => 86_400_000,
+    }
+}
+
 /// After how many milliseconds [`age`] says something else.
 #[must_use]
 pub fn until_older(millis: i64) -> i64 {
     let millis = millis.max(0);
-    let unit = match millis {
-        0..60_000 => 1_000,
-        60_000..3_600_000 => 60_000,
-        3_600_000..86_400_000 => 3_600_000,
-        _ => 86_400_000,
-    };
+    let unit = unit(millis);
     unit - millis % unit
 }
 
@@ -46,13 +51,7 @@ pub fn until_older(millis: i64) -> i64 {
 #[must_use]
 pub fn until_younger(millis: i64) -> i64 {
     let millis = millis.max(0);
-    let unit = match millis {
-        0..60_000 => 1_000,
-        60_000..3_600_000 => 60_000,
-        3_600_000..86_400_000 => 3_600_000,
-        _ => 86_400_000,
-    };
-    (millis % unit + 1).min(millis.max(1))
+    (millis % unit(millis) + 1).min(millis.max(1))
 }
 
 /// How long something took: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.

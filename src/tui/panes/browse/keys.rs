@@ -310,24 +310,20 @@ impl Browse {
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
         let Some(entry) = self.shown_entry() else { return Vec::new() };
         let skill = self.catalogue.by_id(entry.id.as_str());
-        let text = match what {
-            "id" => Some((entry.id.to_string(), "id")),
-            "cli" => Some((format!("skills describe {}", entry.id), "command line")),
-            "location" => skill.map(|s| (s.location.display().to_string(), "location")),
-            "json" => {
-                skill.and_then(|s| serde_json::to_string_pretty(s.as_ref()).ok()).map(|json| (json, "JSON"))
+        let copied = match what {
+            "id" => Some(Effect::Copy(entry.id.to_string(), "id".to_owned())),
+            "cli" => {
+                Some(Effect::CopyCommand(format!("skills describe {}", entry.id), "command line".to_owned()))
             }
+            "location" => {
+                skill.map(|s| Effect::Copy(s.location.display().to_string(), "location".to_owned()))
+            }
+            "json" => skill
+                .and_then(|s| serde_json::to_string_pretty(s.as_ref()).ok())
+                .map(|json| Effect::Copy(json, "JSON".to_owned())),
             _ => None,
         };
-        let is_line = what == "cli";
-        let copied = |(text, what): (String, &str)| {
-            if is_line {
-                Effect::CopyCommand(text, what.to_owned())
-            } else {
-                Effect::Copy(text, what.to_owned())
-            }
-        };
-        text.into_iter().map(copied).collect()
+        copied.into_iter().collect()
     }
 
     fn attach_command(&self) -> Command {

@@ -267,23 +267,19 @@ impl Discover {
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
-        let text = match what {
-            "id" => self.selected().map(|id| (id.to_string(), "id")),
-            "cli" => Some((self.options.command_line(self.field.text()), "command line")),
-            "json" => {
-                self.hit().and_then(|hit| serde_json::to_string_pretty(hit).ok()).map(|json| (json, "JSON"))
+        let copied = match what {
+            "id" => self.selected().map(|id| Effect::Copy(id.to_string(), "id".to_owned())),
+            "cli" => {
+                let line = self.options.command_line(self.field.text());
+                Some(Effect::CopyCommand(line, "command line".to_owned()))
             }
+            "json" => self
+                .hit()
+                .and_then(|hit| serde_json::to_string_pretty(hit).ok())
+                .map(|json| Effect::Copy(json, "JSON".to_owned())),
             _ => None,
         };
-        let is_line = what == "cli";
-        let copied = |(text, what): (String, &str)| {
-            if is_line {
-                Effect::CopyCommand(text, what.to_owned())
-            } else {
-                Effect::Copy(text, what.to_owned())
-            }
-        };
-        text.into_iter().map(copied).collect()
+        copied.into_iter().collect()
     }
 
     fn intent_commands(&self) -> Vec<Command> {

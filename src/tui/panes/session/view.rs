@@ -7,7 +7,7 @@ use ratatui::style::Modifier;
 use super::{Drawn, Part, SessionPane, TABS, Tab};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::measure::{cells, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::{Joint, Title, divider};
@@ -82,8 +82,11 @@ impl SessionPane {
     fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let mut pen = Pen::new(buf, cx);
         let mut x = row.x + 2;
-        for (tab, name) in TABS {
-            let name = if tab == Tab::Composed && self.diff { "Difference" } else { name };
+        let names = TABS
+            .map(|(tab, name)| (tab, if tab == Tab::Composed && self.diff { "Difference" } else { name }));
+        let wide = 2 + names.iter().map(|(_, name)| cells(name) + 3).sum::<u16>() - 3;
+        let gap = if wide <= row.width { 3 } else { 2 };
+        for (tab, name) in names {
             let room = row.right().saturating_sub(x);
             let end = if tab == self.tab {
                 pen.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, room)
@@ -91,7 +94,7 @@ impl SessionPane {
                 pen.put(x, row.y, name, Role::Muted, room)
             };
             self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
-            x = end + 3;
+            x = end + gap;
         }
     }
 }
