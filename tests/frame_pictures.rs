@@ -88,9 +88,6 @@ fn browse_and_discover_are_the_screens() {
 fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
-    // On another pane it is told that a run waits; it is over before the picture is made.
-    harness.wait_for("waits for you at book").pass(Duration::from_secs(60));
-    harness.wait_until("no toast", |text| !text.contains("waits for you at book"));
     harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
     compare(&harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
 }

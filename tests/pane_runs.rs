@@ -4,17 +4,19 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use skill_workbench::gateway::{Code, Error, RunDetail, RunOrder};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::RunId;
+use skill_workbench::store::{RunFilter, RunId, RunPage, RunRecord};
 use skill_workbench::tui::Settings;
 use skill_workbench::tui::app::Want;
 use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::pane::{Effect, Message, Pane};
 use skill_workbench::tui::panes::runs::Runs;
+use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
@@ -308,6 +310,37 @@ fn a_run_that_begins_to_wait_is_told_on_every_pane() {
     });
     harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for you at book");
     harness.press("5").wait_for("waiting for you");
+}
+
+#[test]
+fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
+    let all: Vec<RunRecord> = every_state().into_iter().map(|detail| detail.run).collect();
+    let told = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
+    for ended_first in [false, true] {
+        let mut pane = Runs::new();
+        let asked = pane.message(&Message::Run(RunTold::Following));
+        let mut pages: Vec<(u64, RunFilter)> = asked
+            .into_iter()
+            .filter_map(|effect| match effect {
+                Effect::Run(RunAsk::Page { filter, generation }) => Some((generation, *filter)),
+                _ => None,
+            })
+            .collect();
+        pages.sort_by_key(|(_, filter)| filter.states.contains(&RunState::Completed) != ended_first);
+        assert_eq!(pages.len(), 2, "the open runs and the ended ones");
+        for (generation, filter) in pages {
+            let runs = all.iter().filter(|run| filter.states.contains(&run.state)).cloned().collect();
+            let page = RunPage { runs, next: None, counts: BTreeMap::new() };
+            let effects = pane.message(&Message::Run(RunTold::Page(generation, Ok(Arc::new(page)))));
+            assert!(!told(&effects), "ended first: {ended_first}");
+        }
+        let mut begins = all.iter().find(|run| run.state == RunState::Running).unwrap().clone();
+        begins.state = RunState::WaitingForHuman;
+        let id = begins.id.clone();
+        let seen = RunDetail { run: begins, ..detail(&id.0, "site-report", RunState::WaitingForHuman) };
+        let effects = pane.message(&Message::Run(RunTold::Detail(id, Ok(Arc::new(seen)))));
+        assert!(told(&effects), "what begins to wait afterwards is told");
+    }
 }
 
 #[test]

@@ -110,6 +110,8 @@ pub struct Feeds {
     /// Where the ended runs go on; none when all are read.
     older: Option<String>,
     ended_read: usize,
+    /// Whether the open runs were read.
+    open_read: bool,
     /// Whether the next page of ended runs tells which are there at all.
     whole: bool,
     /// What failed last and was not answered since.
@@ -188,10 +190,21 @@ impl Feeds {
         self.failed.is_some()
     }
 
+    /// Whether the open runs were read: which ones wait is known from then on.
+    pub fn has_read_open(&self) -> bool {
+        self.open_read
+    }
+
+    /// Whether the open runs were read and no answer about the ended ones is awaited.
+    pub fn has_read_all(&self) -> bool {
+        self.open_read && !self.under_way(&Why::Ended)
+    }
+
     /// Takes a page; answers what has to be asked because of it.
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
         let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
+        self.open_read |= why == Why::Open;
         let mut gone: Vec<RunId> = Vec::new();
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
         if why == Why::Ended && std::mem::take(&mut self.whole) {

@@ -72,10 +72,10 @@ pub struct Runs {
     known: Known,
     feeds: Feeds,
     counts: BTreeMap<RunState, u64>,
-    /// Whether an answer has come.
+    /// Whether what there is has been read once: only then an empty list says that there is nothing.
     loaded: bool,
-    /// Runs of which it was told that they wait for a person.
-    told_waiting: HashSet<RunId>,
+    /// Runs of which it is known that they wait for a person; none before the open ones were read.
+    told_waiting: Option<HashSet<RunId>>,
     error: Option<Error>,
     rows: Vec<Row>,
     scroll: Scroll,
@@ -247,7 +247,7 @@ impl Runs {
         self.feeds.begin_anew();
         self.counts.clear();
         (self.loaded, self.moved) = (false, false);
-        self.told_waiting.clear();
+        self.told_waiting = None;
         (self.error, self.selected, self.launching) = (None, None, None);
         self.detail = Detail::default();
         self.way = OnTheWay::default();
@@ -270,13 +270,8 @@ impl Runs {
         if !self.feeds.lacks_a_part() {
             self.error = None;
         }
-        if self.loaded {
-            effects.extend(self.tell_awaited());
-        } else {
-            // What waits when the workbench opens is no news.
-            self.loaded = true;
-            self.told_waiting = self.known.waiting();
-        }
+        self.loaded |= self.feeds.has_read_all();
+        effects.extend(self.tell_awaited());
         self.build();
         effects.extend(self.selection_changed());
         effects.extend(self.probe());
@@ -327,8 +322,12 @@ impl Runs {
 
     /// Tells what began to wait since it was told last, whichever answer brought it.
     fn tell_awaited(&mut self) -> Vec<Effect> {
-        let began = self.known.began_to_wait(&self.told_waiting);
-        self.told_waiting = self.known.waiting();
+        // What waits when the workbench opens is no news, whichever part of the list is read first.
+        if !self.feeds.has_read_open() {
+            return Vec::new();
+        }
+        let Some(before) = self.told_waiting.replace(self.known.waiting()) else { return Vec::new() };
+        let began = self.known.began_to_wait(&before);
         let tell = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
             Effect::Awaited(format!("{} {} waits for you{step}", shown(&run.skill_id), list::tail(&run.id)))
@@ -348,9 +347,7 @@ impl Runs {
         }
         let again = self.detail.take(run, answer, self.selected.as_ref());
         let mut effects = if again { self.ask_detail() } else { Vec::new() };
-        if self.loaded {
-            effects.extend(self.tell_awaited());
-        }
+        effects.extend(self.tell_awaited());
         effects.extend(self.open_awaited_sheet(run));
         effects
     }
