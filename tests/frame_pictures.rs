@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use skill_workbench::config::{Arguments, Config, Env};
 use skill_workbench::gateway::{Local, SharedSessionClient};
@@ -48,20 +48,30 @@ fn shipped(home: &Path) -> Harness {
     harness
 }
 
-fn compare(harness: &Harness, name: &str, title: &str) {
+/// How long what is still read, counted or rendered may take until the screen is the picture.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn compare(harness: &mut Harness, name: &str, title: &str) {
     let theme = Theme::shipped("dark", Depth::True).unwrap();
-    let drawn = svg(harness.buffer(), &theme, harness.cursor(), title);
+    let draw = |harness: &Harness| svg(harness.buffer(), &theme, harness.cursor(), title);
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    if kept == drawn {
-        return;
+    let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
+    let begun = Instant::now();
+    let mut drawn = draw(harness);
+    while drawn != kept && begun.elapsed() < PATIENCE && !writing {
+        std::thread::sleep(Duration::from_millis(10));
+        harness.pass(Duration::ZERO);
+        drawn = draw(harness);
     }
-    if std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always") {
+    if writing {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, drawn).unwrap();
-    } else {
+    } else if drawn != kept {
+        let parted = drawn.lines().zip(kept.lines()).find(|(now, before)| now != before);
         panic!(
-            "{name} is not what is drawn now; look at it, then write it with INSTA_UPDATE=always\n{}",
+            "{name} is not what is drawn now; look at it, then write it with INSTA_UPDATE=always\n{}\n\n\
+             first other line, now and kept: {parted:#?}",
             harness.screen()
         );
     }
@@ -75,13 +85,17 @@ fn browse_and_discover_are_the_screens() {
         .press("j j")
         .wait_until("token counts", |screen| screen.contains("L2 body") && !screen.contains("counting"));
     compare(
-        &harness,
+        &mut harness,
         "browse.svg",
         "Browse: skills on the left, the chosen one with its instructions on the right",
     );
     harness.press("2").type_text("turn the table in this mail into a clean csv").press("esc");
     harness.wait_for("fits");
-    compare(&harness, "discover.svg", "Discover: a request, its ranking, and the ledger of the first result");
+    compare(
+        &mut harness,
+        "discover.svg",
+        "Discover: a request, its ranking, and the ledger of the first result",
+    );
 }
 
 #[test]
@@ -89,7 +103,7 @@ fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
-    compare(&harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
+    compare(&mut harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
 }
 
 #[test]
@@ -113,5 +127,9 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
     harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
     // What was said of each step is gone after a while, and what stays is the picture.
     harness.pass(Duration::from_secs(60)).wait_until("no toast", |text| !text.contains("loaded: holds"));
-    compare(&harness, "session.svg", "Session: a loaded skill stands in the next call, with tokens by level");
+    compare(
+        &mut harness,
+        "session.svg",
+        "Session: a loaded skill stands in the next call, with tokens by level",
+    );
 }
