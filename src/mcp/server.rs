@@ -169,9 +169,10 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+        let caller = self.inner.settings.caller(&cx).map_err(|error| resources::failed(&error))?;
+        Ok(ListToolsResult::with_all_items(tools::offered(&caller)))
     }
 
     async fn call_tool(
