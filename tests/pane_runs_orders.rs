@@ -372,6 +372,10 @@ fn a_copied_command_leads_to_the_runs_of_this_workbench() {
     harness.press("down enter").wait_until("the chooser is gone", |screen| !screen.contains("Copy as"));
     let copied = harness.take_outside();
     assert!(copied.contains(&Want::Copy(line, "command line".to_owned())), "{copied:?}");
+    // What is in memory is seen by no other command.
+    let mut harness = opened_as(&client, &Settings { passing: true, ..settings() }, (120, 30));
+    harness.wait_for("Checkpoints").press("Y").wait_for("the store is in memory").press("down enter");
+    assert_eq!(harness.take_outside(), [], "a line that cannot work is not copied");
 }
 
 #[test]

@@ -32,7 +32,16 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
     })
 }
 
+/// Why there is no command for a run or a session here.
+const BEYOND: &str = "none: the store is in memory, and only this workbench sees it";
+
 impl App {
+    /// Whether a command asks for what no other process can see.
+    fn is_beyond(&self, line: &str) -> bool {
+        let stored = ["skills runs ", "skills session "].iter().any(|begin| line.starts_with(begin));
+        stored && self.passing && self.elsewhere().is_none()
+    }
+
     pub(super) fn perform(&mut self, action: Action, now: Instant) {
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
         if let Some(why) =
@@ -143,6 +152,7 @@ impl App {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
                 Effect::Copy(text, what) => self.wants.push(Want::Copy(text, what)),
+                Effect::CopyCommand(line, _) if self.is_beyond(&line) => self.notices.note(BEYOND, now),
                 Effect::CopyCommand(line, what) => {
                     self.wants.push(Want::Copy(self.invocation.completed(&line), what));
                 }
@@ -164,7 +174,12 @@ impl App {
                     // What is shown is what is copied.
                     if picker.what == PickerKind::CopyAs {
                         let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
-                        lines.for_each(|(_, _, line)| *line = self.invocation.completed(line));
+                        lines.for_each(|(_, _, line)| {
+                            *line = match self.is_beyond(line) {
+                                true => BEYOND.to_owned(),
+                                false => self.invocation.completed(line),
+                            };
+                        });
                     }
                     self.open_picker(pane, picker);
                 }
