@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use skill_workbench::gateway::{Code, Error, RunDetail, RunOrder};
+use skill_workbench::gateway::{Code, ContractView, Error, RunDetail, RunOrder};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
 use skill_workbench::store::{RunFilter, RunId, RunPage, RunRecord};
 use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::Want;
+use skill_workbench::tui::app::{News, Want};
 use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::{Effect, Message, Pane};
+use skill_workbench::tui::pane::{Effect, Message, Pane, PickerKind};
 use skill_workbench::tui::panes::runs::Runs;
 use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use support::catalogues::catalogue;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
@@ -246,11 +247,8 @@ fn a_run_is_launched_with_a_form_of_its_contract() {
     let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 120, 36);
-    harness.tell(skill_workbench::tui::app::News::All(skill_workbench::tui::pane::Message::Picked(
-        skill_workbench::tui::pane::PickerKind::Launchable,
-        "invoice-intake".to_owned(),
-    )));
-    harness.wait_for("Launch a run");
+    let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+    harness.tell(News::All(picked)).wait_for("Launch a run");
     insta::assert_snapshot!("runs-launch-120x36", harness.screen());
     harness.press("ctrl-s");
     assert!(client.runs.launches.lock().unwrap().is_empty(), "a required input is missing");
@@ -292,6 +290,29 @@ fn the_cursor_stays_on_its_run_while_the_list_changes() {
     has(&harness, &["site-report ─"]);
     harness.press("y");
     assert!(matches!(&harness.take_outside()[..], [Want::Copy(copied, _)] if *copied == id(3)));
+}
+
+#[test]
+fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let ready = contract_view("invoice-intake", INVOICE);
+    let why = "the root is not trusted: skills trust /skills";
+    client.runs.add_contract(ContractView { blocked: Some(why.to_owned()), ..ready.clone() });
+    let mut harness = opened(&client, 100, 30);
+    let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+    harness.tell(News::All(picked)).wait_for("Launch a run");
+    has(&harness, &["the root is not trusted"]);
+    assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
+    let anew = || News::All(Message::Catalogue(Arc::new(catalogue())));
+    client.runs.add_contract(ready.clone());
+    harness.tell(anew()).wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
+    harness.type_text("invoices/7.pdf");
+    let other = INVOICE.replace("limit:", "ceiling:");
+    client
+        .runs
+        .add_contract(ContractView { digest: "c1".repeat(32), ..contract_view("invoice-intake", &other) });
+    harness.tell(anew()).wait_for("was edited meanwhile").wait_for("ceiling");
+    has(&harness, &["invoices/7.pdf"]);
 }
 
 #[test]

@@ -401,7 +401,10 @@ impl App {
                 let was_busy = self.progress.busy();
                 self.progress.news(event);
                 match event {
-                    Event::Catalogue(change) => self.skills = Some(change.catalogue.entries.len()),
+                    Event::Catalogue(change) => {
+                        self.skills = Some(change.catalogue.entries.len());
+                        self.tell_overlay(message, now);
+                    }
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
                     Event::Waiting(reminder) => {
                         let bytes = terminal_bytes(self.signs, reminder);
@@ -416,7 +419,10 @@ impl App {
                     self.wants.push(Want::Refresh);
                 }
             }
-            Message::Catalogue(catalogue) => self.skills = Some(catalogue.entries.len()),
+            Message::Catalogue(catalogue) => {
+                self.skills = Some(catalogue.entries.len());
+                self.tell_overlay(message, now);
+            }
             _ => {}
         }
         let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();

@@ -81,9 +81,11 @@ impl FakeRuns {
         self.news.notify_waiters();
     }
 
-    /// A contract more.
+    /// A contract more, or the same one as it stands now.
     pub fn add_contract(&self, view: ContractView) {
-        self.book().contracts.push(view);
+        let mut book = self.book();
+        book.contracts.retain(|known| known.skill_id != view.skill_id);
+        book.contracts.push(view);
     }
 
     /// Changes a run as a worker would, and tells an event of it.

@@ -73,7 +73,7 @@ impl App {
         }
     }
 
-    fn tell_overlay(&mut self, message: &Message, now: Instant) {
+    pub(super) fn tell_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = &mut self.overlay {
             let outcome = overlay.told(message);
             self.finish(outcome, now);

@@ -31,6 +31,9 @@ const UNSENT: &str =
 const LOST: &str = "Sent, and the connection was lost before the answer. When it is back within 2 m, it is sent again with \
                     the same key, so that it makes one run.";
 
+/// What is said of a contract that was edited while the sheet was open.
+const EDITED: &str = "The contract was edited meanwhile: read again what it takes and what it asks.";
+
 /// The sheet and where it stands.
 pub(super) struct LaunchSheet {
     pane: PaneId,
@@ -110,6 +113,26 @@ impl LaunchSheet {
         let skill = self.view.skill_id.to_string();
         let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
+    }
+
+    /// The contract as it stands now; what was typed stays where its field does.
+    fn stands_now(&mut self, view: &Arc<ContractView>) {
+        if self.sent || self.view == *view {
+            return;
+        }
+        let (edited, before) = (self.view.digest != view.digest, self.view.blocked.is_some());
+        if self.view.contract.inputs != view.contract.inputs {
+            let typed = self.form.typed();
+            self.form = Form::new(&view.contract.inputs, &Map::new());
+            self.form.retype(&typed);
+        }
+        self.view = Arc::clone(view);
+        if edited || before != view.blocked.is_some() {
+            self.button = (self.form.is_empty() || view.blocked.is_some()).then_some(0);
+        }
+        if edited {
+            self.said = Some(EDITED.to_owned());
+        }
     }
 
     /// The connection was lost or is back.
@@ -251,6 +274,15 @@ impl Overlay for LaunchSheet {
                     Outcome::Heard
                 }
             },
+            // What may run, and what it takes, is told anew.
+            Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
+                let ask = RunAsk::Contract(self.view.skill_id.to_string());
+                Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
+            }
+            Message::Run(RunTold::Contract(skill, Ok(view))) if *skill == *self.view.skill_id.as_str() => {
+                self.stands_now(view);
+                Outcome::Heard
+            }
             Message::Event(Event::Connection(state)) => {
                 self.connection(state);
                 Outcome::Stay
@@ -292,7 +324,9 @@ impl Overlay for LaunchSheet {
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });
         }
-        out.push(Hint { action: Action::CarryOut, label: "launch" });
+        if self.view.blocked.is_none() {
+            out.push(Hint { action: Action::CarryOut, label: "launch" });
+        }
         if self.button.is_some() {
             out.push(Hint { action: Action::Back, label: "nothing is launched" });
         } else {
