@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::json;
 use skill_workbench::gateway::{Code, ContractView, Error, RunDetail, RunOrder};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::{RunFilter, RunId, RunPage, RunRecord};
+use skill_workbench::store::{Hold, Holder, RunFilter, RunId, RunPage, RunRecord, WorkerId};
 use skill_workbench::tui::Settings;
 use skill_workbench::tui::app::{News, Want};
 use skill_workbench::tui::harness::Harness;
@@ -256,6 +256,18 @@ fn a_run_is_launched_with_a_form_of_its_contract() {
     let launches = client.runs.launches.lock().unwrap();
     assert_eq!(launches[0].inputs["file"], json!("invoices/a.pdf"));
     assert_eq!(launches.len(), 1);
+}
+
+#[test]
+fn a_run_that_nobody_works_says_so() {
+    let mut waits = detail(&id(3), "site-report", RunState::Pending);
+    waits.run.since_ms = NOW_MS - 60_000;
+    let mut harness = opened(&core(vec![waits]), 120, 36);
+    harness.wait_for("no worker has taken it so far");
+    let mut lost = detail(&id(3), "site-report", RunState::Running);
+    let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
+    lost.run.hold = Some(Hold { worker, until_ms: i64::MAX, holder: Holder::Dead });
+    opened(&core(vec![lost]), 120, 36).wait_for("nobody works it: process 4711 on build-2 is dead");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod run_failure;
 mod run_history;
 mod run_options;
 mod run_sidecars;
+mod run_standing;
 mod run_types;
 mod scaffold;
 mod schema;
@@ -63,6 +64,7 @@ pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
+pub use run_standing::{PENDING_MS, unworked};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
     ExecutionOptions, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use crate::cli::failure::Failure;
-use crate::gateway::{Error, RunClient, StepView};
+use crate::gateway::{Error, PENDING_MS, RunClient, StepView};
 use crate::runs::RunState;
 use crate::store::{RunEvent, RunFilter, RunRecord};
 
@@ -16,8 +16,6 @@ use crate::store::{RunEvent, RunFilter, RunRecord};
 const PATIENCE_MS: u64 = 1_000;
 /// Events of one answer.
 const AT_ONCE: usize = 500;
-/// How long a run may lie pending before it is asked why, milliseconds.
-const PENDING_MS: i64 = 5_000;
 /// How often a line that moves does so.
 const TURN: Duration = Duration::from_millis(100);
 

@@ -11,7 +11,7 @@ use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
-use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes, sidecar_wishes};
+use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes, sidecar_wishes, unworked};
 use crate::skill::safe_text;
 use crate::store::{Checkpoint, Hold, RunId};
 
@@ -215,7 +215,7 @@ impl Page {
         let run = &detail.run;
         if let Some(why) = &detail.elsewhere {
             self.fact(out, "worker", &safe_text::line(why));
-        } else if let Some(told) = standing::unworked(run, self.now_ms) {
+        } else if let Some(told) = unworked(run, self.now_ms, clock::age) {
             self.fact(out, "worker", &told);
         } else if let Some(Hold { worker: Some(worker), until_ms, .. }) = &run.hold {
             let left = clock::age(until_ms - self.now_ms);

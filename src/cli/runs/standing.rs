@@ -9,7 +9,7 @@ use crate::cli::output::{Ink, Look};
 use crate::gateway::StepState;
 use crate::runs::{Asked, Expiry, Gate, RunState};
 use crate::skill::safe_text;
-use crate::store::{Holder, RunRecord, WorkerId};
+use crate::store::{RunRecord, WorkerId};
 
 /// The sign of a run's state, painted.
 pub fn sign(run: &RunRecord, look: Look) -> String {
@@ -102,25 +102,6 @@ pub fn claim(kind: &str, data: &Value) -> Option<String> {
     }
 }
 
-/// Why nobody works a run that is to be worked; none where somebody does, or nobody has to.
-pub fn unworked(run: &RunRecord, now_ms: i64) -> Option<String> {
-    let Some(hold) = &run.hold else {
-        let waits = run.state == RunState::Pending && !run.held;
-        return waits.then(|| "no worker has taken it so far".to_owned());
-    };
-    let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
-    let worker = safe_text::line(&worker);
-    match hold.holder {
-        Holder::Here | Holder::Elsewhere => None,
-        Holder::Dead => Some(format!("nobody works it: {worker} is dead")),
-        Holder::RunOut => {
-            let ago = clock::age(now_ms - hold.until_ms);
-            Some(format!("nobody works it: the lease of {worker} ran out {ago} ago"))
-        }
-        Holder::Left => Some("nobody works it: its worker left in good order".to_owned()),
-    }
-}
-
 /// Why a person is asked, in a sentence.
 pub fn asked(why: &Asked) -> String {
     safe_text::line(&why.in_words()).into_owned()
@@ -195,7 +176,8 @@ pub fn short(id: &str) -> &str {
 mod tests {
     use super::*;
     use crate::cli::runs::samples::record;
-    use crate::store::Hold;
+    use crate::gateway::unworked;
+    use crate::store::{Hold, Holder};
 
     #[test]
     fn every_state_says_what_it_is_about() {
@@ -231,8 +213,8 @@ mod tests {
         };
         assert_eq!(words(&lost(Holder::Dead), &TimeZone::UTC), "running book, but nobody works it");
         assert_eq!(words(&lost(Holder::Elsewhere), &TimeZone::UTC), "running book");
-        let why =
-            [Holder::Elsewhere, Holder::Dead, Holder::RunOut].map(|holder| unworked(&lost(holder), 9_000));
+        let why = [Holder::Elsewhere, Holder::Dead, Holder::RunOut]
+            .map(|holder| unworked(&lost(holder), 9_000, clock::age));
         assert_eq!(
             why,
             [

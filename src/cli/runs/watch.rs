@@ -12,7 +12,7 @@ use crate::cli::Context;
 use crate::cli::args::RunsWatchArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::Needs;
+use crate::gateway::{self, Needs};
 use crate::runs::RunState;
 use crate::skill::safe_text;
 use crate::store::{RunId, RunRecord};
@@ -81,7 +81,7 @@ type Warned = HashMap<RunId, String>;
 /// Says that nobody works a run, and the command that does; once for each reason.
 fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Warned, voice: &mut Voice) {
     let work = caller.line(&["runs", "work", &run.id.0]);
-    let Some(told) = standing::unworked(run, clock::now_ms()) else {
+    let Some(told) = gateway::unworked(run, clock::now_ms(), clock::age) else {
         warned.remove(&run.id);
         return;
     };

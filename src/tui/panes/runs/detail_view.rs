@@ -11,7 +11,7 @@ use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
-use crate::gateway::{RunDetail, StepState, sidecar_wishes};
+use crate::gateway::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
 use crate::runs::{Expiry, Gate, RunState};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
@@ -232,6 +232,14 @@ impl Runs {
         }
         if let (RunState::Canceled, Some(at)) = (record.state, record.expired_ms()) {
             let text = format!("{} canceled: its time was over at {}", glyphs.warn, time_of_day(at));
+            let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
+        // Who can work it is told above the steps, where nobody here can.
+        let here = self.detail.get().is_none_or(|detail| detail.elsewhere.is_none());
+        let due = here && (record.state != RunState::Pending || passed > PENDING_MS);
+        if let Some(why) = unworked(record, making.now_ms, age).filter(|_| due) {
+            let text = format!("{} {why}", glyphs.warn);
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
