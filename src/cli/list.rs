@@ -147,6 +147,7 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Dropped(why) => format!("dropped: {why}"),
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
         ClientViewState::NotRead(why) => format!("not read: {why}"),
+        ClientViewState::ForPeople(said) => format!("for people alone: {said}"),
         ClientViewState::NotLooked => "not where this client looks".to_owned(),
         ClientViewState::TooDeep(place) => {
             format!("too deep: it takes only folders right below {}", path_text(place))

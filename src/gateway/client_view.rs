@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::client_people;
 use super::client_reach::{Missed, Place};
 use super::{ClientView, ClientViewEntry, ClientViewState};
 use crate::config::Config;
@@ -101,6 +102,7 @@ pub fn sight<'a>(profile: &Profile, catalogue: &'a Catalogue, config: &Config) -
     }));
     first_of_each_folder(&mut bundles, profile, places.len());
     one_of_each_name(&mut bundles, profile);
+    kept_for_people(&mut bundles, profile);
     in_order(&mut bundles, profile, &places);
     Sight { bundles, folders: places.into_iter().map(|place| place.path).collect() }
 }
@@ -200,6 +202,20 @@ fn one_of_each_name(bundles: &mut [Judged<'_>], profile: &Profile) {
             judged.why = Some("another skill of the same name wins".to_owned());
         } else {
             winners.insert(judged.name.clone(), judged.location.to_owned());
+        }
+    }
+}
+
+/// What people alone call has its name all the same, and is not told to the model.
+fn kept_for_people(bundles: &mut [Judged<'_>], profile: &Profile) {
+    for judged in bundles.iter_mut().filter(|judged| seen(&judged.state)) {
+        match judged.skill.and_then(|skill| client_people::mark(profile, skill)) {
+            Some(Ok(said)) => {
+                judged.state = ClientViewState::ForPeople(said.to_owned());
+                judged.why = Some(format!("for people alone: {said}"));
+            }
+            Some(Err(unknown)) => judged.state = ClientViewState::Unknown(unknown),
+            None => {}
         }
     }
 }

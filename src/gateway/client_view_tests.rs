@@ -203,3 +203,47 @@ fn the_clients_order_decides_who_wins_not_ours() {
     assert_eq!(state("a@12345678"), &ClientViewState::Found);
     assert_eq!(state("a"), &ClientViewState::Shadowed("/home/ann/repo/.agents/skills/a/SKILL.md".into()));
 }
+
+#[test]
+fn what_people_alone_call_is_kept_from_the_models_of_clients_that_heed_it() {
+    let marked = |path: &str| {
+        let mut skill = at(path, "a");
+        skill.clients.disable_model_invocation = true;
+        vec![skill]
+    };
+    let said = ClientViewState::ForPeople("disable-model-invocation".to_owned());
+    assert_eq!(see("claude-code", marked("/home/ann/.claude/skills/a")), [said]);
+    let codex = see("codex", marked("/home/ann/.codex/skills/a"));
+    assert_eq!(codex, [ClientViewState::Found], "Codex asks another file");
+    let unknown = see("goose", marked("/home/ann/.claude/skills/a"));
+    assert!(matches!(&unknown[..], [ClientViewState::Unknown(why)] if why.contains("nobody has published")));
+}
+
+#[test]
+fn codex_asks_a_file_beside_the_instructions_whether_its_model_may_call_a_skill() {
+    let home = tempfile::tempdir().unwrap();
+    let config = Config::defaults(home.path(), &Env::at(home.path()));
+    let state = |written: Option<&str>| {
+        let folder = home.path().join(".codex/skills/a");
+        let beside = folder.join("agents/openai.yaml");
+        std::fs::create_dir_all(beside.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&beside);
+        if let Some(text) = written {
+            std::fs::write(&beside, text).unwrap();
+        }
+        let entry = Entry { skill: Arc::new(at(folder.to_str().unwrap(), "a")), root: 0 };
+        let catalogue = Catalogue { entries: vec![entry], ..Catalogue::default() };
+        let view = view(client::profile("codex").unwrap(), &catalogue, &config);
+        view.entries.into_iter().next().unwrap().state
+    };
+    let kept = state(Some("interface: {display_name: A}\npolicy:\n  allow_implicit_invocation: false\n"));
+    assert!(
+        matches!(&kept, ClientViewState::ForPeople(said) if said.contains("agents/openai.yaml")),
+        "{kept:?}"
+    );
+    let others =
+        [None, Some("policy: {allow_implicit_invocation: true}\n"), Some("interface: {}\n"), Some(": : :")];
+    for written in others {
+        assert_eq!(state(written), ClientViewState::Found, "{written:?}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod checkup;
 mod client;
+mod client_people;
 mod client_reach;
 mod client_view;
 mod contract_types;

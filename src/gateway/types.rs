@@ -320,6 +320,8 @@ pub enum ClientViewState {
     TooDeep(PathBuf),
     /// Below such a place, and yet not read there; why.
     NotRead(String),
+    /// Taken, and kept from the model: people alone call it; what says so.
+    ForPeople(String),
 }
 
 /// A bundle in a client's eyes.

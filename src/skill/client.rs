@@ -171,6 +171,16 @@ pub enum Handling {
     Dropped,
 }
 
+/// How a skill says that people alone call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PeopleOnly {
+    /// `disable-model-invocation: true` in the frontmatter.
+    Frontmatter,
+    /// `policy.allow_implicit_invocation: false` in `agents/openai.yaml`.
+    OpenaiYaml,
+}
+
 /// In which unit a share of the context is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -300,6 +310,8 @@ pub struct Profile {
     pub longest_name: Fact<u32>,
     /// Longest `description` in characters that is taken.
     pub longest_description: Fact<u32>,
+    /// By what a skill is kept from the model, so that people alone call it.
+    pub people_only: Fact<Vec<PeopleOnly>>,
     /// How the catalogue is kept within bounds.
     pub budget: Budget,
 }

@@ -10,7 +10,6 @@ use super::prepared::{Key, Ready};
 use crate::gateway::local::levels::Levels;
 use crate::gateway::policies::verdict;
 use crate::gateway::{BudgetView, Code, Error, NotListed, client_view, names};
-use crate::registry::Catalogue;
 use crate::session::{
     Agent, Allowance, Composed, Form, Ground, Listed, PartKind, Settings, Wire, catalogue_text, shorten,
 };
@@ -155,7 +154,7 @@ impl Local {
         let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
         let mut take = |skill: &Skill, called: String| {
             let id = skill.id.to_string();
-            if let Some(why) = hidden(skill, key, catalogue) {
+            if let Some(why) = hidden(skill, key, profile) {
                 left_out.add(why, id);
             } else {
                 let description = skill.description.clone();
@@ -237,15 +236,17 @@ impl Local {
     }
 }
 
-/// Why a skill that the client sees is not for this model.
-fn hidden(skill: &Skill, key: &Key, catalogue: &Catalogue) -> Option<String> {
-    if skill.clients.disable_model_invocation {
+/// Why a skill that the client sees is not for this model. Where it is not known whether the client heeds an author's
+/// wish, it is heeded.
+fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String> {
+    let unknown = profile.is_none_or(|profile| profile.people_only.value().is_none());
+    if unknown && skill.clients.disable_model_invocation {
         return Some("for people alone: disable-model-invocation".to_owned());
     }
     if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
         return Some("not among the agent's own skills".to_owned());
     }
-    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, catalogue, skill).allowed;
+    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalogue, skill).allowed;
     forbidden.then(|| "forbidden by the policy".to_owned())
 }
 

@@ -140,6 +140,7 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
+        ClientViewState::ForPeople(said) => Some(format!("for people alone: {}", shown(said))),
         ClientViewState::NotLooked => Some("outside of its places".to_owned()),
         ClientViewState::TooDeep(_) => Some("too deep for it".to_owned()),
     };
@@ -158,6 +159,9 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
+        ClientViewState::ForPeople(said) => {
+            Some(format!("for people alone: {} keeps it from this client's model", shown(said)))
+        }
         ClientViewState::NotLooked => Some("outside of the places where this client looks".to_owned()),
         ClientViewState::TooDeep(place) => Some(format!(
             "too deep: this client takes only folders right below {}",
