@@ -166,6 +166,29 @@ fn notes_fade_and_errors_stay_until_they_are_seen() {
 }
 
 #[test]
+fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
+    let rows = |text: &str, (width, height): (u16, u16)| {
+        let mut harness = workbench(width, height);
+        let bands = |harness: &Harness| -> Vec<String> {
+            let screen = harness.screen();
+            screen.lines().filter_map(|row| Some(row.split_once('▌')?.1.to_owned())).collect()
+        };
+        let before = bands(&harness).len();
+        harness.tell(News::All(Message::Event(Event::Notice(text.to_owned()))));
+        let band = bands(&harness);
+        (band.len() - before, band.concat().split_whitespace().collect::<String>())
+    };
+    let long = "a damaged store was set aside whole, a new one begun: /home/ann/.local/share/runs.db is now \
+                /home/ann/.local/share/runs.db.damaged-1795382829662";
+    let (height, words) = rows(long, (120, 30));
+    assert!(words.contains("1795382829662") && words.ends_with("seen"), "{words}");
+    assert!(height > 2, "{height}");
+    assert_eq!(rows("no answer", (120, 30)).0, 2);
+    let (height, words) = rows(&long.repeat(20), (60, 18));
+    assert!(height <= 6 && words.contains('…') && words.ends_with("seen"), "{height} rows: {words}");
+}
+
+#[test]
 fn quitting_asks_only_when_a_text_would_be_lost() {
     let mut harness = workbench(80, 24);
     harness.press("q");

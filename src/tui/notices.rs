@@ -8,6 +8,8 @@ use ratatui::layout::Rect;
 use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
+use super::widgets::rich::Seg;
+use super::widgets::wrap::wrap_to;
 
 /// How long a note stands in full, and how long it then stays faint.
 const FULL: Duration = Duration::from_secs(3);
@@ -97,9 +99,9 @@ impl Notices {
         if let Some(trouble) = self.errors.front()
             && area.height >= 3
         {
-            bottom -= 2;
             let width = if area.width < 80 { area.width } else { area.width / 2 };
-            self.draw_error(trouble, Rect::new(area.right() - width, bottom, width, 2), pen, seen_key);
+            let band = Rect::new(area.right() - width, area.y, width, bottom - area.y);
+            bottom -= self.draw_error(trouble, band, pen, seen_key);
         }
         for (text, since) in self.notes.iter().rev().filter(|_| roomy(area)) {
             if bottom <= area.top() + 1 {
@@ -128,29 +130,47 @@ impl Notices {
         true
     }
 
-    fn draw_error(&self, trouble: &Trouble, band: Rect, pen: &mut Pen<'_>, seen_key: &str) {
+    /// Draws an error at the bottom of a column, as high as its words are long and within a third of the room.
+    /// Answers how many rows it takes.
+    fn draw_error(&self, trouble: &Trouble, column: Rect, pen: &mut Pen<'_>, seen_key: &str) -> u16 {
+        let more = self.errors.len();
+        let count = if more > 1 { format!(" 1 of {more}") } else { String::new() };
+        let tail = format!(" {} {seen_key} seen", pen.glyphs.dot);
+        let most = usize::from(column.height / 6).max(1);
+        let indent = 4 + cells(pen.glyphs.bad);
+        let room = column.width.saturating_sub(indent + 1);
+        let ellipsis = pen.glyphs.ellipsis;
+        let lines = |text: &str, role: Role, beside: &str| {
+            wrap_to(&[Seg::new(text.to_owned(), role)], room.saturating_sub(cells(beside)), most, ellipsis)
+        };
+        let (what, place) =
+            (lines(&trouble.what, Role::Strong, &count), lines(&trouble.place, Role::Muted, &tail));
+        let rows = (what.len() + place.len().max(1)).min(usize::from(column.height));
+        let rows = u16::try_from(rows).unwrap_or(column.height);
+        let band = Rect::new(column.x, column.bottom() - rows, column.width, rows);
         super::overlay::clear(band, pen);
         pen.band(band, Role::DangerBand);
         for row in band.rows() {
             pen.put(row.x + 1, row.y, pen.glyphs.gutter, Role::Danger, 1);
         }
-        let end = band.right().saturating_sub(1);
-        let more = self.errors.len();
-        let count = if more > 1 { format!("1 of {more}") } else { String::new() };
-        let count_at = if more > 1 { pen.right(end, band.y, &count, Role::Muted) } else { end };
-        let x = pen.put(band.x + 3, band.y, pen.glyphs.bad, Role::Danger, 3) + 1;
-        let room = count_at.saturating_sub(x + 1);
-        let what = cut_end(&trouble.what, room, pen.glyphs.ellipsis).into_owned();
-        pen.put(x, band.y, &what, Role::Strong, room);
-        let tail = format!(" {} {seen_key} seen", pen.glyphs.dot);
-        let room = end.saturating_sub(x + cells(&tail));
-        let place = cut_end(&trouble.place, room, pen.glyphs.ellipsis).into_owned();
-        let mut at = pen.put(x, band.y + 1, &place, Role::Muted, room);
-        if !place.is_empty() {
-            at = pen.put(at, band.y + 1, &format!(" {} ", pen.glyphs.dot), Role::Muted, 3);
+        if more > 1 {
+            pen.right(band.right().saturating_sub(1), band.y, count.trim_start(), Role::Muted);
         }
-        at = pen.put(at, band.y + 1, seen_key, Role::Key, 8);
-        pen.put(at, band.y + 1, " seen", Role::Muted, 5);
+        pen.put(band.x + 3, band.y, pen.glyphs.bad, Role::Danger, 3);
+        let x = band.x + indent;
+        let mut at = x;
+        for (line, y) in what.iter().chain(&place).zip(band.y..band.bottom()) {
+            at = pen.line(x, y, line, room);
+        }
+        let last = band.bottom().saturating_sub(1);
+        if place.iter().all(|line| line.segs.is_empty()) {
+            at = x;
+        } else {
+            at = pen.put(at, last, &format!(" {} ", pen.glyphs.dot), Role::Muted, 3);
+        }
+        at = pen.put(at, last, seen_key, Role::Key, 8);
+        pen.put(at, last, " seen", Role::Muted, 5);
+        rows
     }
 }
 
