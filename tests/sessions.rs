@@ -89,6 +89,26 @@ async fn unknown_arguments_and_tools_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn every_tool_takes_a_skill_by_id_name_or_place() {
+    let place = Place::new();
+    let about = "---\nname: other-name\ndescription: Has a name that is not its folder's.\n---\n# Other\n";
+    place.file("dir-a/SKILL.md", about);
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    let skill = place.root().join("dir-a/SKILL.md");
+    for called in ["other-name", skill.to_str().unwrap(), skill.parent().unwrap().to_str().unwrap()] {
+        let loaded = call(&core, &id, "skills.load", json!({"names": ["other-name"]})).await.result.unwrap();
+        assert_eq!(loaded["loaded"].as_array().unwrap().len(), 1, "{called}");
+        let read = json!({"skill": called, "path": "SKILL.md"});
+        call(&core, &id, "skills.read", read).await.result.unwrap();
+        let gone = call(&core, &id, "skills.unload", json!({"names": [called]})).await.result.unwrap();
+        assert_eq!(gone["unloaded"].as_array().unwrap().len(), 1, "{called}: {gone}");
+    }
+    let stranger = call(&core, &id, "skills.unload", json!({"names": ["nobody"]})).await.result.unwrap();
+    assert_eq!(stranger["ignored"], json!(["nobody"]));
+}
+
+#[tokio::test]
 async fn a_host_that_owns_its_instructions_gets_bodies_in_the_answer() {
     let place = Place::new();
     let core = place.core().await;

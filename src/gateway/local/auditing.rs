@@ -82,9 +82,9 @@ impl Local {
     }
 
     /// A person let a session run a script.
-    pub(super) async fn audit_script(&self, session: &str, given: &Value) {
+    pub(super) async fn audit_script(&self, session: &str, skill: &str, given: &Value) {
         let asked = json!({
-            "session": session, "skill": given.get("skill"), "path": given.get("path"),
+            "session": session, "skill": skill, "path": given.get("path"),
         });
         let entry = Entry::new("script.allowed", Some(&Runs::account()), asked)
             .with_detail(json!({ "args": given.get("args"), "env": given.get("env") }));

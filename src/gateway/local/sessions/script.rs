@@ -19,6 +19,8 @@ fn refused(error: &SandboxError) -> ToolError {
         "path_escape" => ToolFailure::PathEscape,
         "not_found" => ToolFailure::NotFound,
         "invalid_request" => ToolFailure::InvalidRequest,
+        // A file that is no program is the call's mistake; an interpreter that is missing is the machine's.
+        _ if matches!(error, SandboxError::NoInterpreterKnown { .. }) => ToolFailure::InvalidRequest,
         "safety_denied" => ToolFailure::SafetyDenied,
         _ => ToolFailure::RuntimeError,
     };
@@ -34,7 +36,8 @@ impl Local {
         leave: Leave,
     ) -> Result<Value, ToolError> {
         let asked: RunScriptArguments = arguments(tool, given)?;
-        let skill = session.loaded(asked.skill.as_deref())?;
+        let named = asked.skill.as_deref().map(|name| self.called(session, name));
+        let skill = session.loaded(named.as_deref())?;
         if let Ok(now) = self.resolve(&skill.location.to_string_lossy()) {
             self.runs.approval(&now).map_err(told)?;
         }
@@ -63,7 +66,7 @@ impl Local {
             ));
         }
         // What was refused was never allowed: only now it is written down that a person let it run.
-        self.audit_script(&session.id.0, given).await;
+        self.audit_script(&session.id.0, &skill.name, given).await;
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
         let mut answer = json!({
             "skill": skill.name,

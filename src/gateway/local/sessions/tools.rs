@@ -116,6 +116,20 @@ impl Local {
         })
     }
 
+    /// What a loaded skill is called in its session, by whichever of the three a call of `skills.load` takes; the name as
+    /// it is given, where it is none of a loaded one.
+    pub(super) fn called(&self, session: &Session, wanted: &str) -> String {
+        let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
+        if loaded(wanted) {
+            return wanted.to_owned();
+        }
+        // Its files may be gone from where they were read; then it is still called by their place.
+        let place = self.config.cwd.join(wanted);
+        let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
+        let by_name = || Some(self.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
+        by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
+    }
+
     /// The same, where the policy does not forbid it and the speaking agent has it.
     fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
         let skill = self.resolve(wanted)?;
@@ -162,11 +176,14 @@ impl Local {
                     ToolFailure::InvalidRequest,
                     "name the skills to unload in `names`, or say `all`: true",
                 ))),
-                Ok(unload) => Done::Unload(unload),
+                Ok(unload) => {
+                    let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
+                    Done::Unload(UnloadArguments { names, ..unload })
+                }
                 Err(error) => Done::Told(Err(error)),
             },
             Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
-                Done::Told(reading(&name, &given, &found).await)
+                Done::Told(self.reading(&name, &given, &found).await)
             }
             Wanted::Own(Tool::RunScript) => Done::Told(self.running(&name, &given, &found, leave).await),
         };
@@ -235,6 +252,34 @@ impl Local {
             json!({"skills": skills, "total": seen.listed().count(), "hint": "load one with skills.load before using it"}),
         )
     }
+
+    async fn reading(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
+        let asked: ReadArguments = arguments(tool, given)?;
+        let named = asked.skill.as_deref().map(|name| self.called(session, name));
+        let skill = session.loaded(named.as_deref())?;
+        let (root, name) = (skill.root_dir.clone(), skill.name.clone());
+        let path = asked.path.clone();
+        let range =
+            tokio::task::spawn_blocking(move || read::range(&root, &path, asked.offset, asked.length))
+                .await
+                .map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))??;
+        let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
+        if range.offset > 0 || range.next_offset.is_some() {
+            answer["offset"] = json!(range.offset);
+        }
+        // A range may begin or end inside a character: such bytes are handed out as they are.
+        if let Some(text) = std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
+            answer["content"] = json!(text);
+        } else {
+            answer["encoding"] = json!("base64");
+            answer["media_type"] = json!(detail::media_type_of(&range.path, false));
+            answer["content"] = json!(BASE64.encode(&range.bytes));
+        }
+        if let Some(next) = range.next_offset {
+            answer["next_offset"] = json!(next);
+        }
+        Ok(answer)
+    }
 }
 
 /// What is left to do to the session.
@@ -261,32 +306,6 @@ impl Done {
             Self::Unload(unload) => answered(&session.unload(&unload.names)),
         }
     }
-}
-
-async fn reading(tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
-    let asked: ReadArguments = arguments(tool, given)?;
-    let skill = session.loaded(asked.skill.as_deref())?;
-    let (root, name) = (skill.root_dir.clone(), skill.name.clone());
-    let path = asked.path.clone();
-    let range = tokio::task::spawn_blocking(move || read::range(&root, &path, asked.offset, asked.length))
-        .await
-        .map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))??;
-    let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
-    if range.offset > 0 || range.next_offset.is_some() {
-        answer["offset"] = json!(range.offset);
-    }
-    // A range may begin or end inside a character: such bytes are handed out as they are.
-    if let Some(text) = std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
-        answer["content"] = json!(text);
-    } else {
-        answer["encoding"] = json!("base64");
-        answer["media_type"] = json!(detail::media_type_of(&range.path, false));
-        answer["content"] = json!(BASE64.encode(&range.bytes));
-    }
-    if let Some(next) = range.next_offset {
-        answer["next_offset"] = json!(next);
-    }
-    Ok(answer)
 }
 
 /// The store of the sessions is that of the runs.
