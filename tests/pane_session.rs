@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use skill_workbench::config::{Config, Env, GlyphSet};
-use skill_workbench::gateway::{Local, SettingsChange, SharedClient, SharedSessionClient};
+use skill_workbench::gateway::{
+    Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient,
+};
 use skill_workbench::tui::Settings;
 use skill_workbench::tui::harness::Harness;
 use skill_workbench::tui::panes::session::SessionPane;
@@ -22,16 +25,19 @@ fn bench(width: u16, height: u16) -> Bench {
     let mut config = Config::defaults(home.path(), &Env::at(home.path()));
     config.demo = true;
     config.store = Some("memory:".to_owned());
-    let local = Arc::new(Local::open(config).unwrap());
+    let (mut screen, core) = screen(Arc::new(Local::open(config).unwrap()), (width, height));
+    screen.wait_for("orchestrator sees 21");
+    Bench { screen, home, core }
+}
+
+fn screen(local: Arc<Local>, size: (u16, u16)) -> (Harness, SharedSessionClient) {
     let client: SharedClient = local.clone();
     let sessions: SharedSessionClient = local;
     let settings =
         Settings { theme: Some("dark".to_owned()), glyphs: GlyphSet::Unicode, ..Settings::default() };
     let panes = vec![Box::new(SessionPane::new()) as _];
-    let mut screen =
-        Harness::with_sessions(client, Some(sessions.clone()), panes, &settings, (width, height)).unwrap();
-    screen.wait_for("orchestrator sees 21");
-    Bench { screen, home, core: sessions }
+    let screen = Harness::with_sessions(client, Some(sessions.clone()), panes, &settings, size).unwrap();
+    (screen, sessions)
 }
 
 #[test]
@@ -293,5 +299,85 @@ fn the_sheet_of_an_export_says_what_the_service_objects_to() {
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
         screen.press("E").wait_for("Take out of the session").wait_for("note");
         screen.wait_for("most services demand a message of the user first").wait_for("Export");
+    }
+}
+
+/// A core with its store in `home`, over these roots.
+fn config(home: &Path, roots: &[PathBuf]) -> Config {
+    let mut config = Config::defaults(home, &Env::at(home));
+    config.argument_roots = roots.to_vec();
+    config
+}
+
+fn bundle(root: &Path, name: &str, body: &str) {
+    let folder = root.join(name);
+    std::fs::create_dir_all(folder.join("references")).unwrap();
+    std::fs::write(folder.join("references/rules.md"), "the rules\n").unwrap();
+    let text = format!("---\nname: {name}\ndescription: Does {name} things. Use for {name}.\n---\n{body}\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+}
+
+/// The workbench over a root of its own, in a session that has `name` of another root loaded, or none.
+fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (home.path().join("ours"), home.path().join("theirs"));
+    bundle(&ours, "beta", "# Beta");
+    bundle(&theirs, "alpha", "# Alpha as it was loaded");
+    if let Some(name) = loaded {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let config = config(home.path(), &[theirs.clone()]);
+            let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
+            let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+            let load = serde_json::json!({"names": [name]});
+            core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+        });
+    }
+    let local = Arc::new(Local::open(config(home.path(), &[ours.clone()])).unwrap());
+    let (screen, core) = screen(local, size);
+    (Bench { screen, home, core }, ours, theirs)
+}
+
+#[test]
+fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
+    let (mut bench, _, theirs) = project((120, 36), Some("alpha"));
+    let screen = &mut bench.screen;
+    screen.wait_for("1 alpha").wait_for("not in these roots").wait_for("it stays as it was loaded");
+    assert!(!screen.screen().contains("changed on disk"), "{}", screen.screen());
+    screen.press("]").wait_for("no entry: not in these roots").wait_for("# Alpha as it was loaded");
+    screen.wait_for("references/rules.md");
+    screen.press("r").wait_for("Read a file of alpha").press("enter").wait_for("skills.read");
+    screen.press("x").wait_for("alpha has no scripts");
+    let look = std::time::Duration::from_millis(2_100);
+    bundle(&theirs, "alpha", "# Another");
+    screen.pass(look).wait_for("changed on disk since, not in").wait_for("# Alpha as it was loaded");
+    std::fs::remove_file(theirs.join("alpha/SKILL.md")).unwrap();
+    screen.pass(look).wait_for("its file is gone");
+    screen.press("e").wait_for("its SKILL.md is gone: the skill stays as it was loaded");
+    std::fs::remove_dir_all(&theirs).unwrap();
+    screen.pass(look).wait_for("its folder is gone").wait_for("not known");
+    screen.press("r").wait_for("its folder is gone: the skill stays as it was loaded");
+    assert!(screen.screen().contains("# Alpha as it was loaded"), "{}", screen.screen());
+    assert!(!screen.screen().contains("counting"), "{}", screen.screen());
+}
+
+#[test]
+fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key() {
+    for size in [(120, 36), (80, 24)] {
+        let (mut bench, ours, _) = project(size, None);
+        let screen = &mut bench.screen;
+        screen.press("l").type_text("beta").wait_for("Does beta things");
+        assert!(!screen.screen().contains('●'), "nothing is set: {}", screen.screen());
+        screen.press("enter").wait_for("1 of 8").wait_for("1 beta");
+        assert!(!screen.screen().contains('✎'), "{}", screen.screen());
+        bundle(&ours, "beta", "# Beta, second edition");
+        screen.wait_for("✎").wait_for("changed on disk");
+        screen.press("l").wait_for("load anew: changed on disk since").type_text("beta").press("enter");
+        screen.wait_until("what is there now is loaded", |text| !text.contains('✎'));
+        screen.press("tab").wait_for("Beta, second edition");
+        // What the folder holds is counted again, and nothing is counted for ever.
+        screen.press("]").wait_for("L3 when read");
+        std::fs::write(ours.join("beta/references/more.md"), "more\n").unwrap();
+        bundle(&ours, "beta", "# Third");
+        screen.wait_for("✎").wait_for("more.md");
     }
 }

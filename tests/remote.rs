@@ -196,7 +196,8 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     assert!(there.configure_session(id, change).await.is_ok());
     same!(here, there, session(id));
     same!(here, there, session("none"));
-    same!(here, there, level_view("ledger"));
+    same!(here, there, level_view("ledger", None));
+    same!(here, there, level_view("notes", Some(id)));
     same!(here, there, budget(Some("codex"), Some(100_000)));
     same!(here, there, budget(None, None));
     same!(here, there, agents());

@@ -359,7 +359,7 @@ async fn one_count_of_tokens_wherever_it_is_shown() {
     };
     let skill = core.describe("alpha").await.unwrap().summary.skill_id;
     let described = core.levels(vec![skill]).await.unwrap();
-    let levels = core.level_view("alpha").await.unwrap();
+    let levels = core.level_view("alpha", None).await.unwrap();
     assert_eq!((of(PartKind::Available), described[0].l1), (levels.l1.tokens, levels.l1.tokens));
     assert_eq!((of(PartKind::ActiveSkill), described[0].l2), (levels.l2.tokens, levels.l2.tokens));
     assert_eq!(levels.files[0].1.tokens, described[0].l3);

@@ -35,6 +35,7 @@ mod scaffold;
 mod schema;
 mod service_types;
 mod session_client;
+mod session_standing;
 mod session_types;
 #[cfg(test)]
 mod testing;
@@ -78,6 +79,7 @@ pub use service_types::{
     GovernanceList, GovernedSkill, StoreHealth,
 };
 pub use session_client::{SessionClient, SharedSessionClient};
+pub use session_standing::{LoadedFile, LoadedFrom, Standing};
 pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, NotListed, Redescribed,
     SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,

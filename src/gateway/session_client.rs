@@ -80,8 +80,9 @@ pub trait SessionClient: Send + Sync + 'static {
     /// The whole request of the next call.
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error>;
 
-    /// A skill at each level of disclosure.
-    async fn level_view(&self, skill: &str) -> Result<LevelsView, Error>;
+    /// A skill at each level of disclosure; where a session is named, as it is loaded there, whatever became of its
+    /// file since.
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error>;
 
     /// The catalogue under a client's budget; without a client, as it is.
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error>;

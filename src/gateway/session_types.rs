@@ -1,10 +1,12 @@
 //! What goes through the door about sessions, as data with serde: the same in every adapter.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::session_standing::Standing;
 use crate::session::{
     Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Settings, ToolError, ToolSpec,
 };
@@ -67,8 +69,11 @@ pub struct SessionView {
     pub settings: Settings,
     /// Active skills, most recent last.
     pub active: Vec<Active>,
-    /// Active skills whose file is no longer what was loaded.
+    /// Active skills whose file is there and no longer what was loaded.
     pub changed_since: Vec<String>,
+    /// Active skills that the present roots do not hold as they were loaded, by their names: changed, gone, elsewhere.
+    #[serde(default)]
+    pub standing: BTreeMap<String, Standing>,
     /// What happened, oldest first.
     pub transcript: Vec<Arc<Entry>>,
     /// What its scripts would run in here, in a few words.
@@ -203,15 +208,17 @@ pub struct SettingChanged {
 }
 
 impl SinceLast {
-    /// What changed, in words: `the client changed from Codex to Cursor`, `3 entries fewer`.
+    /// What changed, in words: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are written by
+    /// `number`.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn told(&self, number: impl Fn(usize) -> String) -> Vec<String> {
         let changed = |change: &SettingChanged| {
             format!("the {} changed from {} to {}", change.what, change.before, change.now)
         };
         let (before, now) = self.entries;
         let more = now.abs_diff(before);
         let noun = if more == 1 { "entry" } else { "entries" };
+        let more = number(more);
         let entries = match now.cmp(&before) {
             std::cmp::Ordering::Equal => None,
             std::cmp::Ordering::Less => Some(format!("{more} {noun} fewer")),
@@ -219,7 +226,7 @@ impl SinceLast {
         };
         let described = self.redescribed.counts().map(|(many, what)| match (many, what) {
             (1, what) => format!("1 entry {what}"),
-            (many, what) => format!("{many} entries {what}"),
+            (many, what) => format!("{} entries {what}", number(many)),
         });
         let reordered = self.reordered.iter().map(|what| match what.as_str() {
             "bodies" => "the loaded skills stand in another order".to_owned(),
@@ -275,8 +282,9 @@ pub struct ComposedView {
 pub struct LevelsView {
     /// The skill.
     pub skill_id: SkillId,
-    /// L1: its entry as the model sees it.
-    pub entry: Listed,
+    /// L1: its entry as the model sees it; none where the present roots do not hold it.
+    #[serde(default)]
+    pub entry: Option<Listed>,
     /// Size of that.
     pub l1: LevelSize,
     /// L2: its body.
@@ -285,6 +293,9 @@ pub struct LevelsView {
     pub l2: LevelSize,
     /// L3: its files.
     pub files: Vec<(String, LevelSize)>,
+    /// Why its files are not known, where they are not.
+    #[serde(default)]
+    pub files_unknown: Option<String>,
 }
 
 /// The catalogue under a client's budget.

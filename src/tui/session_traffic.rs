@@ -31,6 +31,8 @@ pub enum SessionAsk {
         version: u64,
         /// The session that changed last when this was asked before: the same one still means that nothing did.
         newest: Option<Newest>,
+        /// Answer with the session in any case: its skills' files or the roots may be others.
+        whole: bool,
     },
     /// A new session like this one.
     New(SettingsChange),
@@ -60,8 +62,13 @@ pub enum SessionAsk {
     Compose(String, bool),
     /// The whole request of the next call.
     Export(String, Api),
-    /// A skill at each level.
-    Levels(String),
+    /// A skill at each level, as it is loaded in a session.
+    Levels {
+        /// Which session.
+        session: String,
+        /// Which skill.
+        skill: String,
+    },
     /// The agents there are.
     Agents,
     /// What this client's budget makes of the catalogue.
@@ -98,7 +105,8 @@ pub type Newest = (String, i64, u64);
 pub enum SessionTold {
     /// Answer to [`SessionAsk::List`].
     Listed(Result<Arc<[SessionSummary]>, Error>),
-    /// Answer to [`SessionAsk::Look`]: which session, the one that changed last, and the session where it changed.
+    /// Answer to [`SessionAsk::Look`]: which session, the one that changed last, and the session where it changed or
+    /// was asked for in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
     /// A session as it stands now.
     Session(Result<Arc<SessionView>, Error>),
@@ -112,8 +120,8 @@ pub enum SessionTold {
     Exports(String, Result<Arc<[Exported]>, Error>, bool),
     /// Answer to [`SessionAsk::Write`]: the file, or why not.
     Written(Result<PathBuf, String>),
-    /// Answer to [`SessionAsk::Levels`].
-    Levels(Result<Arc<LevelsView>, Error>),
+    /// Answer to [`SessionAsk::Levels`], with the skill that was asked for.
+    Levels(String, Result<Arc<LevelsView>, Error>),
     /// Answer to [`SessionAsk::Agents`].
     Agents(Result<Arc<[AgentView]>, Error>),
     /// Answer to [`SessionAsk::Budget`], with the client that was asked for.
@@ -135,7 +143,7 @@ impl SessionAsk {
             Self::Tool { .. } | Self::Reorder { .. } => "call_tool",
             Self::Compose(..) => "compose",
             Self::Export(..) => "export_session",
-            Self::Levels(_) => "level_view",
+            Self::Levels { .. } => "level_view",
             Self::Agents => "agents",
             Self::Budget(_) => "budget",
             Self::Say(..) => "say",
@@ -152,7 +160,9 @@ impl SessionAsk {
             Self::Latest => SessionTold::Session(latest(core).await.map(Arc::new)),
             Self::List => SessionTold::Listed(core.sessions(LISTED).await.map(Into::into)),
             Self::Open(id) => SessionTold::Session(core.session(&id).await.map(Arc::new)),
-            Self::Look { session, version, newest } => look(core, session, version, newest).await,
+            Self::Look { session, version, newest, whole } => {
+                look(core, session, version, newest, whole).await
+            }
             Self::New(settings) => SessionTold::Session(core.new_session(settings).await.map(Arc::new)),
             Self::Configure(id, change) => {
                 SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
@@ -170,7 +180,10 @@ impl SessionAsk {
             Self::Export(id, api) => {
                 SessionTold::Exported(api, core.export_session(&id, api, "MODEL").await.map(Arc::new))
             }
-            Self::Levels(skill) => SessionTold::Levels(core.level_view(&skill).await.map(Arc::new)),
+            Self::Levels { session, skill } => {
+                let levels = core.level_view(&skill, Some(&session)).await.map(Arc::new);
+                SessionTold::Levels(skill, levels)
+            }
             Self::Agents => SessionTold::Agents(core.agents().await.map(Into::into)),
             Self::Budget(client) => {
                 let view = core.budget(Some(&client), None).await.map(Arc::new);
@@ -224,15 +237,21 @@ async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isi
 
 /// One row of the store says in most cases that nothing happened. What cannot be asked now is asked again later: the
 /// header says that a connection is gone.
-async fn look(core: &dyn SessionClient, session: String, version: u64, known: Option<Newest>) -> SessionTold {
+async fn look(
+    core: &dyn SessionClient,
+    session: String,
+    version: u64,
+    known: Option<Newest>,
+    whole: bool,
+) -> SessionTold {
     let Ok(heads) = core.sessions(1).await else { return SessionTold::Looked(session, known, None) };
     let newest = heads.into_iter().next().map(|head| (head.session_id, head.changed_ms, head.entries));
-    if newest.is_some() && newest == known {
+    if newest.is_some() && newest == known && !whole {
         return SessionTold::Looked(session, known, None);
     }
     match core.session(&session).await {
         Ok(view) => {
-            let changed = (view.version > version).then(|| Arc::new(view));
+            let changed = (whole || view.version > version).then(|| Arc::new(view));
             SessionTold::Looked(session, newest, changed)
         }
         Err(_) => SessionTold::Looked(session, known, None),

@@ -119,6 +119,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("session.tool", tool).await;
     all.call("session.compose", one.clone()).await;
     all.call("session.show", one).await;
+    all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
     all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
     all.call("session.list", json!({})).await;
     // Again, with something in them.

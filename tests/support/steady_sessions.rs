@@ -79,8 +79,8 @@ impl SessionClient for SteadySessions {
         self.core.export_session(&self.real, api, model).await
     }
 
-    async fn level_view(&self, skill: &str) -> Result<LevelsView, Error> {
-        self.core.level_view(skill).await
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        self.core.level_view(skill, session.map(|_| self.real.as_str())).await
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {

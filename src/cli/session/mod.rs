@@ -12,7 +12,8 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
-use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, SinceLast, ToolAnswer};
+use crate::cli::output::grouped;
+use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
 use crate::session::ToolFailure;
 use crate::skill::safe_text;
 
@@ -98,7 +99,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
                         cx.out.value(&json!({"file": file, "bytes": bytes}))?;
                     } else {
                         let name = file.display().to_string();
-                        let size = crate::cli::output::grouped(bytes);
+                        let size = grouped(bytes);
                         cx.out.line(format!("wrote {}, {size} bytes", safe_text::line(&name)))?;
                     }
                 }
@@ -122,7 +123,8 @@ async fn compose(
     if cx.out.json {
         cx.out.value(&view)?;
     } else if diff {
-        let set = view.since.as_ref().map(SinceLast::told).unwrap_or_default();
+        let set =
+            view.since.as_ref().map(|since| since.told(|many| grouped(many as u64))).unwrap_or_default();
         for told in &set {
             cx.out.line(safe_text::line(told))?;
         }

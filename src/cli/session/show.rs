@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size, wrap};
-use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView};
+use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
 use crate::session::{Entry, Part, PartKind, Turn};
 use crate::skill::safe_text;
 
@@ -48,7 +48,8 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
     let _ = writeln!(out, "{}", Ink::Strong.paint(&view.session_id, look.colour));
     let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
     for (at, skill) in view.active.iter().enumerate() {
-        let changed = if view.changed_since.contains(&skill.name) { "  changed on disk since" } else { "" };
+        let told = view.standing.get(&skill.name).and_then(Standing::told);
+        let told = told.map(|told| format!("  {told}")).unwrap_or_default();
         let last = if at + 1 == view.active.len() && at > 0 { "  wins conflicts" } else { "" };
         let _ = writeln!(
             out,
@@ -59,9 +60,19 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
                 || format!("~{}", grouped(u64::from(skill.tokens))),
                 |tokens| grouped(u64::from(tokens))
             ),
-            Ink::Warn.paint(changed, look.colour),
+            Ink::Warn.paint(&told, look.colour),
             Ink::Muted.paint(last, look.colour),
         );
+    }
+    let anew: Vec<String> = view
+        .active
+        .iter()
+        .filter(|skill| view.standing.get(&skill.name).is_some_and(Standing::loads_anew))
+        .map(|skill| plain(&skill.name))
+        .collect();
+    if !anew.is_empty() {
+        let line = format!("skills session load {} {} --add", view.session_id, anew.join(" "));
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("what is there now: {line}"), look.colour));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));

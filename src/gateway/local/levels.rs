@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -86,7 +87,7 @@ impl Levels {
             skill_id: skill.id.clone(),
             l1,
             l2,
-            l3: files.iter().map(|file| self.file(skill, file)).fold(0, u32::saturating_add),
+            l3: files.iter().map(|file| self.file(&skill.root_dir, file)).fold(0, u32::saturating_add),
             l3_files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             l3_bytes: files.iter().map(|file| file.bytes).sum(),
         }
@@ -105,8 +106,8 @@ impl Levels {
     }
 
     /// A resource file's count, by its place, size and time.
-    pub fn file(&self, skill: &Skill, file: &BundleFile) -> u32 {
-        let Ok(place) = skill::resolve(&skill.root_dir, &file.path) else { return 0 };
+    pub fn file(&self, root_dir: &Path, file: &BundleFile) -> u32 {
+        let Ok(place) = skill::resolve(root_dir, &file.path) else { return 0 };
         let modified = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok();
         let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
         let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, modified.as_nanos());

@@ -2,7 +2,7 @@
 
 use super::answers::{AgentList, Called, Said, SessionList};
 use super::arguments::{
-    AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, OneSkill, SessionChange, ToolCall,
+    AtMost, BudgetOf, Composition, Export, LevelsOf, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
 use super::{Asked, Hints, Operation, Route, Scope};
 use crate::gateway::{Code, Error, SettingsChange};
@@ -35,8 +35,10 @@ fn looking() -> Vec<Operation> {
             "skill.levels",
             Route::get("/v1/skills/{skill_id}/levels"),
             Scope::Read,
-            "A skill at each level of disclosure, with bytes and tokens.",
-            |asked: Asked, one: OneSkill| async move { asked.service.sessions.level_view(&one.skill_id).await },
+            "A skill at each level of disclosure, with bytes and tokens; as a session has loaded it, where one is named.",
+            |asked: Asked, one: LevelsOf| async move {
+                asked.service.sessions.level_view(&one.skill_id, one.session_id.as_deref()).await
+            },
         ),
         Operation::new(
             "skill.budget",

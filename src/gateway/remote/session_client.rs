@@ -82,8 +82,9 @@ impl SessionClient for Remote {
         self.inner.ask("session.export", fields).await
     }
 
-    async fn level_view(&self, skill: &str) -> Result<LevelsView, Error> {
-        self.inner.ask("skill.levels", arguments(json!({ "skill_id": skill }))).await
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        let fields = json!({ "skill_id": skill, "session_id": session });
+        self.inner.ask("skill.levels", arguments(fields)).await
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {

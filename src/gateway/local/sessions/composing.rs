@@ -106,7 +106,7 @@ impl Local {
                 .unwrap_or_default()
                 .into_iter()
                 .map(|file| {
-                    let size = LevelSize { bytes: file.bytes, tokens: levels.file(&skill, &file) };
+                    let size = LevelSize { bytes: file.bytes, tokens: levels.file(&skill.root_dir, &file) };
                     (file.path, size)
                 })
                 .collect();
@@ -114,9 +114,10 @@ impl Local {
                 skill_id: skill.id.clone(),
                 l1: size(&entry_text(&entry)),
                 l2: size(&body_text(skill.id.as_str(), &body)),
-                entry,
+                entry: Some(entry),
                 body,
                 files,
+                files_unknown: None,
             })
         })
         .await

@@ -222,7 +222,10 @@ mod tests {
         assert_eq!(last.since(&codex, 57, Vec::new()), Some(same));
         let openclaw = Settings { client: Some("openclaw".into()), ..Settings::default() };
         let since = last.since(&openclaw, 50, Vec::new()).unwrap();
-        assert_eq!(since.told(), ["the client changed from codex to openclaw", "7 entries fewer"]);
+        assert_eq!(
+            since.told(|many| many.to_string()),
+            ["the client changed from codex to openclaw", "7 entries fewer"]
+        );
         let old = LastCall::read("# Skills\n".to_owned());
         assert_eq!((old.text.as_str(), old.since(&codex, 1, Vec::new())), ("# Skills\n", None));
     }

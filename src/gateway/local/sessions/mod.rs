@@ -9,6 +9,7 @@ mod difference;
 mod kept;
 mod prepared;
 mod script;
+mod standing;
 mod tools;
 mod transcripts;
 
@@ -20,8 +21,8 @@ use serde_json::Value;
 
 use super::Local;
 use crate::gateway::{
-    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
-    SettingsChange, ToolAnswer,
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionClient, SessionSummary,
+    SessionView, SettingsChange, ToolAnswer,
 };
 use crate::session::{Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
 use crate::store::{Sessions, StoreError};
@@ -148,15 +149,14 @@ impl Local {
         ))
     }
 
-    fn session_view(&self, session: Session) -> SessionView {
-        let catalogue = self.registry.snapshot();
+    async fn session_view(&self, session: Session) -> Result<SessionView, Error> {
+        let standing = self.standing(&session.active).await?;
         let changed = |active: &&crate::session::Active| {
-            catalogue
-                .by_location(&active.location)
-                .is_none_or(|skill| skill.digest.to_string() != active.digest)
+            standing.get(&active.name).is_some_and(|standing| standing.file == LoadedFile::Changed)
         };
-        SessionView {
+        Ok(SessionView {
             changed_since: session.active.iter().filter(changed).map(|active| active.name.clone()).collect(),
+            standing,
             session_id: session.id.0,
             version: session.version,
             created_ms: session.created_ms,
@@ -165,7 +165,7 @@ impl Local {
             active: session.active,
             transcript: session.transcript,
             isolation: self.runs.isolating().report().summary(),
-        }
+        })
     }
 }
 
@@ -186,7 +186,7 @@ impl SessionClient for Local {
         let id = SessionId(uuid::Uuid::now_v7().to_string());
         let session = Session::new(id, now_ms(), settings);
         let row = self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
-        Ok(self.session_view(decode(row, Vec::new())?))
+        self.session_view(decode(row, Vec::new())?).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
@@ -206,7 +206,7 @@ impl SessionClient for Local {
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
-        Ok(self.session_view(self.find_session(session).await?))
+        self.session_view(self.find_session(session).await?).await
     }
 
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
@@ -222,7 +222,7 @@ impl SessionClient for Local {
             self.within_agent(session)
         };
         let ((), session) = self.change_session(session, edit).await?;
-        Ok(self.session_view(session))
+        self.session_view(session).await
     }
 
     async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
@@ -277,8 +277,11 @@ impl SessionClient for Local {
         self.exported(&session, api, model).await
     }
 
-    async fn level_view(&self, skill: &str) -> Result<LevelsView, Error> {
-        self.levels_of(skill).await
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        match session {
+            Some(session) => self.levels_of_loaded(&self.find_session(session).await?, skill).await,
+            None => self.levels_of(skill).await,
+        }
     }
 
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::SessionPane;
-use crate::gateway::SessionView;
+use super::{SessionPane, Tab};
+use crate::gateway::{LoadedFrom, SessionView};
 use crate::tui::pane::Effect;
 use crate::tui::session_traffic::{Newest, SessionAsk};
 use crate::tui::widgets::figures::counted;
@@ -64,11 +64,20 @@ impl SessionPane {
             self.others.acting(&effects);
             return effects;
         };
+        // Nothing tells when a file outside of the roots changes.
+        let outside = session.standing.values().any(|standing| standing.roots != LoadedFrom::Here);
+        self.look_at_it(outside)
+    }
+
+    /// Whether others changed the session, and where `whole`, how its skills stand in any case.
+    pub(super) fn look_at_it(&mut self, whole: bool) -> Vec<Effect> {
+        let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
         vec![Effect::Session(SessionAsk::Look {
             session: session.session_id.clone(),
             version: session.version,
             newest: self.others.newest.clone(),
+            whole,
         })]
     }
 
@@ -87,7 +96,15 @@ impl SessionPane {
             return Vec::new();
         }
         self.others.newest = newest.cloned();
-        let Some(after) = changed.filter(|after| after.version > before.version) else { return Vec::new() };
+        let Some(after) = changed.filter(|after| after.version >= before.version) else { return Vec::new() };
+        if after.version == before.version {
+            // The session is the same: its files or the roots are others.
+            if after.standing == before.standing {
+                return Vec::new();
+            }
+            self.show(Arc::clone(after));
+            return if self.tab == Tab::PerLevel { self.count_levels() } else { Vec::new() };
+        }
         let told = format!("changed elsewhere: {}", difference(&before, after));
         self.show(Arc::clone(after));
         let mut effects = self.refresh();

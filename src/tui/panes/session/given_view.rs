@@ -8,11 +8,11 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
-use crate::gateway::{ComposedView, SinceLast};
+use crate::gateway::ComposedView;
 use crate::session::{Speaker, Turn};
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted};
+use crate::tui::widgets::figures::{bytes, count, counted};
 use crate::tui::widgets::measure::{cells, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
@@ -64,7 +64,7 @@ impl SessionPane {
             return String::new();
         };
         if self.diff {
-            let told = composed.since.as_ref().map(SinceLast::told).unwrap_or_default();
+            let told = composed.since.as_ref().map(|since| since.told(count)).unwrap_or_default();
             let text = match &composed.diff {
                 None => Some("no call was made yet to compare with: c makes one"),
                 Some(lines) if lines.is_empty() && told.is_empty() => {

@@ -8,19 +8,25 @@ use ratatui::layout::Rect;
 use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
-use crate::gateway::SettingsChange;
+use crate::gateway::{LevelsView, SettingsChange};
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::overlay::{Asking, Sheet, name_of_script};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::tui::session_traffic::SessionAsk;
+use crate::tui::widgets::figures::bytes;
 use crate::tui::widgets::measure::shown as safe;
 
 /// The choice of a new session with the settings of the one that is open.
 pub(super) const LIKE_THIS: &str = "like";
 
-/// A chooser, opened on its first row.
-pub(super) fn pick(what: PickerKind, title: &str, choices: Vec<(String, String, String)>) -> Effect {
-    Effect::Pick(Picker { what, title: title.to_owned(), choices, current: Some(0) })
+/// A chooser, opened on what is in force, else on its first row.
+pub(super) fn pick(
+    what: PickerKind,
+    title: &str,
+    choices: Vec<(String, String, String)>,
+    current: Option<usize>,
+) -> Effect {
+    Effect::Pick(Picker { what, title: title.to_owned(), choices, current })
 }
 
 impl Pane for SessionPane {
@@ -43,13 +49,20 @@ impl Pane for SessionPane {
         let none = || self.selected().is_none().then(|| "no skill is loaded: l loads one".to_owned());
         let closed = || self.session.is_none().then(|| "no session is open".to_owned());
         let on_skill = |command: Command| Command { blocked: none(), ..command };
+        let gone = |there: bool, what: &str| {
+            (!there).then(|| format!("{what} is gone: the skill stays as it was loaded"))
+        };
+        let standing = self.standing();
+        let folder = || none().or_else(|| gone(standing.has_folder(), "its folder"));
+        let file = || folder().or_else(|| gone(standing.has_file(), "its SKILL.md"));
+        let in_folder = |command: Command| Command { blocked: folder(), ..command };
         let on_session = |command: Command| Command { blocked: closed(), ..command };
         let mut out = vec![
             shown(Action::Down, if self.focus == Part::Given { "scroll" } else { "move" }),
             on_session(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::UnloadSkill, "unload")),
-            on_skill(shown(Action::ReadResource, "read")),
-            on_skill(shown(Action::RunScript, "run script")),
+            in_folder(shown(Action::ReadResource, "read")),
+            in_folder(shown(Action::RunScript, "run script")),
             on_session(shown(Action::Say, "say")),
             on_session(shown(Action::DiffCalls, if self.diff { "call" } else { "diff" })),
             on_session(shown(Action::MarkCall, "call made")),
@@ -61,7 +74,7 @@ impl Pane for SessionPane {
             hidden(Action::OpenSession, "open session"),
             on_skill(hidden(Action::MoveEarlier, "earlier")),
             on_skill(hidden(Action::MoveLater, "later")),
-            on_skill(hidden(Action::Edit, "edit")),
+            Command { blocked: file(), ..hidden(Action::Edit, "edit") },
             on_session(hidden(Action::Copy, "copy")),
             on_session(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Open, "open"),
@@ -231,49 +244,53 @@ impl SessionPane {
         Some(Vec::new())
     }
 
-    /// Every skill that is not loaded, to be chosen by a few letters.
+    /// Loaded skills of which the roots have another text now, and every skill that is not loaded, to be chosen by a
+    /// few letters.
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
-        let choices = self
+        let anew = loaded.iter().filter_map(|name| {
+            let standing = self.standing_of(name);
+            let told = standing.told().filter(|_| standing.loads_anew())?;
+            Some(((*name).to_owned(), safe(name), format!("load anew: {told}")))
+        });
+        let others = self
             .catalogue
             .entries
             .iter()
             .map(|entry| &entry.skill)
             .filter(|skill| !loaded.contains(&skill.id.as_str()))
-            .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)))
-            .collect();
-        pick(PickerKind::SkillToLoad, "Load a skill", choices)
+            .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)));
+        pick(PickerKind::SkillToLoad, "Load a skill", anew.chain(others).collect(), None)
     }
 
     /// Asks which files the selected skill has; the chooser opens when they are known.
     fn files(&mut self, what: PickerKind) -> Option<Vec<Effect>> {
-        let name = self.selected()?.name.clone();
-        let id = self.catalogue.by_id(&name)?.id.clone();
+        let skill = self.selected()?;
+        // By its place: the roots may have another skill of this name, or not have it at all.
+        let here = self.catalogue.by_location(&skill.location);
+        let id = here.filter(|here| here.id.as_str() == skill.name).map(|here| here.id.clone());
         self.choosing = Some(what);
-        Some(vec![Effect::Describe(id)])
+        Some(id.map_or_else(|| self.count_levels(), |id| vec![Effect::Describe(id)]))
+    }
+
+    /// The same chooser for a skill that the roots do not hold, from what the session knows of it.
+    pub(super) fn choose_loaded_file(&mut self, levels: &LevelsView) -> Option<Effect> {
+        if self.selected()?.name != levels.skill_id.as_str() {
+            return None;
+        }
+        let what = self.choosing.take()?;
+        if let Some(why) = &levels.files_unknown {
+            return Some(Effect::Toast(safe(why)));
+        }
+        let files = levels.files.iter().map(|(path, size)| (path.as_str(), size.bytes));
+        Some(file_chooser(what, levels.skill_id.as_str(), files))
     }
 
     /// The chooser over a skill's files.
     pub(super) fn choose_file(&mut self, detail: &crate::gateway::SkillDetail) -> Option<Effect> {
         let what = self.choosing.take()?;
-        let scripts = what == PickerKind::ScriptToRun;
-        let name = safe(detail.summary.skill_id.as_str());
-        let choices: Vec<_> = detail
-            .files
-            .iter()
-            .filter(|file| !scripts || file.path.starts_with("scripts/"))
-            .map(|file| {
-                (file.path.clone(), safe(&file.path), crate::tui::widgets::figures::bytes(file.bytes))
-            })
-            .collect();
-        if choices.is_empty() {
-            return Some(Effect::Toast(format!(
-                "{name} has no {}",
-                if scripts { "scripts" } else { "files" }
-            )));
-        }
-        let verb = if scripts { "Run a script" } else { "Read a file" };
-        Some(pick(what, &format!("{verb} of {name}"), choices))
+        let files = detail.files.iter().map(|file| (file.path.as_str(), file.bytes));
+        Some(file_chooser(what, detail.summary.skill_id.as_str(), files))
     }
 
     /// The sheet before a script runs: what it is given, what it is shut into; no comes first.
@@ -301,7 +318,7 @@ impl SessionPane {
             row(LIKE_THIS, "like this one", safe(&own.join(", "))),
             row("", "as built in", "orchestrator, whole catalogue, nothing set".to_owned()),
         ];
-        pick(PickerKind::NewSession, "New session", choices)
+        pick(PickerKind::NewSession, "New session", choices, None)
     }
 
     pub(super) fn begin(&self, like: bool) -> Effect {
@@ -341,7 +358,7 @@ impl SessionPane {
             choice("target", "as a target", format!("session:{id}")),
             choice("json", "JSON", "the session whole".to_owned()),
         ];
-        Some(pick(PickerKind::CopyAs, "Copy the session as", choices))
+        Some(pick(PickerKind::CopyAs, "Copy the session as", choices, None))
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
@@ -369,6 +386,20 @@ impl SessionPane {
         };
         Some(vec![Effect::Copy(text, what)])
     }
+}
+
+/// The chooser over a skill's files, or over its scripts.
+fn file_chooser<'a>(what: PickerKind, name: &str, files: impl Iterator<Item = (&'a str, u64)>) -> Effect {
+    let (scripts, name) = (what == PickerKind::ScriptToRun, safe(name));
+    let choices: Vec<_> = files
+        .filter(|(path, _)| !scripts || path.starts_with("scripts/"))
+        .map(|(path, size)| (path.to_owned(), safe(path), bytes(size)))
+        .collect();
+    if choices.is_empty() {
+        return Effect::Toast(format!("{name} has no {}", if scripts { "scripts" } else { "files" }));
+    }
+    let verb = if scripts { "Run a script" } else { "Read a file" };
+    pick(what, &format!("{verb} of {name}"), choices, None)
 }
 
 fn shown(action: Action, label: &str) -> Command {

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Part, SessionPane};
-use crate::gateway::{CallSize, LevelSize};
+use crate::gateway::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
 use crate::session::PartKind;
 use crate::tui::pane::Draw;
 use crate::tui::session_export::short_id;
@@ -14,7 +14,12 @@ use crate::tui::widgets::ages::moment;
 use crate::tui::widgets::figures::{count, tokens};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
+use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::rule::Title;
+use crate::tui::widgets::wrap::wrap_to;
+
+/// Rows for how the selected skill stands.
+const TOLD: usize = 3;
 
 impl SessionPane {
     pub(super) fn draw_left(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
@@ -52,15 +57,22 @@ impl SessionPane {
                 let gutter = if focused { Role::Gutter } else { Role::Muted };
                 pen.put(area.x, y, pen.glyphs.gutter, gutter, 1);
             }
-            let changed = session.changed_since.contains(&skill.name);
+            let standing = self.standing_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
-            let mark = if changed {
-                pen.glyphs.edited.to_owned()
-            } else {
-                format!("{digest}{}", pen.glyphs.ellipsis)
+            // What is to be told is marked however narrow it is; a digest only where there is room.
+            let mark = match (standing.file, standing.roots) {
+                (LoadedFile::Changed, _) => Some(pen.glyphs.edited),
+                (LoadedFile::Unchanged, LoadedFrom::Here) => None,
+                (LoadedFile::Unchanged, _) => Some(pen.glyphs.lost),
+                _ => Some(pen.glyphs.bad),
             };
-            let mark_role = if changed { Role::Warning } else { Role::Muted };
-            let at_mark = if area.width >= 34 { pen.right(right, y, &mark, mark_role) } else { right };
+            let at_mark = match mark {
+                Some(mark) => pen.right(right, y, mark, Role::Warning),
+                None if area.width >= 34 => {
+                    pen.right(right, y, &format!("{digest}{}", pen.glyphs.ellipsis), Role::Muted)
+                }
+                None => right,
+            };
             let cost =
                 self.body_tokens(&skill.name).map_or_else(|| format!("~{}", tokens(skill.tokens)), tokens);
             let at_tokens = pen.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
@@ -72,6 +84,13 @@ impl SessionPane {
             pen.put_plus(area.x + 4, y, &name, if on { Role::Strong } else { Role::Text }, plus, room);
             self.drawn.rows.push((row, at));
             y += 1;
+        }
+        if let Some(told) = standing_in_words(self.standing()) {
+            let room = area.width.saturating_sub(5);
+            for line in wrap_to(&[Seg::new(told, Role::Warning)], room, TOLD, pen.glyphs.ellipsis) {
+                pen.line(area.x + 4, y, &line, room);
+                y += 1;
+            }
         }
         if session.active.len() > 1 {
             pen.put(area.x + 4, y, "the later one wins", Role::Muted, area.width.saturating_sub(5));
@@ -186,6 +205,13 @@ impl SessionPane {
             .find(|(part, _)| part.skill.as_deref() == Some(name))
             .map(|(_, tokens)| *tokens)
     }
+}
+
+/// How the selected skill stands, and what helps.
+fn standing_in_words(standing: Standing) -> Option<String> {
+    let told = standing.told()?;
+    let then = if standing.loads_anew() { "l loads it anew" } else { "it stays as it was loaded" };
+    Some(format!("{told}; {then}"))
 }
 
 /// From when to when, the day said once where it is one: `22 Nov 12:04 to 12:31`.

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use crate::gateway::{LevelSize, LevelsView};
+use crate::gateway::{LevelSize, LevelsView, LoadedFrom};
 use crate::session::{Fill, PartKind};
 use crate::skill::safe_text;
 use crate::tui::pane::Draw;
@@ -21,12 +21,16 @@ const BESIDE: u16 = 72;
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         // What is kept may be of a skill that is not loaded any more.
-        let wanted = self.selected().map(|skill| skill.name.as_str());
-        let kept = self.levels.clone().filter(|levels| wanted == Some(levels.skill_id.as_str()));
-        let Some(levels) = kept else {
-            let text =
-                if self.selected().is_none() { "load a skill to see its three levels" } else { "counting" };
-            Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+        let Some(levels) = self.levels_of_selected().cloned() else {
+            let failed =
+                self.no_levels.as_ref().filter(|(of, _)| self.selected().is_some_and(|s| s.name == *of));
+            let text = match (self.selected(), failed) {
+                (None, _) => "load a skill to see its three levels".to_owned(),
+                (Some(_), None) => "counting".to_owned(),
+                (Some(_), Some((_, why))) => format!("not known: {}", shown(why)),
+            };
+            let place = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
+            self::text(&mut Pen::new(buf, cx), place, &text, 0, Role::Muted);
             return String::new();
         };
         let files: LevelSize = levels.files.iter().fold(LevelSize::default(), |sum, (_, size)| LevelSize {
@@ -38,7 +42,9 @@ impl SessionPane {
         let mut pen = Pen::new(buf, cx);
         let told = self.listed_as(levels.skill_id.as_str());
         let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
-        let heads = [("L1 in every call", first), ("L2 once loaded", levels.l2), ("L3 when read", files)];
+        let files = levels.files_unknown.is_none().then_some(files);
+        let heads =
+            [("L1 in every call", Some(first)), ("L2 once loaded", Some(levels.l2)), ("L3 when read", files)];
         let mut below = places;
         for (at, (name, size)) in heads.into_iter().enumerate() {
             below[at] = head(&mut pen, places[at], at + 1, name, size, beside);
@@ -49,7 +55,7 @@ impl SessionPane {
         let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
-        text(&mut pen, above, &entry, 0);
+        text(&mut pen, above, &entry, 0, Role::Text);
         for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
             pen.put(
                 below[0].x,
@@ -59,7 +65,7 @@ impl SessionPane {
                 below[0].width,
             );
         }
-        text(&mut pen, below[1], &levels.body, self.given.offset);
+        text(&mut pen, below[1], &levels.body, self.given.offset, Role::Text);
         file_list(&mut pen, below[2], &levels);
         self.given.height = usize::from(below[1].height);
         let all = levels.body.lines().count();
@@ -90,7 +96,11 @@ impl SessionPane {
         // A loaded skill is named with the reason; one that the client would list and that has none went for room.
         let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
         let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
+        let roots = self.standing_of(skill).roots;
         let missing = match (named, bound, &client) {
+            (None, ..) if matches!(roots, LoadedFrom::Elsewhere | LoadedFrom::Refused) => {
+                "no entry: not in these roots".to_owned()
+            }
             (Some(group), ..) => format!("no entry: {}", shown(&group.why)),
             (None, Some(fill), Some(client)) => left_out(client, fill),
             (None, None, Some(client)) => {
@@ -159,10 +169,20 @@ fn stacked(area: Rect, files: usize) -> [Rect; 3] {
 }
 
 /// Name and size of a level, over two rows or in one; answers the place below.
-fn head(pen: &mut Pen<'_>, place: Rect, level: usize, name: &str, size: LevelSize, beside: bool) -> Rect {
+fn head(
+    pen: &mut Pen<'_>,
+    place: Rect,
+    level: usize,
+    name: &str,
+    size: Option<LevelSize>,
+    beside: bool,
+) -> Rect {
     pen.rail(place.x, place.y, place.height, level);
     let (x, room) = (place.x + 2, place.width.saturating_sub(2));
-    let cost = format!("{} tok  {}", tokens(size.tokens), bytes(size.bytes));
+    let cost = size.map_or_else(
+        || "not known".to_owned(),
+        |size| format!("{} tok  {}", tokens(size.tokens), bytes(size.bytes)),
+    );
     let rows = if place.height == 0 {
         0
     } else if beside {
@@ -177,10 +197,10 @@ fn head(pen: &mut Pen<'_>, place: Rect, level: usize, name: &str, size: LevelSiz
     Rect { x, y: place.y + rows, width: room, height: place.height.saturating_sub(rows) }
 }
 
-fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize) {
+fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize, role: Role) {
     let mut y = place.y;
     for line in text.lines().skip(offset) {
-        for part in wrap(&[Seg::new(safe_text::line(line), Role::Text)], place.width.max(1)) {
+        for part in wrap(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
             if y >= place.bottom() {
                 return;
             }
@@ -198,6 +218,10 @@ fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize) {
 
 fn file_list(pen: &mut Pen<'_>, place: Rect, levels: &LevelsView) {
     let room = place.width;
+    if let Some(why) = &levels.files_unknown {
+        text(pen, place, why, 0, Role::Muted);
+        return;
+    }
     if levels.files.is_empty() && place.height > 0 {
         pen.put(place.x, place.y, "no files", Role::Muted, room);
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use crate::gateway::{ComposedView, LevelsView, SessionView};
+use crate::gateway::{ComposedView, LevelsView, SessionView, Standing};
 use crate::registry::Catalogue;
 use crate::session::{Active, Api};
 use crate::tui::pane::{Effect, PickerKind};
@@ -107,6 +107,8 @@ pub struct SessionPane {
     /// The composed call as rows, and of what.
     laid_out: Option<(u64, Arc<[given::Line]>)>,
     levels: Option<Arc<LevelsView>>,
+    /// Of which skill the levels could not be told, and why.
+    no_levels: Option<(String, String)>,
     /// Whether a session was asked for.
     asked: bool,
     /// A skill to load once a session is open.
@@ -190,13 +192,33 @@ impl SessionPane {
         self.ask_payload()
     }
 
-    fn ask_levels(&self) -> Vec<Effect> {
-        let wanted = self.selected().map(|skill| skill.name.clone());
-        let known = self.levels.as_ref().map(|levels| levels.skill_id.to_string());
-        match wanted {
-            Some(name) if known.as_ref() != Some(&name) => vec![Effect::Session(SessionAsk::Levels(name))],
-            _ => Vec::new(),
-        }
+    /// The selected skill's levels, where they are known of what is loaded now.
+    fn levels_of_selected(&self) -> Option<&Arc<LevelsView>> {
+        let skill = self.selected()?;
+        let of_it =
+            |levels: &&Arc<LevelsView>| levels.skill_id.as_str() == skill.name && levels.body == skill.body;
+        self.levels.as_ref().filter(of_it)
+    }
+
+    fn ask_levels(&mut self) -> Vec<Effect> {
+        if self.levels_of_selected().is_some() { Vec::new() } else { self.count_levels() }
+    }
+
+    /// Asks for the selected skill's levels, known or not.
+    fn count_levels(&mut self) -> Vec<Effect> {
+        self.no_levels = None;
+        let (Some(session), Some(skill)) = (self.id(), self.selected()) else { return Vec::new() };
+        let (session, skill) = (session.to_owned(), skill.name.clone());
+        vec![Effect::Session(SessionAsk::Levels { session, skill })]
+    }
+
+    /// How the selected skill stands to its file and the roots.
+    fn standing(&self) -> Standing {
+        self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
+    }
+
+    fn standing_of(&self, name: &str) -> Standing {
+        self.session.as_ref().and_then(|session| session.standing.get(name)).copied().unwrap_or_default()
     }
 
     fn ask_payload(&self) -> Vec<Effect> {

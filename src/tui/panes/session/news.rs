@@ -84,8 +84,18 @@ impl SessionPane {
 
     /// The catalogue is another one: the next call may be, too.
     fn again(&mut self) -> Vec<Effect> {
-        self.levels = None;
-        if self.session.is_some() { self.compose() } else { Vec::new() }
+        let mut effects = self.look_at_it(true);
+        effects.extend(self.compose());
+        match self.tab {
+            Tab::PerLevel => effects.extend(self.count_levels()),
+            Tab::Payload => effects.extend(self.ask_payload()),
+            Tab::Composed | Tab::Transcript => {}
+        }
+        // Files may be others, too: they are counted anew when they are looked at.
+        if self.tab != Tab::PerLevel {
+            self.levels = None;
+        }
+        effects
     }
 
     fn told(&mut self, told: &SessionTold) -> Vec<Effect> {
@@ -152,9 +162,13 @@ impl SessionPane {
                 vec![Effect::Toast(format!("wrote {}", shown(&path.display().to_string())))]
             }
             SessionTold::Written(Err(why)) => vec![Effect::Trouble("the export".to_owned(), why.clone())],
-            SessionTold::Levels(Ok(levels)) => {
+            SessionTold::Levels(_, Ok(levels)) => {
                 self.levels = Some(Arc::clone(levels));
-                Vec::new()
+                self.choose_loaded_file(levels).into_iter().collect()
+            }
+            SessionTold::Levels(skill, Err(error)) => {
+                (self.choosing, self.no_levels) = (None, Some((skill.clone(), error.message.clone())));
+                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
             }
             // Browse asks for it.
             SessionTold::Budget(..) => Vec::new(),
@@ -183,7 +197,8 @@ impl SessionPane {
                         (session.session_id.clone(), label, note)
                     })
                     .collect();
-                vec![super::keys::pick(PickerKind::Session, "Open a session", choices)]
+                let open = sessions.iter().position(|session| Some(session.session_id.as_str()) == self.id());
+                vec![super::keys::pick(PickerKind::Session, "Open a session", choices, open)]
             }
             SessionTold::Agents(Ok(agents)) => {
                 let all = (String::new(), "orchestrator".to_owned(), "sees every skill".to_owned());
@@ -191,12 +206,14 @@ impl SessionPane {
                     let skills = view.agent.uses_skills.join(", ");
                     (view.agent.id.clone(), view.agent.id.clone(), skills)
                 });
-                let choices = std::iter::once(all).chain(named).collect();
-                vec![super::keys::pick(PickerKind::Agent, "Who speaks", choices)]
+                let choices: Vec<_> = std::iter::once(all).chain(named).collect();
+                let speaks = self.session.as_ref().and_then(|session| session.settings.agent.clone());
+                let speaks = speaks.unwrap_or_default();
+                let current = choices.iter().position(|(id, ..)| *id == speaks);
+                vec![super::keys::pick(PickerKind::Agent, "Who speaks", choices, current)]
             }
             SessionTold::Exported(_, Err(error))
             | SessionTold::Exports(_, Err(error), _)
-            | SessionTold::Levels(Err(error))
             | SessionTold::Listed(Err(error))
             | SessionTold::Agents(Err(error)) => {
                 vec![Effect::Trouble("the session".to_owned(), error.message.clone())]

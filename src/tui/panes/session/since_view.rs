@@ -39,6 +39,7 @@ impl SessionPane {
         let other =
             composed.since.iter().flat_map(|since| &since.changes).any(|change| change.what == "form");
         let changes = changes(diff, if other { Form::Bullets } else { form });
+        let changes = without_told_twice(changes, composed.since.as_ref());
         if settings.is_empty() && changes.is_empty() {
             pen.put(area.x + 2, y, "nothing changed", Role::Muted, room);
         }
@@ -63,6 +64,16 @@ impl SessionPane {
             pen.put(area.x + 2, y + 1, &format!("{bytes_now} in all"), Role::Muted, room);
         }
     }
+}
+
+/// Without the count of entries that only came or only went, where the catalogue is told as before and after.
+fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -> Vec<(bool, String)> {
+    let counted = |(_, what): &(bool, String)| what.ends_with(" entries");
+    let told = since.is_some_and(|since| !since.changes.is_empty() && since.entries.0 != since.entries.1);
+    if !told || changes.iter().filter(|change| counted(change)).count() != 1 {
+        return changes;
+    }
+    changes.into_iter().filter(|change| !counted(change)).collect()
 }
 
 /// Settings that are others now, and how the catalogue grew or shrank by that.
@@ -197,6 +208,12 @@ mod tests {
             (0..9).map(|at| DiffLine::Removed(format!("<name>skill-{at}</name>"))).collect();
         assert_eq!(changes(&diff, Form::Xml), [(false, "9 entries".to_owned())]);
         assert_eq!(changes(&diff[..2], Form::Xml).len(), 2, "a few are named");
+        let twice = changes(&diff, Form::Xml);
+        assert!(without_told_twice(twice.clone(), Some(&since)).is_empty(), "4 483 → 57 says it");
+        assert_eq!(without_told_twice(twice.clone(), None), twice);
+        let both = vec![(true, "7 entries".to_owned()), (false, "9 entries".to_owned())];
+        assert_eq!(without_told_twice(both.clone(), Some(&since)), both, "which came and which went is more");
+        assert!(since.told(crate::tui::widgets::figures::count).contains(&"4 426 entries fewer".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! How the loaded skills of a session stand now: their files are read again, and looked for in the present roots.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use super::Local;
+use crate::gateway::local::levels;
+use crate::gateway::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
+use crate::registry::Catalogue;
+use crate::session::{Active, Session, body_text, entry_text};
+use crate::skill::{self, Digest, SkillId};
+
+impl Local {
+    /// Of each loaded skill that is not simply as it was loaded, how it is.
+    pub(super) async fn standing(&self, active: &[Active]) -> Result<BTreeMap<String, Standing>, Error> {
+        let catalogue = self.registry.snapshot();
+        let files: Vec<_> = active
+            .iter()
+            .map(|skill| {
+                (skill.name.clone(), skill.location.clone(), skill.digest.clone(), known(skill, &catalogue))
+            })
+            .collect();
+        super::super::apart(move || {
+            let now = files.into_iter().map(|(name, location, digest, roots)| {
+                let file = file_now(&location, &digest);
+                (name, Standing { file, roots })
+            });
+            Ok(now.filter(|(_, standing)| !standing.is_usual()).collect())
+        })
+        .await
+    }
+
+    /// A loaded skill at each level, as the session has it: its body is the one that was loaded, whatever became of
+    /// its file.
+    pub(super) async fn levels_of_loaded(
+        &self,
+        session: &Session,
+        wanted: &str,
+    ) -> Result<LevelsView, Error> {
+        let active =
+            session.loaded(Some(wanted)).map_err(|error| Error::new(Code::NotFound, error.message))?.clone();
+        let catalogue = self.registry.snapshot();
+        let here = catalogue.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
+        let entry = here.map(|skill| levels::entry(skill));
+        let counts = std::sync::Arc::clone(&self.levels);
+        super::super::apart(move || {
+            let size = |text: &str| LevelSize { bytes: text.len() as u64, tokens: counts.text(text) };
+            let (files, files_unknown) = match skill::bundle_files(&active.root_dir) {
+                Ok(files) => (files, None),
+                Err(error) => (Vec::new(), Some(unknown(&active.root_dir, &error))),
+            };
+            let files = files
+                .into_iter()
+                .map(|file| {
+                    let size = LevelSize { bytes: file.bytes, tokens: counts.file(&active.root_dir, &file) };
+                    (file.path, size)
+                })
+                .collect();
+            Ok(LevelsView {
+                l1: entry.as_ref().map_or(LevelSize::default(), |entry| size(&entry_text(entry))),
+                l2: size(&body_text(&active.name, &active.body)),
+                skill_id: SkillId::new(active.name),
+                entry,
+                body: active.body,
+                files,
+                files_unknown,
+            })
+        })
+        .await
+    }
+}
+
+fn unknown(folder: &std::path::Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("its folder {} is gone", folder.display()),
+        _ => format!("its folder {} cannot be read: {error}", folder.display()),
+    }
+}
+
+fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
+    if let Some(here) = catalogue.by_location(&active.location) {
+        return if here.id.as_str() == active.name { LoadedFrom::Here } else { LoadedFrom::Renamed };
+    }
+    if catalogue.refused.iter().any(|refusal| refusal.location == active.location) {
+        return LoadedFrom::Refused;
+    }
+    if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
+}
+
+fn file_now(location: &PathBuf, loaded: &str) -> LoadedFile {
+    match skill::read_regular(location, skill::MAX_BYTES) {
+        // As it is loaded: what is no text is replaced before it is digested.
+        Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
+            LoadedFile::Unchanged
+        }
+        Ok(_) => LoadedFile::Changed,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            let folder = location.parent().is_some_and(std::path::Path::is_dir);
+            if folder { LoadedFile::Gone } else { LoadedFile::FolderGone }
+        }
+        Err(_) => LoadedFile::Unreadable,
+    }
+}
