@@ -207,3 +207,31 @@ fn the_orchestrator_is_shown_with_the_order_of_its_call() {
     assert!(at("rules") < at("catalogue") && at("catalogue") < at("loaded skills"));
     assert!(home.json(&["agents", "show", "orchestrator"])["composed"].is_array());
 }
+
+#[test]
+fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    home.run(&["session", "load", &id, "pdf-tables", "csv-tools"]);
+    let show = |root: &std::path::Path| {
+        home.run_bare(&["--root", root.to_str().unwrap(), "session", "show", &id]).stdout
+    };
+    let ours = home.skills();
+    let usual = show(&ours);
+    assert!(!usual.contains("changed on disk") && !usual.contains("what is there now"), "{usual}");
+    let other = home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere = show(&other);
+    assert_eq!(elsewhere.matches("not in these roots").count(), 2, "{elsewhere}");
+    assert!(!elsewhere.contains("changed on disk"), "{elsewhere}");
+    home.skill("csv-tools", "description: Cleans and joins CSV files.", "# CSV\n\nAnother text.\n");
+    std::fs::remove_dir_all(home.skills().join("pdf-tables")).unwrap();
+    let now = show(&ours);
+    let row = |name: &str| now.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(row("csv-tools").contains("changed on disk since"), "{now}");
+    assert!(row("pdf-tables").contains("its folder is gone"), "{now}");
+    let anew = format!("skills session load {id} csv-tools --add");
+    assert!(now.contains(&anew), "{now}");
+    home.run(&["session", "load", &id, "csv-tools", "--add"]);
+    assert!(!show(&ours).contains("changed on disk"), "loaded anew");
+}
