@@ -30,7 +30,7 @@ use breaker::Breakers;
 pub use breaker::Clock;
 pub use decide::Obstacle;
 use decide::{Decision, decide};
-use pins::Pins;
+use pins::{Edit, Pin, Pins};
 
 /// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
 pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
@@ -129,7 +129,7 @@ impl Broker {
         })
     }
 
-    fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> String {
+    fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> Pin {
         self.pins.of(offered, &self.means.services, catalogue)
     }
 
@@ -236,7 +236,11 @@ impl Caller for Broker {
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
         let catalogue = self.capabilities();
         let pinned = catalogue.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
-        pinned.map(|offered| (offered.binding.id.clone(), self.pin(offered, &catalogue))).collect()
+        let kept = |offered: &Arc<Offered>| {
+            let pin = self.pin(offered, &catalogue);
+            pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.whole)])
+        };
+        pinned.flat_map(kept).collect()
     }
 
     fn changed(
@@ -255,13 +259,24 @@ impl Caller for Broker {
             let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
             let target = self.means.target(&choice.offered);
             match before {
-                Some(before) if *before == present => continue,
-                Some(_) => what.push(format!("{target} (binding {id}) changed since the launch")),
+                Some(before) if *before == present.whole => continue,
+                Some(_) => {
+                    let edits = present.edits(launched);
+                    if edits.is_empty() {
+                        what.push(format!(
+                            "{target} (binding {id}) or a file beside it changed since the launch"
+                        ));
+                    }
+                    for Edit { what: edited, part, now: content } in edits {
+                        what.push(edited);
+                        now.insert(part, content);
+                    }
+                }
                 // Somebody of this machine chose it for this capability.
                 None if choice.place == "override" => continue,
                 None => what.push(format!("the binding {id} ({target}) was not there at the launch")),
             }
-            now.insert(id.clone(), present);
+            now.insert(id.clone(), present.whole);
         }
         (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now, call: None, besides: None })
     }

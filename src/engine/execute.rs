@@ -21,7 +21,7 @@ use super::session::Session;
 use super::worker::Execute;
 use crate::runs::{Asked, Gate, Refusal, RunState};
 use crate::skill::contract::{Capability, Conformance};
-use crate::store::{Checkpoint, Claimed, Clock, RunId, RunRecord, StepIntent, Store, StoreError};
+use crate::store::{Checkpoint, Claimed, Clock, RunId, RunOptions, RunRecord, StepIntent, Store, StoreError};
 
 /// Events read at once.
 const PAGE: usize = 1000;
@@ -162,6 +162,21 @@ impl Engine {
         all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
     }
 
+    /// Whether everything that a claimed run may call can be called here, through what was there at its launch. What
+    /// looks otherwise may be an old look at the skills.
+    #[must_use]
+    pub fn is_as_launched(&self, claimed: &Claimed) -> bool {
+        // A plan that cannot be read is refused in its own words.
+        let Ok(plan) = Plan::from_value(&claimed.contract) else { return true };
+        let options = &claimed.run.options;
+        let conformance = stated(options, self.conformance);
+        plan.capabilities.values().all(|capability| {
+            let changed =
+                || self.caller.changed(capability, conformance, options.unsandboxed, &options.pins).is_some();
+            self.obstacle(&claimed.run, capability).is_none() && (options.pins.is_empty() || !changed())
+        })
+    }
+
     /// What a run that waits for a person would do next at the step where it waits; `None` for any other run, and where
     /// it would ask about nothing there.
     ///
@@ -230,8 +245,7 @@ impl Engine {
     #[must_use]
     pub fn obstacle(&self, run: &RunRecord, capability: &Capability) -> Option<CallError> {
         let options = &run.options;
-        let stated = options.conformance.as_deref().and_then(|word| word.parse().ok());
-        self.caller.obstacle(capability, stated.unwrap_or(self.conformance), options.unsandboxed)
+        self.caller.obstacle(capability, stated(options, self.conformance), options.unsandboxed)
     }
 }
 
@@ -249,13 +263,18 @@ pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
     })
 }
 
+/// The conformance that a run demands.
+fn stated(options: &RunOptions, default: Conformance) -> Conformance {
+    options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or(default)
+}
+
 /// The conformance and files of a run's calls.
 pub(super) fn settings(
     progress: &Progress,
     default: Conformance,
 ) -> (Conformance, std::collections::BTreeMap<String, PathBuf>) {
     let options = &progress.run.options;
-    let conformance = options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or(default);
+    let conformance = stated(options, default);
     let files = options.files.iter().map(|(name, path)| (name.clone(), PathBuf::from(path))).collect();
     (conformance, files)
 }

@@ -83,8 +83,10 @@ impl Progress {
         let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
         for why in std::iter::once(own).chain(others) {
             if let Asked::Changed { what, now, .. } = why {
-                if !all.contains(&what.as_str()) {
-                    all.push(what.as_str());
+                for part in what.split("; ") {
+                    if !all.contains(&part) {
+                        all.push(part);
+                    }
                 }
                 pins.extend(now.clone());
             }

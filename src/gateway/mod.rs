@@ -26,6 +26,7 @@ pub mod resources;
 mod run_client;
 mod run_compare;
 mod run_failure;
+mod run_given;
 mod run_history;
 mod run_options;
 mod run_sidecars;
@@ -64,6 +65,7 @@ pub use package::{
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
+pub use run_given::{GivenOrder, ordered, orders_given};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
 pub use run_standing::{PENDING_MS, unworked};

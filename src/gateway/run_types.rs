@@ -101,6 +101,8 @@ pub enum RunOrder {
         inputs: Option<Map<String, Value>>,
         /// Go on although the skill changed since the launch (the pinned contract runs).
         despite_change: bool,
+        /// Who orders it; the account, where absent.
+        by: Option<String>,
     },
     /// Send a signal.
     Signal {
@@ -108,18 +110,27 @@ pub enum RunOrder {
         name: String,
         /// Given to the waiting step as its output.
         payload: Value,
+        /// Who orders it; the account, where absent.
+        by: Option<String>,
     },
     /// Stop it.
-    Cancel,
+    Cancel {
+        /// Who orders it; the account, where absent.
+        by: Option<String>,
+    },
     /// A new run that goes on from a checkpoint at once.
     Replay {
         /// The head, where absent.
         checkpoint: Option<u64>,
+        /// Who orders it; the account, where absent.
+        by: Option<String>,
     },
     /// A new held run from a checkpoint.
     Fork {
         /// The head, where absent.
         checkpoint: Option<u64>,
+        /// Who orders it; the account, where absent.
+        by: Option<String>,
     },
 }
 
@@ -156,6 +167,8 @@ pub enum StepState {
     Skipped,
     /// For good.
     Failed,
+    /// Begun, and stopped or lost before it had a result: whether it happened, the run does not say.
+    Interrupted,
 }
 
 /// A step of a run as a monitor shows it, in contract order; nested steps and iterations follow their parent.

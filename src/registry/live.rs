@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use super::roots::{RootSpec, ShippedUse, resolve};
 use super::tree::Tree;
@@ -128,6 +128,15 @@ impl Registry {
     pub fn rescan(&self) {
         // The thread only goes away with the registry.
         let _ = self.commands.send(Command::Rescan);
+    }
+
+    /// Reads all roots again, and answers the snapshot after it.
+    pub async fn reread(&self) -> Arc<Catalogue> {
+        let (done, read) = oneshot::channel();
+        let _ = self.commands.send(Command::Reread(done));
+        // Unanswered where the registry goes away.
+        let _ = read.await;
+        self.snapshot()
     }
 
     /// Waits until the first scan is through, and answers its snapshot.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use super::assemble::{assemble, difference};
 use super::live::{RegistryEvent, Settings};
@@ -30,6 +30,8 @@ const BURST: Duration = Duration::from_millis(400);
 pub(super) enum Command {
     /// Read everything again.
     Rescan,
+    /// Read everything again, and say when that is done.
+    Reread(oneshot::Sender<()>),
     /// Something happened at these paths.
     Changed(Vec<PathBuf>),
     /// The registry is dropped.
@@ -78,6 +80,11 @@ impl Worker {
             match self.next(polled) {
                 Ok(Command::Changed(paths)) => self.changed(paths),
                 Ok(Command::Rescan) => self.rescan(),
+                Ok(Command::Reread(done)) => {
+                    self.rescan();
+                    // Whoever asked may have gone.
+                    let _ = done.send(());
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     self.rescan();
                     polled = Instant::now();
@@ -205,12 +212,16 @@ impl Worker {
     fn changed(&mut self, paths: Vec<PathBuf>) {
         let mut paths: BTreeSet<PathBuf> = paths.into_iter().collect();
         let since = Instant::now();
-        let mut all = false;
+        let (mut all, mut asked) = (false, Vec::new());
         // An editor's save is a burst of events; it is one change.
         while since.elapsed() < BURST {
             match self.commands.recv_timeout(QUIET) {
                 Ok(Command::Changed(more)) => paths.extend(more),
                 Ok(Command::Rescan) => all = true,
+                Ok(Command::Reread(done)) => {
+                    asked.push(done);
+                    break;
+                }
                 Ok(Command::Stop) => {
                     self.shared.stop.store(true, Ordering::Relaxed);
                     return;
@@ -218,8 +229,12 @@ impl Worker {
                 Err(_) => break,
             }
         }
-        if all {
-            return self.rescan();
+        if all || !asked.is_empty() {
+            self.rescan();
+            for done in asked {
+                let _ = done.send(());
+            }
+            return;
         }
         let known = Known::new();
         let shared = Arc::clone(&self.shared);

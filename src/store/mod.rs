@@ -78,6 +78,9 @@ pub trait Store: Send + Sync + 'static {
     /// Of a paused run that goes on no intent is kept but those of steps that have begun before: the record that is
     /// answered says whether it is held.
     ///
+    /// A step that failed without an attempt keeps the intent of an earlier one that may not be repeated: nobody knows
+    /// how that ended.
+    ///
     /// A run that fails keeps the result of the failed step as its error; where no step is to blame, the data of an
     /// event `run.failed` among `events`.
     async fn report(
@@ -114,13 +117,15 @@ pub trait Store: Send + Sync + 'static {
         control: Control,
     ) -> Result<ControlOutcome, StoreError>;
 
-    /// A new run that continues from a checkpoint of another: copied steps, lineage, own checkpoints.
+    /// A new run that continues from a checkpoint of another: copied steps, lineage, own checkpoints. Who made it is who
+    /// started it, where that is said.
     async fn branch(
         &self,
         source: &RunId,
         checkpoint: Option<u64>,
         new: RunId,
         held: bool,
+        by: Option<String>,
     ) -> Result<RunRecord, StoreError>;
 
     /// The oldest kept signal of this name for a run. It stays kept until a report takes it.

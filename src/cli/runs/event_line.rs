@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{clock, standing, values};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::gateway::ordered;
 use crate::runs::Gate;
 use crate::skill::safe_text;
 use crate::store::RunEvent;
@@ -63,6 +64,9 @@ pub fn told(kind: &str, data: &Value) -> String {
     if let Some(told) = agreed(kind, data) {
         return told;
     }
+    if let Some(told) = given(kind, data) {
+        return told;
+    }
     let Value::Object(fields) = data else {
         return if data.is_null() { String::new() } else { values::brief(data) };
     };
@@ -88,6 +92,19 @@ pub fn told(kind: &str, data: &Value) -> String {
         plain => Some(format!("{name}={}", values::brief(plain))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// What somebody ordered, and who.
+fn given(kind: &str, data: &Value) -> Option<String> {
+    let by = safe_text::line(data.get("by")?.as_str()?).into_owned();
+    let what = match (kind, data.get("reason").and_then(Value::as_str)) {
+        ("run.canceled", Some(reason)) => safe_text::line(reason).into_owned(),
+        ("run.canceled", None) => return Some(format!("by {by}")),
+        _ => ordered(kind, data)?,
+    };
+    let payload = data.get("payload").filter(|payload| !payload.is_null());
+    let payload = payload.map(|payload| format!(": {}", values::brief(payload))).unwrap_or_default();
+    Some(format!("{what} by {by}{payload}"))
 }
 
 /// What a person said about a step that nobody saw end.

@@ -41,7 +41,12 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
     } else {
         None
     };
-    let order = RunOrder::Resume { checkpoint: args.checkpoint, inputs, despite_change: args.despite_change };
+    let order = RunOrder::Resume {
+        checkpoint: args.checkpoint,
+        inputs,
+        despite_change: args.despite_change,
+        by: None,
+    };
     carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
@@ -51,7 +56,7 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
-    let order = RunOrder::Signal { name: args.name.clone(), payload };
+    let order = RunOrder::Signal { name: args.name.clone(), payload, by: None };
     carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
@@ -59,20 +64,20 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
 pub async fn cancel(cx: &mut Context, args: &OneRunArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
-    let ordered = client.order(&args.run, RunOrder::Cancel).await?;
+    let ordered = client.order(&args.run, RunOrder::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut voice).await?;
     Ok(Done::Fine)
 }
 
 /// Runs `skills runs replay`.
 pub async fn replay(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
-    let order = RunOrder::Replay { checkpoint: args.checkpoint };
+    let order = RunOrder::Replay { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 
 /// Runs `skills runs fork`.
 pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> {
-    let order = RunOrder::Fork { checkpoint: args.checkpoint };
+    let order = RunOrder::Fork { checkpoint: args.checkpoint, by: None };
     branch(cx, args, order).await
 }
 

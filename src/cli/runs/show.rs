@@ -11,7 +11,9 @@ use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
-use crate::gateway::{Change, Code, Error, Needs, RunDetail, changes, sidecar_wishes, unworked};
+use crate::gateway::{
+    Change, Code, Error, Needs, RunDetail, StepState, changes, orders_given, sidecar_wishes, unworked,
+};
 use crate::skill::safe_text;
 use crate::store::{Checkpoint, Hold, RunId};
 
@@ -166,6 +168,14 @@ impl Page {
                 notes.unwrap_or_default()
             );
         }
+        let given = orders_given(detail.events.iter());
+        if !given.is_empty() {
+            self.title(&mut out, "orders");
+        }
+        for order in given {
+            let moment = clock::moment(order.at_ms, &self.zone);
+            let _ = writeln!(out, "  {}  {} by {}", self.muted(&moment), order.what, order.by);
+        }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);
         let blocked = detail.sheet.as_ref().is_some_and(|sheet| sheet.blocked.is_some());
@@ -275,10 +285,14 @@ impl Page {
         for step in &detail.steps {
             let took = match (step.started_ms, step.ended_ms) {
                 (Some(began), Some(ended)) => clock::took(ended - began),
+                (Some(_), None) if step.state == StepState::Interrupted => String::new(),
                 (Some(began), None) => clock::took(self.now_ms - began),
                 _ => String::new(),
             };
             let mut words: Vec<String> = Vec::new();
+            if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
+                words.push(format!("begun {}", clock::time_of_day(began, &self.zone)));
+            }
             words.extend(step.gist.as_deref().map(|gist| safe_text::line(gist).into_owned()));
             if step.attempts > 1 {
                 words.push(format!("{} attempts", step.attempts));

@@ -35,6 +35,7 @@ pub fn step_sign(state: StepState, look: Look) -> String {
         StepState::Completed => ("✓", "+", Ink::Good),
         StepState::Skipped => ("–", "-", Ink::Muted),
         StepState::Failed => ("✗", "x", Ink::Bad),
+        StepState::Interrupted => ("⊘", "/", Ink::Warn),
     };
     ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
 }

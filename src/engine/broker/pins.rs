@@ -21,8 +21,66 @@ const MOST_BYTES: u64 = 64 << 20;
 /// How long a file has to be left alone before its digest is kept.
 const SETTLED: Duration = Duration::from_secs(2);
 
+/// Files of one folder that are named one by one when they change.
+const NAMED_FILES: usize = 64;
+/// Hexadecimal digits that tell one content of a named file from another; the digest of the whole is what guards.
+const SHORT: usize = 12;
+
 /// Tells whether a file is as it was without reading it: length, change of content, change of anything.
 type Stamp = (u64, Option<SystemTime>, i64);
+
+/// What a binding's own words are kept under, before its id.
+const DEFINITION: &str = "binding ";
+
+/// A binding with everything its script may load, and what it consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Digest of all of it: another one is a change.
+    pub whole: String,
+    /// Digests of its parts, to name the one that changed: the binding's own words, and the files of the script's
+    /// folder below the bundle's name (`slow-pay/scripts/pay.py`).
+    pub parts: BTreeMap<String, String>,
+    /// Before the names of all its files.
+    folder: String,
+}
+
+/// What became of a part since the launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// In words.
+    pub what: String,
+    /// What it is kept under.
+    pub part: String,
+    /// What it is now; empty where it is gone.
+    pub now: String,
+}
+
+impl Pin {
+    /// The parts that are others than at the launch; none where nothing is known about them.
+    pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
+        let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
+        let own = |part: &str| part.starts_with(DEFINITION);
+        if !self.parts.keys().any(|part| own(part) && known(part).is_some()) {
+            // Launched by a version that kept the whole alone.
+            return Vec::new();
+        }
+        let name = |part: &str| part.split_once('/').map_or(part, |(_, place)| place).to_owned();
+        let edit =
+            |part: &String, now: &str, what: String| Edit { what, part: part.clone(), now: now.to_owned() };
+        let present = self.parts.iter().filter_map(|(part, now)| match known(part) {
+            Some(before) if before == now => None,
+            Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
+            Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),
+            None => Some(edit(part, now, format!("{} was not there at the launch", name(part)))),
+        });
+        let gone = launched.iter().filter(|(part, before)| {
+            let files = !self.folder.is_empty() && self.parts.len() > 1;
+            files && part.starts_with(&self.folder) && !before.is_empty() && !self.parts.contains_key(*part)
+        });
+        let gone = gone.map(|(part, _)| edit(part, "", format!("{} is gone since the launch", name(part))));
+        present.chain(gone).collect()
+    }
+}
 
 /// Digests of files, kept as long as nothing about the file changes.
 #[derive(Default)]
@@ -37,20 +95,32 @@ impl Pins {
         offered: &Offered,
         services: &BTreeMap<String, Endpoint>,
         catalogue: &Capabilities,
-    ) -> String {
+    ) -> Pin {
         let binding = &offered.binding;
+        let mut folder = String::new();
         let scripts = (binding.protocol == Protocol::Script).then(|| {
             let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
             located(offered, reach, catalogue).ok().map(|found| {
                 let script = found.bundle.join(&found.script);
+                let bundle = found.bundle.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let within = found.script.parent().map(|at| at.to_string_lossy().into_owned());
+                folder = format!("{bundle}/{}/", within.unwrap_or_default());
                 script.parent().map(|folder| self.folder(folder)).unwrap_or_default()
             })
         });
-        digest_of(&json!({
+        let own = json!({
             "capability": binding.capability, "service": binding.service, "protocol": binding.protocol,
             "operation": binding.operation, "request": binding.request, "response": binding.response,
-            "metadata": binding.metadata, "scripts": scripts,
-        }))
+            "metadata": binding.metadata,
+        });
+        let mut all = own.clone();
+        all["scripts"] = json!(scripts);
+        let short = |digest: &str| digest.get(..SHORT).unwrap_or(digest).to_owned();
+        let files = scripts.flatten().filter(|files| files.len() <= NAMED_FILES).unwrap_or_default();
+        let mut parts: BTreeMap<String, String> =
+            files.iter().map(|(place, digest)| (format!("{folder}{place}"), short(digest))).collect();
+        parts.insert(format!("{DEFINITION}{}", binding.id), short(&digest_of(&own)));
+        Pin { whole: digest_of(&all), parts, folder }
     }
 
     /// Every file of a folder by its place in it; a script may load any of them.

@@ -136,6 +136,14 @@ arguments! {
         run_id: String,
     }
 
+    /// A run to order about.
+    OrderOn {
+        /// Its id, or a beginning or an end of it that no other run has.
+        run_id: String,
+        /// Who orders it, where the service asks nobody for a key.
+        by: Option<String>,
+    }
+
     /// Events of a run.
     RunEvents {
         /// The run.
@@ -171,19 +179,14 @@ arguments! {
         /// The run.
         run_id: String,
         /// The step that waits; that of the run's gate, where absent.
-        #[serde(default)]
         step: Option<String>,
         /// Digest of the inputs that were seen; what waits otherwise is not decided.
-        #[serde(default)]
         inputs_digest: Option<String>,
         /// Who decides, where the service asks nobody for a key.
-        #[serde(default)]
         approver: Option<String>,
         /// Free text, kept with the decision.
-        #[serde(default)]
         notes: Option<String>,
         /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
-        #[serde(default)]
         choice: Option<Choice>,
         /// What the step gave, where it happened: its outputs as an object of fields.
         #[serde(default)]
@@ -204,6 +207,8 @@ arguments! {
         /// Go on although the skill changed since the launch.
         #[serde(default)]
         despite_change: bool,
+        /// Who orders it, where the service asks nobody for a key.
+        by: Option<String>,
     }
 
     /// A run to replay or fork.
@@ -213,6 +218,8 @@ arguments! {
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
         checkpoint_id: Option<u64>,
+        /// Who orders it, where the service asks nobody for a key.
+        by: Option<String>,
     }
 
     /// A signal.
@@ -225,6 +232,8 @@ arguments! {
         /// Given to the waiting step as its output.
         #[serde(default)]
         payload: Value,
+        /// Who orders it, where the service asks nobody for a key.
+        by: Option<String>,
     }
 
     /// How many.

@@ -2,8 +2,8 @@
 
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Attachment, Branch, DecisionOn, Execution, How, Nothing, OneRun, Resumption, RunEvents,
-    RunsLike, SignalTo, TargetsLike, patient,
+    AllEvents, Attachment, Branch, DecisionOn, Execution, How, Nothing, OneRun, OrderOn, Resumption,
+    RunEvents, RunsLike, SignalTo, TargetsLike, patient,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
 use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
@@ -224,8 +224,9 @@ fn ordering() -> Vec<Operation> {
             Scope::Run,
             "Lets a held or failed run go on, from a checkpoint, with corrected inputs.",
             |asked: Asked, ask: Resumption| async move {
-                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change } = ask;
-                order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change }).await
+                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
             },
         )
         .hints(ACTS),
@@ -235,7 +236,9 @@ fn ordering() -> Vec<Operation> {
             Scope::Run,
             "Sends a signal to a run that waits for it, or will.",
             |asked: Asked, ask: SignalTo| async move {
-                order(&asked, &ask.run_id, RunOrder::Signal { name: ask.name, payload: ask.payload }).await
+                let SignalTo { run_id, name, payload, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Signal { name, payload, by }).await
             },
         ),
         Operation::new(
@@ -243,7 +246,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
             "Stops a run; its scripts are killed.",
-            |asked: Asked, one: OneRun| async move { order(&asked, &one.run_id, RunOrder::Cancel).await },
+            |asked: Asked, ask: OrderOn| async move { cancel(&asked, ask).await },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
         Operation::new(
@@ -251,9 +254,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
             "Stops a run and answers it as older callers ask for it.",
-            |asked: Asked, one: OneRun| async move {
-                Ok(legacy(order(&asked, &one.run_id, RunOrder::Cancel).await?.run))
-            },
+            |asked: Asked, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -263,7 +264,9 @@ fn ordering() -> Vec<Operation> {
             Scope::Run,
             "A new run that goes on at once from a checkpoint of this one.",
             |asked: Asked, ask: Branch| async move {
-                order(&asked, &ask.run_id, RunOrder::Replay { checkpoint: ask.checkpoint_id }).await
+                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Replay { checkpoint, by }).await
             },
         )
         .hints(ACTS),
@@ -273,7 +276,9 @@ fn ordering() -> Vec<Operation> {
             Scope::Run,
             "A new run from a checkpoint of this one that executes nothing until it is resumed.",
             |asked: Asked, ask: Branch| async move {
-                order(&asked, &ask.run_id, RunOrder::Fork { checkpoint: ask.checkpoint_id }).await
+                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Fork { checkpoint, by }).await
             },
         ),
     ]
@@ -322,6 +327,11 @@ async fn decide(asked: &Asked, ask: DecisionOn, verdict: Verdict) -> Result<Orde
     let approver = asked.caller.name(approver);
     let decide = RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
     order(asked, &run_id, decide).await
+}
+
+async fn cancel(asked: &Asked, ask: OrderOn) -> Result<Ordered, Error> {
+    let by = asked.caller.name(ask.by);
+    order(asked, &ask.run_id, RunOrder::Cancel { by }).await
 }
 
 async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {

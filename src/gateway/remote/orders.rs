@@ -44,25 +44,37 @@ impl Remote {
                 };
                 self.decided(run, &decision, approver, arguments(made)).await
             }
-            RunOrder::Resume { checkpoint, inputs, despite_change } => {
+            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
                 let fields = json!({
                     "run_id": run, "checkpoint_id": checkpoint, "inputs": inputs, "despite_change": despite_change,
+                    "by": self.named(by),
                 });
                 self.sent(run, "run.resume", fields).await
             }
-            RunOrder::Signal { name, payload } => {
-                let fields = json!({ "run_id": run, "name": name, "payload": payload });
+            RunOrder::Signal { name, payload, by } => {
+                let by = self.named(by);
+                let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
                 self.sent(run, "run.signal", fields).await
             }
             // A run that is canceled stays so: sent again it changes nothing.
-            RunOrder::Cancel => self.inner.ask("run.cancel", arguments(json!({ "run_id": run }))).await,
-            RunOrder::Replay { checkpoint } => {
-                self.sent(run, "run.replay", json!({ "run_id": run, "checkpoint_id": checkpoint })).await
+            RunOrder::Cancel { by } => {
+                let fields = json!({ "run_id": run, "by": self.named(by) });
+                self.inner.ask("run.cancel", arguments(fields)).await
             }
-            RunOrder::Fork { checkpoint } => {
-                self.sent(run, "run.fork", json!({ "run_id": run, "checkpoint_id": checkpoint })).await
+            RunOrder::Replay { checkpoint, by } => {
+                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
+                self.sent(run, "run.replay", fields).await
+            }
+            RunOrder::Fork { checkpoint, by } => {
+                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
+                self.sent(run, "run.fork", fields).await
             }
         }
+    }
+
+    /// Who gives an order: as named, else the account here. A service that asks for keys goes by the key.
+    fn named(&self, by: Option<String>) -> Option<String> {
+        by.or_else(|| self.user.clone())
     }
 
     pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {

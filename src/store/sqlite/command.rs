@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::checkpoints;
 use super::failed;
-use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, standing};
+use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, signed, standing};
 use crate::runs::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError, expiry};
 
@@ -39,6 +39,7 @@ pub(super) fn command(
     }
     apply(connection, run, &next, decided, now_ms)?;
     let mut events: Vec<NewEvent> = Vec::new();
+    let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
     match &order.command {
         Command::Decide(decision) => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
@@ -71,7 +72,7 @@ pub(super) fn command(
                              "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
             });
             if decision.verdict == Verdict::Deny {
-                events.push(moved("run.canceled", json!({"reason": "denied"})));
+                events.push(moved("run.canceled", signed(json!({"reason": "denied"}), by)));
             }
         }
         Command::Signal { name } => {
@@ -82,9 +83,10 @@ pub(super) fn command(
                 "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)",
                 params![run.0, name, encode(&payload)?],
             )?;
-            events.push(moved("signal.received", json!({"name": name, "payload": payload})));
+            let data = signed(json!({"name": name, "payload": payload}), by);
+            events.push(moved("signal.received", data));
         }
-        Command::Cancel => events.push(moved("run.canceled", json!({}))),
+        Command::Cancel => events.push(moved("run.canceled", signed(json!({}), by))),
         Command::Pause => events.push(moved("run.paused", json!({"state": before.state}))),
         Command::Ask(gate) => {
             let step = match gate {
@@ -107,7 +109,7 @@ pub(super) fn command(
                     .unwrap_or_default();
                 correct(connection, run, before.inputs, corrected)?;
             }
-            events.push(moved("run.resumed", data));
+            events.push(moved("run.resumed", signed(data, by)));
         }
         Command::Expire(expiry) => {
             let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::checkpoints;
 use super::failed;
-use super::rows::{append, execute, get, json as encode, moved, own_steps, standing, write_events};
+use super::rows::{append, execute, get, json as encode, moved, own_steps, signed, standing, write_events};
 use crate::runs::{Command, Next, RunState, allowed, transition};
 use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 
@@ -142,14 +142,22 @@ fn found(
 }
 
 /// A replay (starts at once) or a fork (held) of a run at one of its checkpoints.
+/// A run to be made out of another one.
+#[derive(Debug)]
+pub(super) struct Branch {
+    pub new: RunId,
+    pub checkpoint: Option<u64>,
+    pub held: bool,
+    pub by: Option<String>,
+}
+
 pub(super) fn branch(
     connection: &Connection,
     source: &RunId,
-    checkpoint: Option<u64>,
-    new: &RunId,
-    held: bool,
+    Branch { new, checkpoint, held, by }: &Branch,
     now_ms: i64,
 ) -> Result<RunRecord, StoreError> {
+    let held = *held;
     let (from, replays) = get(connection, source)?;
     let command = if held { Command::Fork } else { Command::Replay };
     match transition(&standing(&from, replays), &command)? {
@@ -176,10 +184,10 @@ pub(super) fn branch(
         "INSERT INTO runs (id, skill_id, state, held, replays, contract_digest, inputs, target, trace_id, started_by,
                            source_run, source_checkpoint, steps_total, steps_done, head, created_ms, since_ms,
                            options, expires_in_ms)
-         SELECT ?2, skill_id, 'pending', ?4, 1, contract_digest, inputs, target, trace_id, started_by, id, ?3,
+         SELECT ?2, skill_id, 'pending', ?4, 1, contract_digest, inputs, target, trace_id, coalesce(?7, started_by), id, ?3,
                 steps_total, ?5, ?3, ?6, ?6, options, expires_in_ms
          FROM runs WHERE id = ?1",
-        params![source.0, new.0, number.cast_signed(), held, own_steps(&done), now_ms],
+        params![source.0, new.0, number.cast_signed(), held, own_steps(&done), now_ms, by],
     )?;
     execute(
         connection,
@@ -190,13 +198,9 @@ pub(super) fn branch(
         params![source.0, new.0, encode(&done)?],
     )?;
     let word = if held { "forked" } else { "replayed" };
-    let lineage = json!({"source": source.0, "checkpoint": number});
+    let lineage = signed(json!({"source": source.0, "checkpoint": number}), by.as_deref());
+    let led = signed(json!({"run": new.0, "checkpoint": number}), by.as_deref());
     append(connection, new, &[moved(&format!("run.{word}_from"), lineage)], now_ms)?;
-    append(
-        connection,
-        source,
-        &[moved(&format!("run.{word}_to"), json!({"run": new.0, "checkpoint": number}))],
-        now_ms,
-    )?;
+    append(connection, source, &[moved(&format!("run.{word}_to"), led)], now_ms)?;
     Ok(get(connection, new)?.0)
 }

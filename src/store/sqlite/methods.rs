@@ -138,10 +138,11 @@ impl Store for Sqlite {
         checkpoint: Option<u64>,
         new: RunId,
         held: bool,
+        by: Option<String>,
     ) -> Result<RunRecord, StoreError> {
         let source = source.clone();
-        self.write(move |connection, now| launch::branch(connection, &source, checkpoint, &new, held, now))
-            .await
+        let branch = launch::Branch { new, checkpoint, held, by };
+        self.write(move |connection, now| launch::branch(connection, &source, &branch, now)).await
     }
 
     async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {

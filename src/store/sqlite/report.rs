@@ -122,11 +122,13 @@ fn finish(
              SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
             params![run.0, step.step, encode(step)?],
         )?;
+        // What failed without another attempt leaves open how the one before it ended: whoever goes on has to ask.
+        let unseen = step.status == StepStatus::Failed && step.attempts == 0;
         execute(
             connection,
             "closing an intent",
-            "DELETE FROM intents WHERE run = ?1 AND step = ?2",
-            params![run.0, step.step],
+            "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND NOT json ->> '$.repeatable')",
+            params![run.0, step.step, unseen],
         )?;
         events.push(NewEvent {
             kind: format!("step.{}", step.status),

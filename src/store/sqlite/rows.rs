@@ -194,6 +194,14 @@ pub(super) fn moved(kind: &str, data: Value) -> NewEvent {
     NewEvent { kind: kind.to_owned(), step: None, data }
 }
 
+/// What an event says, with who ordered it where that is known.
+pub(super) fn signed(mut data: Value, by: Option<&str>) -> Value {
+    if let Some(by) = by {
+        data["by"] = by.into();
+    }
+    data
+}
+
 /// Writes what the state machine answered. Answers whether the run moved.
 pub(super) fn apply(
     connection: &Connection,

@@ -34,6 +34,12 @@ impl Kept {
         state.looked.is_some_and(|looked| looked.elapsed() < age)
     }
 
+    /// Lets the next look read everything anew, with what is trusted by then.
+    pub(super) fn doubt(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.generation = None;
+    }
+
     /// The capabilities as they are now, and whether they were read anew. Reads disks.
     pub(super) fn present(&self, skills: &Catalogue, trust: &Trust) -> (Arc<Capabilities>, bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,6 +40,7 @@ mod workers;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::OnceCell;
 
@@ -68,6 +69,8 @@ pub(super) struct Runs {
     audit: Arc<Recorder>,
     by_contract_id: contracts::ByContractId,
     kept: catalogue::Kept,
+    /// When roots and trust were last read again for a worker that found them wanting.
+    reread: tokio::sync::Mutex<Option<Instant>>,
     overrides: overrides::Overrides,
     /// Looks at skills that are about to be launched.
     launching: Looks<launch::Readiness>,
@@ -102,6 +105,7 @@ impl Runs {
             audit: Arc::clone(audit),
             by_contract_id: contracts::ByContractId::default(),
             kept: catalogue::Kept::default(),
+            reread: tokio::sync::Mutex::default(),
             launching: Looks::default(),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),

@@ -165,8 +165,9 @@ impl Store for Observed {
         checkpoint: Option<u64>,
         new: RunId,
         held: bool,
+        by: Option<String>,
     ) -> Result<RunRecord, StoreError> {
-        let made = self.inner.branch(source, checkpoint, new, held).await;
+        let made = self.inner.branch(source, checkpoint, new, held, by).await;
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
             self.audit.record(audited::branched(made, held)).await;

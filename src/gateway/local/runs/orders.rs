@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Room, Runs, find, launch};
+use super::{Room, Runs, find, launch, people};
 use crate::engine::{Plan, check_inputs, check_outputs};
 use crate::gateway::{Code, Error, Ordered, RunOrder};
 use crate::runs::{Choice, Command, Decision, Gate, Next, Refusal, Verdict, transition};
@@ -26,19 +26,19 @@ impl Runs {
                 repeated = made.2;
                 (made.0, made.1)
             }
-            RunOrder::Resume { checkpoint, inputs, despite_change } => {
-                self.resume(&room, &run, checkpoint, inputs, despite_change).await?
+            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+                self.resume(&room, &run, (checkpoint, inputs), despite_change, given(by)).await?
             }
-            RunOrder::Signal { name, payload } => signal(&room, &run, name, payload).await?,
-            RunOrder::Cancel => {
+            RunOrder::Signal { name, payload, by } => signal(&room, &run, name, payload, given(by)).await?,
+            RunOrder::Cancel { by } => {
                 let before = self.next(&room, &run, &Command::Cancel).await?;
-                let after = room.store.command(&run.id, Command::Cancel, None, None, None).await?;
+                let after = room.store.command(&run.id, Command::Cancel, given(by), None, None).await?;
                 repeated = before == Next::Same;
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (after, note.to_owned())
             }
-            RunOrder::Replay { checkpoint } => branch(&room, &run, checkpoint, false).await?,
-            RunOrder::Fork { checkpoint } => branch(&room, &run, checkpoint, true).await?,
+            RunOrder::Replay { checkpoint, by } => branch(&room, &run, checkpoint, false, given(by)).await?,
+            RunOrder::Fork { checkpoint, by } => branch(&room, &run, checkpoint, true, given(by)).await?,
         };
         let worker_alive = self.worker_alive(&room).await;
         Ok(Ordered { run, note, worker_alive, repeated })
@@ -107,9 +107,9 @@ impl Runs {
         self: &Arc<Self>,
         room: &Room,
         run: &RunRecord,
-        checkpoint: Option<u64>,
-        inputs: Option<Map<String, Value>>,
+        (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
+        by: Option<DecisionRecord>,
     ) -> Result<(RunRecord, String), Error> {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
@@ -123,7 +123,7 @@ impl Runs {
             self.unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
-        let after = room.store.command(&run.id, Command::Resume, None, checkpoint, payload).await?;
+        let after = room.store.command(&run.id, Command::Resume, by, checkpoint, payload).await?;
         let mut note = "resumed".to_owned();
         if let Some(number) = checkpoint {
             note = format!("{note} from checkpoint {number}");
@@ -155,6 +155,12 @@ impl Runs {
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
     }
+}
+
+/// Who gives an order: as named, else the account.
+fn given(by: Option<String>) -> Option<DecisionRecord> {
+    let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+    Some(DecisionRecord { approver: Some(by), notes: None })
 }
 
 /// Refuses a result that the step could not have given.
@@ -242,12 +248,13 @@ async fn signal(
     run: &RunRecord,
     name: String,
     payload: Value,
+    by: Option<DecisionRecord>,
 ) -> Result<(RunRecord, String), Error> {
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
     }
     let command = Command::Signal { name: name.clone() };
-    let after = room.store.command(&run.id, command, None, None, Some(payload)).await?;
+    let after = room.store.command(&run.id, command, by, None, Some(payload)).await?;
     let awaited = matches!(&run.gate, Some(Gate::Signal { name: wanted, .. }) if *wanted == name);
     let note = if awaited {
         format!("signal {name} received{}", then_held(&after))
@@ -262,12 +269,13 @@ async fn branch(
     run: &RunRecord,
     checkpoint: Option<u64>,
     held: bool,
+    by: Option<DecisionRecord>,
 ) -> Result<(RunRecord, String), Error> {
     if let Some(number) = checkpoint {
         has_checkpoint(room, run, number).await?;
     }
     let new = RunId(uuid::Uuid::now_v7().to_string());
-    let made = room.store.branch(&run.id, checkpoint, new, held).await?;
+    let made = room.store.branch(&run.id, checkpoint, new, held, by.and_then(|by| by.approver)).await?;
     let at = checkpoint.unwrap_or(run.head);
     let note = if held {
         format!("forked from {} at checkpoint {at}; nothing runs until it is resumed", run.id)

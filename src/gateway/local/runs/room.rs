@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -120,6 +120,24 @@ impl Runs {
     /// As [`Self::refresh`], unless that was done within this time.
     async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
         if self.kept.is_younger_than(age) { Ok(()) } else { self.refresh().await }
+    }
+
+    /// Reads roots and trust again, unless somebody began to after this moment.
+    async fn reread(self: &Arc<Self>, asked: Instant) {
+        let mut last = self.reread.lock().await;
+        if last.is_some_and(|began| began >= asked) {
+            return;
+        }
+        let began = Instant::now();
+        // A folder that does not answer must not hold a run back for ever.
+        if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
+            tracing::warn!("the skills cannot be read anew in {} s", SCAN_PATIENCE.as_secs());
+        }
+        self.kept.doubt();
+        match self.refresh().await {
+            Ok(()) => *last = Some(began),
+            Err(error) => tracing::warn!("the capabilities cannot be read anew: {error}"),
+        }
     }
 
     /// Which bindings are preferred here: what `activate` chose over what the settings say.
@@ -280,6 +298,13 @@ impl Execute for UpToDate {
             }
             if let Err(error) = runs.refresh_within(FRESH).await {
                 tracing::warn!("the capabilities cannot be read anew: {error}");
+            }
+            // Launched a moment ago, it may be of a bundle that was not there or not trusted when the roots were read.
+            if !self.engine.is_as_launched(&claimed) {
+                tokio::select! {
+                    () = runs.reread(Instant::now()) => {}
+                    () = cancel.cancelled() => {}
+                }
             }
         }
         Execute::execute(&self.engine, claimed, cancel).await

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::gist;
-use crate::engine::{Artifact, Plan};
+use crate::engine::{Artifact, Plan, is_repeatable};
 use crate::gateway::{StepState, StepView};
 use crate::runs::{Gate, RunState};
 use crate::skill::contract::{Contract, Step, StepAction};
@@ -24,6 +24,8 @@ struct Known<'a> {
     begun: u32,
     /// Whether it ended well, so that a further begin is not another attempt.
     ended: bool,
+    /// Whether it began and nothing tells how that ended.
+    open: bool,
     artifacts: Vec<Artifact>,
 }
 
@@ -54,11 +56,14 @@ pub(super) fn views(
                 let attempt = event.event.data["attempt"].as_u64().unwrap_or(1);
                 entry.begun = if std::mem::take(&mut entry.ended) { 1 } else { entry.begun + 1 };
                 entry.attempts = u32::try_from(attempt).unwrap_or(u32::MAX);
+                entry.open = true;
                 if attempt <= 1 || entry.started_ms.is_none() {
                     entry.started_ms = Some(event.at_ms);
                 }
             }
-            "step.completed" | "step.skipped" => entry.ended = true,
+            "step.completed" | "step.skipped" => (entry.ended, entry.open) = (true, false),
+            // A failure of no attempt says nothing about the one that nobody saw end.
+            "step.failed" => entry.open &= event.event.data["attempts"] == 0,
             "artifact.kept" => {
                 let data = &event.event.data;
                 let kept = serde_json::from_value::<Artifact>(data.clone());
@@ -84,12 +89,12 @@ impl Maker<'_> {
     /// A step with what is below it. Its own state follows from theirs while it has no record.
     fn step(&mut self, step: &Step, path: &str, depth: u32) {
         let at = self.views.len();
-        self.views.push(self.view(path, depth, uses(step)));
+        self.views.push(self.view((step, path), depth, uses(step)));
         if depth >= DEEPEST {
             return;
         }
         for (part, what) in self.parts(step, path) {
-            let view = self.view(&part, depth + 1, what);
+            let view = self.view((step, &part), depth + 1, what);
             self.views.push(view);
         }
         if let StepAction::Skill(_) = step.action {
@@ -133,28 +138,33 @@ impl Maker<'_> {
         gates.into_iter().chain(turns.into_iter().map(|(_, part)| (part.clone(), what(&part)))).collect()
     }
 
-    fn view(&self, path: &str, depth: u32, uses: String) -> StepView {
+    /// A step, or a part of it.
+    fn view(&self, (step, path): (&Step, &str), depth: u32, uses: String) -> StepView {
         let empty = Known::default();
         let known = self.known.get(path).unwrap_or(&empty);
         let record = known.record;
-        let state = self.state(path, known);
+        let state = self.state(path, known, is_one_call(step) || path.ends_with(']') || path.contains('~'));
         let begun = known.started_ms.filter(|_| state != StepState::Pending);
         let result = record.map(|r| r.result.clone()).filter(|result| !result.is_null());
         let gist = match (record.map(|r| r.status), &result) {
             (Some(StepStatus::Failed), Some(error)) => Some(gist::of_failure(error)),
             (Some(_), Some(result)) => gist::of_result(result),
+            (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
             _ => None,
         };
+        // It failed without an attempt, after one that nobody saw end.
+        let unseen = record.is_some_and(|record| record.attempts == 0) && known.open;
+        let (seen, began) = if unseen { (None, known.started_ms) } else { (record, begun) };
         StepView {
             step: path.to_owned(),
             depth,
             uses,
             state,
-            started_ms: record.map(|r| r.started_ms).or(begun),
+            started_ms: seen.map(|r| r.started_ms).or(began),
             ended_ms: record.map(|r| r.ended_ms),
-            attempts: record
+            attempts: seen
                 .map(|record| record.attempts)
-                .or(begun.map(|_| known.attempts))
+                .or(began.map(|_| known.attempts))
                 .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
             inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
             result,
@@ -166,7 +176,13 @@ impl Maker<'_> {
         }
     }
 
-    fn state(&self, path: &str, known: &Known<'_>) -> StepState {
+    /// What is to be said of a step that began and did not come to an end.
+    fn unseen(&self, step: &Step) -> &'static str {
+        let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
+        if safe { "stopped under way" } else { "stopped under way: nobody knows whether it happened" }
+    }
+
+    fn state(&self, path: &str, known: &Known<'_>, one_call: bool) -> StepState {
         if let Some(record) = known.record {
             return match record.status {
                 StepStatus::Completed => StepState::Completed,
@@ -179,13 +195,25 @@ impl Maker<'_> {
             Some(Gate::Signal { step, .. }) if step == path => return StepState::WaitingForSignal,
             _ => {}
         }
-        // Begun without a result: under way while a worker has the run, to be begun again otherwise.
+        // Begun without a result: under way while a worker has the run. What waits lets a call under way end first; a
+        // step of several calls may wait with it.
+        let over = self.run.state.is_terminal() || self.run.state == RunState::Failed;
         if known.started_ms.is_some() && self.run.state.is_active() {
             StepState::Running
+        } else if known.open && (one_call || over) {
+            StepState::Interrupted
         } else {
             StepState::Pending
         }
     }
+}
+
+/// Whether a step is a single call.
+fn is_one_call(step: &Step) -> bool {
+    matches!(step.action, StepAction::Capability(_))
+        && step.foreach.is_none()
+        && step.repeat.is_none()
+        && step.scatter.is_none()
 }
 
 fn from_below(below: &[StepState], run: RunState) -> StepState {
@@ -196,6 +224,8 @@ fn from_below(below: &[StepState], run: RunState) -> StepState {
         StepState::WaitingForSignal
     } else if any(StepState::Running) || (run.is_active() && any(StepState::Completed)) {
         StepState::Running
+    } else if any(StepState::Interrupted) {
+        StepState::Interrupted
     } else {
         StepState::Pending
     }

@@ -288,7 +288,7 @@ impl OrderSheet {
         Some(match &self.kind {
             OrderKind::Resume { .. } => {
                 let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
-                RunOrder::Resume { checkpoint, inputs, despite_change: self.despite == Some(true) }
+                RunOrder::Resume { checkpoint, inputs, despite_change: self.despite == Some(true), by: None }
             }
             OrderKind::Signal { .. } => {
                 let name = self.form.text(SIGNAL).unwrap_or_default().trim().to_owned();
@@ -296,7 +296,7 @@ impl OrderSheet {
                     self.form.focus_on(PAYLOAD);
                     return None;
                 };
-                RunOrder::Signal { name, payload }
+                RunOrder::Signal { name, payload, by: None }
             }
             OrderKind::Happened { step, inputs_digest, outputs, approver, notes } => {
                 let mut stated = self.form.so_far();
@@ -311,9 +311,9 @@ impl OrderSheet {
                     result,
                 }
             }
-            OrderKind::Cancel => RunOrder::Cancel,
-            OrderKind::Replay => RunOrder::Replay { checkpoint },
-            OrderKind::Fork => RunOrder::Fork { checkpoint },
+            OrderKind::Cancel => RunOrder::Cancel { by: None },
+            OrderKind::Replay => RunOrder::Replay { checkpoint, by: None },
+            OrderKind::Fork => RunOrder::Fork { checkpoint, by: None },
         })
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Runs;
 use super::detail::Stop;
 use super::detail_view::{label_of, short_id};
-use crate::gateway::{DecisionSheet, RunDetail, StepView};
+use crate::gateway::{DecisionSheet, RunDetail, StepView, orders_given};
 use crate::runs::{CommandName, RunState};
 use crate::store::RunRecord;
 use crate::tui::action::Action;
@@ -158,6 +158,10 @@ impl Runs {
                 "decision",
                 vec![Seg::new(verdict, Role::Text), Seg::new(format!(" by {by}{notes}"), Role::Muted)],
             );
+        }
+        for order in orders_given(self.detail.events()) {
+            let by = format!(" by {}", order.by);
+            row("order", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
         }
     }
 }

@@ -320,6 +320,10 @@ impl Runs {
                 {
                     line.text.segs.push(Seg::new(format!("  {}", shown(name)), Role::Text));
                     line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
+                } else if step.state == StepState::Interrupted {
+                    let at = step.started_ms.map(|at| format!("begun {}, ", time_of_day(at)));
+                    let gist = step.gist.as_deref().map(shown).unwrap_or_default();
+                    line = line.right(at.unwrap_or_default() + &gist, Role::Warning);
                 } else if step.state == StepState::Failed {
                     let gist = step.gist.as_deref().map(shown).unwrap_or_default();
                     if matches!(line.kind, Kind::Plain) || room < 8 {

@@ -54,8 +54,8 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let data = &event.event.data;
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();
     let by = || {
-        let approver = text("approver");
-        if approver.is_empty() { String::new() } else { format!(" by {approver}") }
+        let named = ["approver", "by"].map(text).into_iter().find(|name| !name.is_empty());
+        named.map(|name| format!(" by {name}")).unwrap_or_default()
     };
     let step = event.event.step.as_deref().unwrap_or_default();
     let view = detail.steps.iter().find(|view| view.step == step);
@@ -86,7 +86,9 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "gate.denied" => (format!("denied{}", by()), Role::Danger),
         "gate.warned" => (reasoned("a gate warns", &text("reason")), Role::Warning),
         "gate.degraded" => (reasoned("left out by a gate", &text("reason")), Role::Warning),
-        "signal.received" => (format!("signal {} received", text("name")), Role::Text),
+        "signal.received" => {
+            (format!("signal {} received{}", text("name"), by().replacen(" by ", " from ", 1)), Role::Text)
+        }
         "artifact.kept" => (format!("left {}", text("name")), Role::Info),
         "control.applied" | "control.refused" => (controlled(data), Role::Warning),
         "run.claimed" if taken_over(data) => {
@@ -102,7 +104,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
             (format!("taken over{attempt}{by}{from}"), Role::Warning)
         }
         "run.created" => ("launched".to_owned(), Role::Muted),
-        "run.resumed" => (resumed(data), Role::Text),
+        "run.resumed" => (resumed(data) + &by(), Role::Text),
         "run.completed" => ("completed".to_owned(), Role::Success),
         "run.failed" => (reasoned("failed", &failure(data, None)), Role::Danger),
         "run.canceled" => (format!("canceled{}", by()), Role::Muted),
@@ -110,8 +112,8 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         "run.held" => ("held until somebody resumes it".to_owned(), Role::Warning),
         "run.expired" => ("its time was over".to_owned(), Role::Warning),
         "run.replayed_from" | "run.forked_from" => ("restored from a checkpoint".to_owned(), Role::Muted),
-        "run.replayed_to" => ("replayed as a new run".to_owned(), Role::Muted),
-        "run.forked_to" => ("forked as a new run".to_owned(), Role::Muted),
+        "run.replayed_to" => (format!("replayed as a new run{}", by()), Role::Muted),
+        "run.forked_to" => (format!("forked as a new run{}", by()), Role::Muted),
         _ => return None,
     })
 }

@@ -66,6 +66,7 @@ pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'stat
         StepState::Completed => (glyphs.ok, Role::Success),
         StepState::Skipped => (glyphs.dot, Role::Muted),
         StepState::Failed => (glyphs.bad, Role::Danger),
+        StepState::Interrupted => (glyphs.canceled, Role::Warning),
     }
 }
 
@@ -75,6 +76,7 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
     let took = span(step, now_ms).map(|(start, end)| duration(end - start)).unwrap_or_default();
     let note = match step.state {
         StepState::Skipped => "skipped".to_owned(),
+        StepState::Interrupted => "stopped".to_owned(),
         _ if step.attempts > 1 => format!("{took} {}x", step.attempts),
         _ => took,
     };
