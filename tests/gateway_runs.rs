@@ -95,7 +95,8 @@ async fn two_who_decide_at_once_get_one_decision() {
 async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output() {
     let place = Place::new();
     let core = place.open().await;
-    let signal = |name: &str| RunOrder::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }) };
+    let signal =
+        |name: &str| RunOrder::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
     let waiting = run(&core, "close", json!({})).await;
     assert_eq!(waiting.state, RunState::WaitingForSignal);
     let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
@@ -122,12 +123,16 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
     assert_eq!(detail.steps[1].state, StepState::Failed);
     assert!(detail.steps[1].gist.is_some());
 
-    let with =
-        |inputs| RunOrder::Resume { checkpoint: None, inputs: Some(object(inputs)), despite_change: false };
+    let with = |inputs| RunOrder::Resume {
+        checkpoint: None,
+        inputs: Some(object(inputs)),
+        despite_change: false,
+        by: None,
+    };
     let unfit = order(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
     assert_eq!(unfit.code, Code::InvalidRequest);
     assert!(unfit.message.contains("did you mean name?") && unfit.message.contains("name: "), "{unfit}");
-    let nowhere = RunOrder::Resume { checkpoint: Some(99), inputs: None, despite_change: false };
+    let nowhere = RunOrder::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
     assert_eq!(order(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
 
     let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
@@ -160,7 +165,7 @@ async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
     let changed = order(&core, &failed, resume()).await.unwrap_err();
     assert_eq!(changed.code, Code::SkillChanged);
     assert!(changed.message.contains("1.0.0 then, 2.0.0 now"), "{changed}");
-    let on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: true };
+    let on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
     assert_eq!(order(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
 }
 
@@ -247,14 +252,14 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
-    let replayed = order(&core, &waiting, RunOrder::Replay { checkpoint: None }).await.unwrap().run;
+    let replayed = order(&core, &waiting, RunOrder::Replay { checkpoint: None, by: None }).await.unwrap().run;
     assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
     let replayed = settle(&core, &replayed.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
     let told = kinds(&core, &replayed).await;
     assert!(!told.contains(&"step.started".to_owned()), "the first step was restored, not run: {told:?}");
 
-    let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0) }).await.unwrap();
+    let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
     assert!(forked.run.held && forked.note.contains("until it is resumed"), "{}", forked.note);
     let held = settle(&core, &forked.run.id.0).await;
     assert_eq!((held.state, held.held), (RunState::Pending, true), "nobody runs it");
@@ -262,7 +267,8 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     assert_eq!(settle(&core, &held.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
     assert_eq!(lineage, [replayed.id, held.id]);
-    let nowhere = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(50) }).await.unwrap_err();
+    let nowhere =
+        order(&core, &waiting, RunOrder::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
     assert_eq!(nowhere.code, Code::CheckpointNotFound);
 }
 

@@ -47,7 +47,7 @@ fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     // The checkpoint below the head, then the first input.
     harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
-    let [RunOrder::Resume { checkpoint, inputs, despite_change }] = &orders(&client)[..] else {
+    let [RunOrder::Resume { checkpoint, inputs, despite_change, .. }] = &orders(&client)[..] else {
         panic!("one order")
     };
     assert_eq!((*checkpoint, *despite_change), (Some(1), false));
@@ -107,7 +107,8 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
         .type_text("7}")
         .press("ctrl-s")
         .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
-    let sent = RunOrder::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }) };
+    let sent =
+        RunOrder::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
     assert_eq!(orders(&client), [sent]);
 }
 
@@ -119,7 +120,7 @@ fn canceling_asks_first_and_begins_on_no() {
     assert_eq!(orders(&client), []);
     harness.press("x").wait_for("Cancel this run?").press("tab enter");
     harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
-    assert_eq!(orders(&client), [RunOrder::Cancel]);
+    assert_eq!(orders(&client), [RunOrder::Cancel { by: None }]);
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
     harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
     has(&harness, &["c3  after sum"]);
     harness.press("ctrl-s").wait_for("forked; held until it is resumed");
-    assert_eq!(orders(&client), [RunOrder::Fork { checkpoint: Some(3) }]);
+    assert_eq!(orders(&client), [RunOrder::Fork { checkpoint: Some(3), by: None }]);
 }
 
 #[test]

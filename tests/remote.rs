@@ -155,10 +155,13 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     assert_eq!(approved.note, "approved");
     assert_eq!(there.settle(id, CancellationToken::new()).await.unwrap().state, RunState::Completed);
     same!(here, there, run(id));
-    same!(here, there, order(id, RunOrder::Cancel));
-    let forked = there.order(id, RunOrder::Fork { checkpoint: None }).await.unwrap();
+    same!(here, there, order(id, RunOrder::Cancel { by: None }));
+    let forked = there.order(id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap();
     assert!(forked.run.held && forked.run.id.0 != id);
-    assert_eq!(there.order(&forked.run.id.0, RunOrder::Cancel).await.unwrap().run.state, RunState::Canceled);
+    assert_eq!(
+        there.order(&forked.run.id.0, RunOrder::Cancel { by: None }).await.unwrap().run.state,
+        RunState::Canceled
+    );
     let attached = there.attach(attachment("watch", "run", id, json!({}))).await;
     let again = here.attach(attachment("watch", "run", id, json!({}))).await;
     assert_eq!(

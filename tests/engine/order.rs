@@ -306,7 +306,7 @@ async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     let bench = Bench::new();
     let (run, _) = bench.run(LINEAR, json!({"n": 1})).await;
     let replay = skill_workbench::store::RunId("replay".into());
-    bench.store.branch(&run, Some(1), replay.clone(), false).await.unwrap();
+    bench.store.branch(&run, Some(1), replay.clone(), false, None).await.unwrap();
     let claimed = bench.claim(&replay).await;
     assert_eq!(claimed.run.state, RunState::Replaying);
     let store = bench.store.clone();
@@ -327,7 +327,7 @@ async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     let keys: Vec<String> = bench.fake.made().into_iter().map(|made| made.key).collect();
     assert_ne!(keys[1], keys[3], "a replay is another run");
     let fork = skill_workbench::store::RunId("fork".into());
-    bench.store.branch(&run, Some(2), fork.clone(), true).await.unwrap();
+    bench.store.branch(&run, Some(2), fork.clone(), true, None).await.unwrap();
     bench.resume(&fork, None, None).await;
     completed(&bench.work(&fork).await);
     assert_eq!(bench.fake.steps()[5..], ["c"]);

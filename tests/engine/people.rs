@@ -184,6 +184,8 @@ async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_b
     let (code, message) = failed(&bench.work(&run).await);
     assert_eq!(code, "invalid_request");
     assert!(message.contains("paid") && message.contains("a person said what it gave"), "{message}");
+    bench.resume(&run, None, None).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1);
 }
 
@@ -202,8 +204,15 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
     assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
     assert_eq!(bench.fake.count("pay"), 1);
-    // Resuming says that it may run again.
+    // Resuming says nothing about how it ended.
     bench.resume(&run, None, None).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(bench.fake.count("pay"), 1, "it is not repeated in silence");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
+    assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
+    bench.resume(&run, None, Some(json!({"to": "bo"}))).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"), "with other inputs neither");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.count("pay"), 2);
 }

@@ -118,7 +118,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
 
     // What has no key and shows nowhere is not sent again, and said to be unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
-    let error = there.order(&id, RunOrder::Fork { checkpoint: None }).await.unwrap_err();
+    let error = there.order(&id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap_err();
     assert!(error.message.contains("is not known: it is canceled now"), "{error}");
     assert_eq!((service.calls("run.fork"), here.run(&id).await.unwrap().descendants.len()), (1, 1));
 }

@@ -126,7 +126,7 @@ pub async fn order(core: &Local, run: &RunRecord, order: RunOrder) -> Result<Ord
 }
 
 pub fn resume() -> RunOrder {
-    RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false }
+    RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None }
 }
 
 pub async fn kinds(core: &Local, run: &RunRecord) -> Vec<String> {

@@ -221,7 +221,7 @@ impl RunClient for FakeRuns {
             let new = book.new_id();
             let mut branch = book.runs[at].clone();
             let head = match &order {
-                RunOrder::Replay { checkpoint } | RunOrder::Fork { checkpoint } => {
+                RunOrder::Replay { checkpoint, .. } | RunOrder::Fork { checkpoint, .. } => {
                     checkpoint.unwrap_or(branch.run.head)
                 }
                 _ => branch.run.head,

@@ -58,7 +58,7 @@ pub fn command(run: &RunRecord, order: &RunOrder) -> Command {
         }
         RunOrder::Resume { .. } => Command::Resume,
         RunOrder::Signal { name, .. } => Command::Signal { name: name.clone() },
-        RunOrder::Cancel => Command::Cancel,
+        RunOrder::Cancel { .. } => Command::Cancel,
         RunOrder::Replay { .. } => Command::Replay,
         RunOrder::Fork { .. } => Command::Fork,
     }
@@ -75,12 +75,12 @@ pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
         RunOrder::Resume { checkpoint, inputs, .. } => {
             ("run.resumed", json!({ "checkpoint": checkpoint, "inputs": inputs }))
         }
-        RunOrder::Signal { name, payload } => {
+        RunOrder::Signal { name, payload, .. } => {
             ("signal.received", json!({ "name": name, "payload": payload }))
         }
-        RunOrder::Cancel => ("run.canceled", json!({})),
-        RunOrder::Replay { checkpoint } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
-        RunOrder::Fork { checkpoint } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
+        RunOrder::Cancel { .. } => ("run.canceled", json!({})),
+        RunOrder::Replay { checkpoint, .. } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
+        RunOrder::Fork { checkpoint, .. } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
     }
 }
 
@@ -123,8 +123,8 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
             format!("signal {name} is kept until a step asks for it")
         }
         (RunOrder::Signal { name, .. }, _) => format!("signal {name} sent"),
-        (RunOrder::Cancel, Next::Same) => "was already canceled".to_owned(),
-        (RunOrder::Cancel, _) => "canceled".to_owned(),
+        (RunOrder::Cancel { .. }, Next::Same) => "was already canceled".to_owned(),
+        (RunOrder::Cancel { .. }, _) => "canceled".to_owned(),
         (RunOrder::Replay { .. }, _) => "replayed".to_owned(),
         (RunOrder::Fork { .. }, _) => "forked; held until it is resumed".to_owned(),
     }
