@@ -96,6 +96,7 @@ fn sessions(c: &mut Criterion) {
                 agent: None,
                 own: &[],
                 instructions: Instructions::TopLevel,
+                in_answers: &std::collections::BTreeSet::new(),
                 wire: Wire::Dotted,
             }))
         });

@@ -235,3 +235,72 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     home.run(&["session", "load", &id, "csv-tools", "--add"]);
     assert!(!show(&ours).contains("changed on disk"), "loaded anew");
 }
+
+#[test]
+fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let shown = home.run(&["session", "show", &id]).stdout;
+    assert!(shown.contains("instructions in the call (top-level)"), "{shown}");
+    assert!(!shown.contains("locations") && !shown.contains("older"), "nothing else is set: {shown}");
+    let set = ["--instructions", "tool-result", "--form", "bullets", "--no-locations", "--compat"];
+    home.run(&[&["session", "set", &id], &set[..]].concat());
+    home.run(&["session", "load", &id, "pdf-tables"]);
+    let shown = home.run(&["session", "show", &id]).stdout;
+    for told in [
+        "instructions in tool results (tool-result)",
+        "catalogue in bullets",
+        "no locations",
+        "older tool names too",
+        "in the answer of entry 1",
+        "tok of it in tool results",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    assert!(!shown.contains("pdf-tables                ~"), "counted: {shown}");
+    let row = |text: &str, level: &str| text.lines().find(|line| line.contains(level)).unwrap().to_owned();
+    assert!(!row(&shown, "L2 bodies").contains(" 0 tok"), "{shown}");
+    let composed = home.run(&["session", "compose", &id]);
+    assert!(composed.stderr.contains("instructions in tool results"), "{}", composed.stderr);
+    assert!(composed.stderr.contains("pdf-tables") && composed.stderr.contains("entry 1"));
+    let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
+    assert!(sizes.contains("instructions in tool results"), "{sizes}");
+    let view = home.json(&["session", "compose", &id]);
+    assert_eq!(
+        (&view["instructions"], &view["given"][0]["skill"]),
+        (&"tool-result".into(), &"pdf-tables".into())
+    );
+    let again = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
+    assert!(!again.contains('~'), "it was counted by another process: {again}");
+}
+
+#[test]
+fn what_was_set_can_be_taken_back_and_nothing_to_set_is_said() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let set = |options: &[&str]| home.run(&[&["session", "set", &id], options].concat());
+    let settings = || home.json(&["session", "show", &id])["session"]["settings"].clone();
+    set(&["--no-locations", "--compat"]);
+    assert_eq!((&settings()["locations"], &settings()["compat"]), (&false.into(), &true.into()));
+    assert_eq!(set(&["--locations", "--no-compat"]).code, 0);
+    assert_eq!((&settings()["locations"], &settings()["compat"]), (&true.into(), &false.into()));
+    for twins in [["--locations", "--no-locations"], ["--compat", "--no-compat"]] {
+        assert_eq!(set(&twins).code, 2, "{twins:?}");
+    }
+    let none = set(&[]);
+    assert_eq!(none.code, 2, "{}{}", none.stdout, none.stderr);
+    for option in ["--client", "--instructions", "--no-compat", "--locations"] {
+        assert!(none.stderr.contains(option), "{option}: {}", none.stderr);
+    }
+}
+
+#[test]
+fn a_list_of_sessions_names_the_agent_of_one() {
+    let home = Home::with_skills();
+    home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\n");
+    let id = session(&home);
+    let set = home.run(&["session", "set", &id, "--agent", "clerk"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    assert!(home.run(&["session", "list"]).stdout.contains("agent clerk: nothing loaded"));
+    assert!(home.run(&["session", "show", &id]).stdout.contains("agent clerk"));
+}

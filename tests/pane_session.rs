@@ -381,3 +381,33 @@ fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key(
         screen.wait_for("✎").wait_for("more.md");
     }
 }
+
+#[test]
+fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.wait_for("instructions in the call (top-level)");
+        let elsewhere = tokio::runtime::Runtime::new().unwrap();
+        elsewhere.block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let change = SettingsChange {
+                instructions: Some("tool-result".parse().unwrap()),
+                ..SettingsChange::default()
+            };
+            bench.core.configure_session(&id, change).await.unwrap();
+        });
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+        screen.wait_for("instructions in tool results (tool-result)");
+        let told = screen.wait_until("counted", |text| {
+            let row = text.lines().find(|line| line.contains("1 csv-profile")).unwrap_or_default();
+            !row.contains('~') && !text.contains("composing")
+        });
+        let told = told.screen();
+        let counted = |line: &str| line.contains("L2") && line.contains('▆');
+        assert!(told.lines().any(counted), "{told}");
+        // The selected skill is read where it stands.
+        screen.press("enter").wait_for("csv-profile, the answer of entry 1");
+        screen.press("]").wait_for("L2 in a tool result");
+    }
+}

@@ -1,5 +1,6 @@
 //! What a session exports, against the published shapes of the services that would be sent it: the fields, and what no
-//! schema can say (turns alternate, every call has its answer where the service looks for it).
+//! schema can say (turns alternate, every call has its answer where the service looks for it, each body stands there
+//! once and is counted where it stands).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
@@ -167,5 +168,106 @@ fn the_check_finds_what_a_service_would_find() {
     for (api, body, what) in bodies {
         let told = wrong(api, &body).join("\n");
         assert!(told.contains(what), "{api}: {told:?}");
+    }
+}
+
+fn told(instructions: &str) -> SettingsChange {
+    SettingsChange { instructions: Some(instructions.parse().unwrap()), ..SettingsChange::default() }
+}
+
+#[tokio::test]
+async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call() {
+    let place = Place::new();
+    place.file("alpha/references/rules.md", "the rules\n");
+    let core = place.core().await;
+    let id = core.new_session(told("tool-result")).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
+    call(&core, &id, "skills.read", json!({"path": "references/rules.md"})).await;
+    let first = core.compose(&id, false).await.unwrap();
+    let body = json!(core.session(&id).await.unwrap().active[0].body).to_string().len() as u64 - 2;
+    assert_eq!((first.size.l2.bytes, first.given.len()), (body, 1), "{:?}", first.size);
+    assert_eq!((first.given[0].skill.as_str(), first.given[0].entry), ("alpha", 1));
+    assert_eq!(first.body_size("alpha"), Some(first.size.l2));
+    assert!(first.size.l3.tokens > 0 && first.size.history.tokens > 0, "{:?}", first.size);
+    // Added to, only what is new is given; named again, it stands there again.
+    call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"], "mode": "add"})).await;
+    call(&core, &id, "skills.unload", json!({"names": ["beta"]})).await;
+    let next = core.compose(&id, false).await.unwrap();
+    let given: Vec<(&str, u64)> = next.given.iter().map(|g| (g.skill.as_str(), g.entry)).collect();
+    assert_eq!(given, [("alpha", 1), ("beta", 3), ("alpha", 4)]);
+    let view = core.session(&id).await.unwrap();
+    let entries = view.transcript.iter().map(|entry| serde_json::to_value(entry).unwrap());
+    let said: usize = entries
+        .map(|entry| entry["arguments"].to_string().len() + entry["result"]["Ok"].to_string().len())
+        .sum();
+    let size = next.size;
+    let all: u64 = [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.bytes).sum();
+    assert_eq!(next.composed.text.len() as u64 + said as u64, all, "{size:?}");
+}
+
+#[tokio::test]
+async fn each_body_is_in_the_request_once_wherever_bodies_were_to_go_when_it_was_loaded() {
+    let place = Place::new();
+    let core = place.core().await;
+    for api in [Api::Anthropic, Api::OpenaiResponses, Api::OpenaiChat] {
+        for (first, then) in [("top-level", "tool-result"), ("tool-result", "top-level")] {
+            let id = core.new_session(told(first)).await.unwrap().session_id;
+            let once = async |names: &[&str], when: &str| {
+                let text = core.export_session(&id, api, "m").await.unwrap().body.to_string();
+                for name in names {
+                    let many = text.matches(&format!("Use {name} well.")).count();
+                    assert_eq!(many, 1, "{name} {when}, {first} then {then}: {text}");
+                }
+            };
+            call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
+            once(&["alpha"], "loaded").await;
+            core.configure_session(&id, told(then)).await.unwrap();
+            once(&["alpha"], "after the switch").await;
+            call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
+            once(&["alpha", "beta"], "with another").await;
+            core.configure_session(&id, told(first)).await.unwrap();
+            once(&["alpha", "beta"], "and back").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
+    let place = Place::new();
+    let core = place.core().await;
+    let change = SettingsChange { compat: Some(true), ..SettingsChange::default() };
+    let id = core.new_session(change).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["beta"]})).await;
+    let read = call(&core, &id, "read_skill", json!({"id": "alpha"})).await.result.unwrap();
+    assert!(read["active"][0]["body"].is_null(), "only what was asked for: {read}");
+    let view = core.compose(&id, false).await.unwrap();
+    let text = view.composed.text;
+    assert!(text.contains("Use beta well.") && !text.contains("Use alpha well."), "{text}");
+    assert!(text.contains("<skill name=\"alpha\">its instructions are in the answer"), "{text}");
+    assert_eq!((view.given.len(), view.given[0].skill.as_str()), (1, "alpha"));
+    call(&core, &id, "skills.unload", json!({"all": true})).await;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
+    let text = core.compose(&id, false).await.unwrap().composed.text;
+    assert!(text.contains("Use alpha well."), "loaded anew, it stands where the session says: {text}");
+}
+
+#[tokio::test]
+async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
+    let place = Place::new();
+    let core = place.core().await;
+    for instructions in ["top-level", "tool-result"] {
+        let skill = if instructions == "top-level" { "alpha" } else { "beta" };
+        let id = core.new_session(told(instructions)).await.unwrap().session_id;
+        call(&core, &id, "skills.load", json!({"names": [skill]})).await;
+        assert!(core.session(&id).await.unwrap().active[0].tokens_estimated, "{instructions}");
+        core.compose(&id, false).await.unwrap();
+        let active = core.session(&id).await.unwrap().active.remove(0);
+        let counted = core.level_view(skill).await.unwrap().l2.tokens;
+        assert_eq!((active.tokens_estimated, active.tokens), (false, counted), "{instructions}");
+        // A receipt of another skill tells it as it is known by now.
+        let more = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
+        let told = more.result.unwrap()["active"][0].clone();
+        assert_eq!((&told["tokens_estimated"], &told["tokens"]), (&json!(false), &json!(counted)));
     }
 }

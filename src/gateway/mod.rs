@@ -83,8 +83,8 @@ pub use service_types::{
 pub use session_client::{SessionClient, SharedSessionClient};
 pub use session_standing::{LoadedFile, LoadedFrom, Standing};
 pub use session_types::{
-    AgentView, BudgetView, CallSize, ComposedView, DiffLine, LevelSize, LevelsView, NotListed, Redescribed,
-    SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
+    Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

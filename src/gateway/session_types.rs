@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::session_standing::Standing;
 use crate::session::{
-    Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Settings, ToolError, ToolSpec,
+    Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Part, PartKind, Settings,
+    ToolError, ToolSpec,
 };
 use crate::skill::SkillId;
 
@@ -112,7 +113,7 @@ pub struct ToolAnswer {
 }
 
 /// Bytes and tokens of a level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelSize {
     /// Bytes.
     pub bytes: u64,
@@ -127,7 +128,7 @@ pub struct CallSize {
     pub base: LevelSize,
     /// L1: the catalogue.
     pub l1: LevelSize,
-    /// L2: bodies.
+    /// L2: bodies, in the instructions and in the answers of calls.
     pub l2: LevelSize,
     /// L3: what was read or printed by scripts, in the history.
     pub l3: LevelSize,
@@ -135,6 +136,17 @@ pub struct CallSize {
     pub history: LevelSize,
     /// The model's context window in tokens.
     pub window: u32,
+}
+
+/// The body of a skill that stands in the answer of an earlier call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GivenBody {
+    /// The entry of the transcript that has it.
+    pub entry: u64,
+    /// The skill.
+    pub skill: String,
+    /// Its size as it stands there; part of the second level.
+    pub size: LevelSize,
 }
 
 /// A line of the difference between two calls.
@@ -257,11 +269,18 @@ pub struct ComposedView {
     /// The client as which the catalogue is listed; none where it stands whole.
     #[serde(default)]
     pub client: Option<String>,
+    /// Where the bodies of skills go that are loaded from now on.
+    #[serde(default)]
+    pub instructions: Instructions,
     /// Sizes.
     pub size: CallSize,
     /// Tokens of each part of the instructions, in their order.
     #[serde(default)]
     pub part_tokens: Vec<u32>,
+    /// Bodies that stand in the answers of calls, in the order in which they were given; a skill that was loaded twice
+    /// stands there twice.
+    #[serde(default)]
+    pub given: Vec<GivenBody>,
     /// What differs from the last call; empty where nothing does, absent before the first call.
     pub diff: Option<Vec<DiffLine>>,
     /// How this call is made in another way than the last one; absent before the first call, and for one that was
@@ -275,6 +294,30 @@ pub struct ComposedView {
     pub not_listed: Vec<NotListed>,
     /// The tools that are offered.
     pub tools: Vec<ToolSpec>,
+}
+
+impl ComposedView {
+    /// The body of a skill as it stands in the call: in the instructions, else in the answer that gave it last.
+    #[must_use]
+    pub fn body_size(&self, name: &str) -> Option<LevelSize> {
+        let parts = self.composed.parts.iter().zip(&self.part_tokens);
+        let of = |(part, tokens): (&Part, &u32)| {
+            let body = matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+            let this = body && part.skill.as_deref() == Some(name);
+            this.then(|| LevelSize { bytes: (part.end - part.start) as u64, tokens: *tokens })
+        };
+        let given = self.given.iter().rev().find(|given| given.skill == name).map(|given| given.size);
+        parts.filter_map(of).next().or(given)
+    }
+
+    /// The entry of the transcript whose answer has the body of a skill, where the instructions have it not.
+    #[must_use]
+    pub fn given_in(&self, name: &str) -> Option<u64> {
+        let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+        let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));
+        let given = self.given.iter().rev().find(|given| given.skill == name)?;
+        (!here).then_some(given.entry)
+    }
 }
 
 /// One skill at all three levels.

@@ -1,12 +1,15 @@
 //! The skills that are loaded: their order, the cap, and the receipts of loading and unloading.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::compose::Instructions;
 use super::failure::{ToolError, ToolFailure};
+use super::state::Settings;
 
 /// A loaded skill as it was when it was loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -73,7 +76,7 @@ pub struct Loaded {
     /// Skills worth reading with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
-    /// The body, where the host owns its instructions and takes it from here.
+    /// The body, where the host owns its instructions and takes it from here; left out of what an earlier answer gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
@@ -142,9 +145,15 @@ pub fn unloaded(active: &[Active], names: &[String]) -> Vec<Active> {
     active.iter().filter(|skill| !names.contains(&skill.name)).cloned().collect()
 }
 
-/// The receipt of a change.
+/// The receipt of a change, with the bodies of those that are `given` in it.
 #[must_use]
-pub fn receipt(before: &[Active], after: &[Active], bodies: bool, locations: bool) -> Receipt {
+pub fn receipt(
+    before: &[Active],
+    after: &[Active],
+    given: &BTreeSet<String>,
+    settings: &Settings,
+) -> Receipt {
+    let locations = settings.locations;
     let names = |list: &[Active]| list.iter().map(|skill| skill.name.clone()).collect::<Vec<_>>();
     let (old, new) = (names(before), names(after));
     let entry = |skill: &Active| Loaded {
@@ -156,14 +165,22 @@ pub fn receipt(before: &[Active], after: &[Active], bodies: bool, locations: boo
         tokens: skill.tokens,
         tokens_estimated: skill.tokens_estimated,
         requires: skill.requires.clone(),
-        body: bodies.then(|| skill.body.clone()),
+        body: given.contains(&skill.name).then(|| skill.body.clone()),
     };
-    let note = match (after.is_empty(), bodies) {
-        (true, _) => "No skill is active.",
-        (false, true) => {
+    let note = match settings.instructions {
+        _ if after.is_empty() => "No skill is active.",
+        _ if given.len() == after.len() => {
             "The bodies in this answer are instructions from now on; where two disagree, the later wins."
         }
-        (false, false) => {
+        _ if !given.is_empty() => {
+            "The bodies in this answer are instructions from now on, beside those that were given before; where two \
+             disagree, the later in `active` wins."
+        }
+        Instructions::ToolResult => {
+            "The bodies of the active skills were given before and still hold; where two disagree, the later in \
+             `active` wins."
+        }
+        Instructions::TopLevel => {
             "Their bodies are part of the instructions from the next call on; where two disagree, the later wins."
         }
     };
@@ -226,9 +243,14 @@ mod tests {
     fn a_receipt_names_what_came_and_what_went() {
         let before = vec![skill("a"), skill("b")];
         let after = unloaded(&before, &["a".into(), "never".into()]);
-        let told = receipt(&before, &after, false, true);
+        let (none, here) = (BTreeSet::new(), Settings::default());
+        let told = receipt(&before, &after, &none, &here);
         assert_eq!((names(&after), told.unloaded, told.loaded.len()), (vec!["b"], vec!["a".to_owned()], 0));
         assert!(told.active[0].body.is_none() && told.active[0].location.is_some());
-        assert_eq!(receipt(&before, &before, true, false).active[0].body.as_deref(), Some("# a\n"));
+        let given = BTreeSet::from(["a".to_owned()]);
+        let away = Settings { locations: false, instructions: Instructions::ToolResult, ..here };
+        let told = receipt(&before, &before, &given, &away);
+        assert_eq!((told.active[0].body.as_deref(), &told.active[1].body), (Some("# a\n"), &None));
+        assert!(told.note.contains("given before") && told.active[0].location.is_none(), "{}", told.note);
     }
 }

@@ -3,6 +3,7 @@
 //! The same session and catalogue give the same bytes, so that prompt caches of model services hold and two calls
 //! can be compared.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use strum::{Display, EnumIter, EnumString};
 
 use super::active::Active;
 use super::agent::Agent;
+use super::given::elsewhere_text;
 use super::marked::{cdata, escaped};
 
 /// How the catalogue is written.
@@ -62,6 +64,17 @@ pub enum Instructions {
     TopLevel,
     /// Into the result of the load call, for hosts whose instructions cannot be changed.
     ToolResult,
+}
+
+impl Instructions {
+    /// In words, with the one that sets it.
+    #[must_use]
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::TopLevel => "instructions in the call (top-level)",
+            Self::ToolResult => "instructions in tool results (tool-result)",
+        }
+    }
 }
 
 /// How tool names are written: model APIs allow no dot in them.
@@ -183,13 +196,18 @@ pub struct Ingredients<'a> {
     pub agent: Option<&'a Agent>,
     /// Bodies of the agent's own skills, in its order.
     pub own: &'a [Active],
-    /// Where bodies go.
+    /// Where the bodies of skills go that are loaded from now on.
     pub instructions: Instructions,
+    /// Loaded skills whose body stands in the answer of a call already: see [`in_answers`](super::in_answers).
+    pub in_answers: &'a BTreeSet<String>,
     /// How tool names are written.
     pub wire: Wire,
 }
 
 /// Composes the instructions. Without skills nothing about skills is said.
+///
+/// The body of each loaded skill is given once, wherever it was told to go when it was loaded: here, unless an answer
+/// has it. Those that answers have are named among those that stand here, so that it is clear which was loaded later.
 #[must_use]
 pub fn compose(what: &Ingredients<'_>) -> Composed {
     let mut out = Composed::default();
@@ -200,22 +218,25 @@ pub fn compose(what: &Ingredients<'_>) -> Composed {
         out.push(PartKind::Rules, None, &rules(what.wire, what.instructions));
     }
     out.append(what.available);
-    let in_place: &[Active] = match what.instructions {
-        Instructions::TopLevel => what.active,
-        Instructions::ToolResult => &[],
-    };
     // What is always part of an agent's instructions is not said twice once it is loaded.
     let not_own = |skill: &&Active| !what.own.iter().any(|own| own.name == skill.name);
+    let elsewhere = |skill: &&Active| what.in_answers.contains(&skill.name);
+    let named = |skill: &&Active| what.instructions == Instructions::TopLevel || !elsewhere(skill);
+    let loaded = what.active.iter().filter(not_own).filter(named);
     let bodies: Vec<(PartKind, &Active)> = what
         .own
         .iter()
         .map(|skill| (PartKind::AgentSkill, skill))
-        .chain(in_place.iter().filter(not_own).map(|skill| (PartKind::ActiveSkill, skill)))
+        .chain(loaded.map(|skill| (PartKind::ActiveSkill, skill)))
         .collect();
     if let [(first, _), ..] = bodies.as_slice() {
         out.push(*first, None, "<active_skills>\n");
         for (kind, skill) in &bodies {
-            out.push(*kind, Some(&skill.name), &body_text(&skill.name, &skill.body));
+            if *kind == PartKind::ActiveSkill && elsewhere(skill) {
+                out.push(*kind, None, &elsewhere_text(&skill.name));
+            } else {
+                out.push(*kind, Some(&skill.name), &body_text(&skill.name, &skill.body));
+            }
         }
         let (last, _) = bodies[bodies.len() - 1];
         out.push(last, None, "</active_skills>\n");
@@ -332,9 +353,12 @@ mod tests {
             agent: None,
             own: &[],
             instructions: Instructions::TopLevel,
+            in_answers: &NONE,
             wire: Wire::Dotted,
         }
     }
+
+    static NONE: BTreeSet<String> = BTreeSet::new();
 
     #[test]
     fn catalogue_and_bodies_in_load_order() {
@@ -370,9 +394,30 @@ mod tests {
     fn a_host_that_owns_its_instructions_gets_no_bodies_here() {
         let bodies = [active("csv", "# CSV\n")];
         let none = xml(&[]);
-        let what = Ingredients { instructions: Instructions::ToolResult, ..all(&none, &bodies) };
+        let answered = BTreeSet::from(["csv".to_owned()]);
+        let what = Ingredients {
+            instructions: Instructions::ToolResult,
+            in_answers: &answered,
+            ..all(&none, &bodies)
+        };
         let composed = compose(&what);
         assert!(!composed.text.contains("# CSV") && composed.text.contains("in the answer of that call"));
+        assert!(!composed.text.contains("active_skills"), "nothing stands here: {}", composed.text);
+    }
+
+    #[test]
+    fn a_body_is_said_once_wherever_it_was_to_go_and_the_order_of_loading_stays() {
+        let bodies = [active("csv", "# CSV\n"), active("pdf", "# PDF\n")];
+        let none = xml(&[]);
+        let answered = BTreeSet::from(["csv".to_owned()]);
+        let top = Ingredients { in_answers: &answered, ..all(&none, &bodies) };
+        let text = compose(&top).text;
+        assert!(!text.contains("# CSV") && text.contains("# PDF"), "{text}");
+        let named = text.find("<skill name=\"csv\">its instructions");
+        assert!(named.is_some() && named < text.find("# PDF"), "{text}");
+        let other = Ingredients { instructions: Instructions::ToolResult, ..top };
+        let text = compose(&other).text;
+        assert!(!text.contains("# CSV") && text.contains("# PDF"), "{text}");
     }
 
     #[test]

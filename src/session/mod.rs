@@ -10,6 +10,7 @@ mod agent;
 mod budget;
 mod compose;
 mod failure;
+mod given;
 mod marked;
 mod payload;
 pub mod read;
@@ -26,6 +27,7 @@ pub use compose::{
     entry_text,
 };
 pub use failure::{ToolError, ToolFailure};
+pub use given::{Given, in_answers};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
 pub use tools::{

@@ -1,5 +1,6 @@
 //! A session: its settings, active skills and transcript. Changing it gives a new state; the store keeps it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +9,7 @@ use serde_json::Value;
 use super::active::{self, Active, LoadMode, Receipt};
 use super::compose::{Form, Instructions};
 use super::failure::ToolError;
+use super::given::in_answers;
 use super::transcript::{Entry, Speaker, Turn};
 
 /// Skills that may be active at once, where nothing else is set.
@@ -87,30 +89,56 @@ impl Session {
         Self { id, created_ms, version: 0, settings, active: Vec::new(), transcript: Vec::new() }
     }
 
-    /// Loads skills that were resolved; all of them or none.
+    /// Loads skills that were resolved; all of them or none. Their bodies go where the settings say.
     ///
     /// # Errors
     /// Too many skills, or none named; the session is unchanged then.
     pub fn load(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+        let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
         let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
-        Ok(self.replace(next))
+        let given = match self.settings.instructions {
+            Instructions::TopLevel => BTreeSet::new(),
+            // What no answer has yet is not to stay behind in instructions that the host cannot change.
+            Instructions::ToolResult => {
+                let known = in_answers(&self.transcript, &next);
+                let names = next.iter().map(|skill| skill.name.clone());
+                names.filter(|name| named.contains(name) || !known.contains(name)).collect()
+            }
+        };
+        Ok(self.replace(next, &given))
+    }
+
+    /// The same, with the bodies of the named skills in the answer, wherever others go.
+    ///
+    /// # Errors
+    /// As [`Session::load`].
+    pub fn load_and_tell(&mut self, wanted: Vec<Active>, mode: LoadMode) -> Result<Receipt, ToolError> {
+        let named: BTreeSet<String> = wanted.iter().map(|skill| skill.name.clone()).collect();
+        let next = active::loaded(&self.active, wanted, mode, self.settings.cap)?;
+        Ok(self.replace(next, &named))
+    }
+
+    /// Active skills whose body stands in the answer of a call.
+    #[must_use]
+    pub fn in_answers(&self) -> BTreeSet<String> {
+        in_answers(&self.transcript, &self.active)
     }
 
     /// Unloads skills; names that are not loaded are ignored, and told.
     pub fn unload(&mut self, names: &[String]) -> Receipt {
         let unknown = |name: &&String| !self.active.iter().any(|skill| skill.name == **name);
         let ignored = names.iter().filter(unknown).cloned().collect();
-        Receipt { ignored, ..self.replace(active::unloaded(&self.active, names)) }
+        Receipt { ignored, ..self.replace(active::unloaded(&self.active, names), &BTreeSet::new()) }
     }
 
     /// Unloads every skill.
     pub fn unload_all(&mut self) -> Receipt {
-        self.replace(Vec::new())
+        self.replace(Vec::new(), &BTreeSet::new())
     }
 
-    fn replace(&mut self, next: Vec<Active>) -> Receipt {
-        let bodies = self.settings.instructions == Instructions::ToolResult;
-        let receipt = active::receipt(&self.active, &next, bodies, self.settings.locations);
+    /// `given`: those whose body stands in the answer.
+    fn replace(&mut self, next: Vec<Active>, given: &BTreeSet<String>) -> Receipt {
+        let receipt = active::receipt(&self.active, &next, given, &self.settings);
         self.active = next;
         receipt
     }

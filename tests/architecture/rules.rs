@@ -178,6 +178,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "PartKind",
             "Payload",
             "RunScriptArguments",
+            "Settings",
             "Shown",
             "Speaker",
             "Tool",

@@ -39,14 +39,28 @@ pub struct SettingsArgs {
     #[arg(long, value_parser = words::<Instructions>(&PLACES))]
     pub instructions: Option<Instructions>,
     /// Leave locations out, for hosts without a file system.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "locations")]
     pub no_locations: bool,
+    /// Tell locations, as a new session does.
+    #[arg(long)]
+    pub locations: bool,
     /// The model's context window in tokens.
     #[arg(long, value_name = "TOKENS")]
     pub window: Option<u32>,
     /// Offer the older tool names too.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_compat")]
     pub compat: bool,
+    /// Offer the five tools alone, as a new session does.
+    #[arg(long)]
+    pub no_compat: bool,
+}
+
+impl SettingsArgs {
+    /// The options that change a setting, as they are written.
+    pub fn options() -> Vec<String> {
+        let all = Self::augment_args(clap::Command::new("set"));
+        all.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
+    }
 }
 
 /// What to do with a session.

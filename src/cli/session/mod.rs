@@ -23,13 +23,18 @@ impl From<&SettingsArgs> for SettingsChange {
             cap: args.cap,
             form: args.form,
             instructions: args.instructions,
-            locations: args.no_locations.then_some(false),
+            locations: chosen(args.locations, args.no_locations),
             client: args.client.clone(),
             window: args.window,
             agent: args.agent.clone(),
-            compat: args.compat.then_some(true),
+            compat: chosen(args.compat, args.no_compat),
         }
     }
+}
+
+/// A setting with an option for either way; neither leaves it as it is.
+fn chosen(yes: bool, no: bool) -> Option<bool> {
+    (yes || no).then_some(yes)
 }
 
 /// Runs the command.
@@ -54,8 +59,9 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             }
         }
         SessionAction::Show { session } => {
-            let view = core.session(session).await?;
+            // Composed first: what that counts is no estimate in the list of skills.
             let call = core.compose(session, false).await?;
+            let view = core.session(session).await?;
             if cx.out.json {
                 cx.out.value(&json!({"session": view, "size": call.size}))?;
             } else {
@@ -64,11 +70,19 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             }
         }
         SessionAction::Set { session, settings } => {
-            let view = core.configure_session(session, settings.into()).await?;
+            let change = SettingsChange::from(settings);
+            if change == SettingsChange::default() {
+                let options = SettingsArgs::options().join(", ");
+                return Err(Failure::usage(format!("nothing to set: give at least one of {options}")));
+            }
+            let view = core.configure_session(session, change).await?;
             if cx.out.json {
                 cx.out.value(&json!({"session_id": view.session_id, "settings": view.settings}))?;
             } else {
                 cx.out.line(format!("{} is set", view.session_id))?;
+                for told in show::settings(&view.settings) {
+                    cx.out.line(format!("  {told}"))?;
+                }
             }
         }
         SessionAction::Say { session, text, speaker } => {
@@ -138,12 +152,17 @@ async fn compose(
             }
         }
     } else if sizes {
+        cx.out.line(format!("  {}", view.instructions.told()))?;
         let text = composed_sizes(&view, cx.out.look);
         cx.out.raw(text.as_bytes())?;
-    } else if cx.out.look.terminal {
-        cx.out.raw(safe_text::block(&view.composed.text).as_bytes())?;
     } else {
-        cx.out.raw(view.composed.text.as_bytes())?;
+        if cx.out.look.terminal {
+            cx.out.raw(safe_text::block(&view.composed.text).as_bytes())?;
+        } else {
+            cx.out.raw(view.composed.text.as_bytes())?;
+        }
+        // Beside the bytes, which stay as they are.
+        super::failure::print(&show::places(&view), false);
     }
     Ok(Done::Fine)
 }

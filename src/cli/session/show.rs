@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size, wrap};
 use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
-use crate::session::{Entry, Part, PartKind, Turn};
+use crate::session::{Entry, Part, PartKind, Settings, Turn};
 use crate::skill::safe_text;
 
 fn plain(text: &str) -> String {
@@ -28,6 +28,10 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
     for session in sessions {
         let active =
             if session.active.is_empty() { "nothing loaded".to_owned() } else { session.active.join(", ") };
+        let active = match &session.agent {
+            Some(agent) => format!("agent {agent}: {active}"),
+            None => active,
+        };
         let _ = writeln!(
             out,
             "{}  {}  {}",
@@ -46,20 +50,26 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
 pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", Ink::Strong.paint(&view.session_id, look.colour));
+    for line in wrap(&settings(&view.settings).join(", "), look.room(120).saturating_sub(2)) {
+        let _ = writeln!(out, "  {line}");
+    }
     let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
     for (at, skill) in view.active.iter().enumerate() {
         let told = view.standing.get(&skill.name).and_then(Standing::told);
         let told = told.map(|told| format!("  {told}")).unwrap_or_default();
+        let given = call.given_in(&skill.name);
+        let given = given.map(|entry| format!("  in the answer of entry {entry}")).unwrap_or_default();
         let last = if at + 1 == view.active.len() && at > 0 { "  wins conflicts" } else { "" };
         let _ = writeln!(
             out,
-            "  {} {}  {} tok{}{}",
+            "  {} {}  {} tok{}{}{}",
             at + 1,
             fit(&safe_text::line(&skill.name), 24, look.unicode),
-            body_tokens(call, &skill.name).map_or_else(
+            call.body_size(&skill.name).map_or_else(
                 || format!("~{}", grouped(u64::from(skill.tokens))),
-                |tokens| grouped(u64::from(tokens))
+                |size| grouped(u64::from(size.tokens))
             ),
+            Ink::Muted.paint(&given, look.colour),
             Ink::Warn.paint(&told, look.colour),
             Ink::Muted.paint(last, look.colour),
         );
@@ -86,13 +96,32 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
     out
 }
 
-/// Tokens of a loaded skill's body in the next call, where it stands in it.
-fn body_tokens(call: &ComposedView, name: &str) -> Option<u32> {
-    let parts = call.composed.parts.iter().zip(&call.part_tokens);
-    parts
-        .filter(|(part, _)| part.kind == PartKind::ActiveSkill)
-        .find(|(part, _)| part.skill.as_deref() == Some(name))
-        .map(|(_, tokens)| *tokens)
+/// Where the bodies of skills go, and what else of a session is not as in a new one, each in a few words.
+pub fn settings(settings: &Settings) -> Vec<String> {
+    let usual = Settings::default();
+    let mut out = vec![settings.instructions.told().to_owned()];
+    out.extend(settings.agent.as_deref().map(|agent| format!("agent {}", plain(agent))));
+    out.extend(settings.client.as_deref().map(|client| format!("catalogue as {}", plain(client))));
+    let all = [
+        (settings.form != usual.form, format!("catalogue in {}", settings.form)),
+        (settings.locations != usual.locations, "no locations".to_owned()),
+        (settings.compat != usual.compat, "older tool names too".to_owned()),
+        (settings.cap != usual.cap, format!("at most {} active", settings.cap)),
+        (settings.window != usual.window, format!("window {} tok", grouped(u64::from(settings.window)))),
+    ];
+    out.extend(all.into_iter().filter(|(other, _)| *other).map(|(_, told)| told));
+    out
+}
+
+/// Where the bodies of a call stand, for people who read its text alone.
+pub fn places(call: &ComposedView) -> String {
+    let mut out = format!("{}\n", call.instructions.told());
+    for given in &call.given {
+        let tokens = grouped(u64::from(given.size.tokens));
+        let _ =
+            writeln!(out, "{}, {tokens} tok: in the answer of entry {}", plain(&given.skill), given.entry);
+    }
+    out
 }
 
 fn turn(entry: &Entry) -> String {
@@ -124,7 +153,14 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
         ("history", size.history),
     ];
     for (name, level) in rows {
-        let note = if name == "L1 catalogue" { format!("  {seen}") } else { String::new() };
+        let note = match name {
+            "L1 catalogue" => format!("  {seen}"),
+            "L2 bodies" if !call.given.is_empty() => {
+                let tokens = call.given.iter().map(|given| u64::from(given.size.tokens)).sum();
+                format!("  {} tok of it in tool results", grouped(tokens))
+            }
+            _ => String::new(),
+        };
         let note = Ink::Muted.paint(&note, look.colour);
         let _ = writeln!(out, "  {}{note}", line(name, level, size.window));
     }

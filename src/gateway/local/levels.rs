@@ -93,11 +93,16 @@ impl Levels {
         }
     }
 
-    /// The count of a body in its element, where it is known without any work.
+    /// The count of a body in its element, where it was counted once, be it by another process.
     pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<u32> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let of = |key: Digest| known.counts.get(&key).copied();
         of(key("element", &format!("{name}\0{digest}"))).or_else(|| of(key("text", text)))
+    }
+
+    /// A text's count, where it was counted once.
+    pub fn known_text(&self, text: &str) -> Option<u32> {
+        self.known().counts.get(&key("text", text)).copied()
     }
 
     /// Any text's count, by its content.

@@ -7,7 +7,9 @@ use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
 use crate::gateway::local::levels;
-use crate::gateway::{CallSize, ComposedView, Error, LevelSize, LevelsView, NotListed, SinceLast, detail};
+use crate::gateway::{
+    CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail,
+};
 use crate::session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
@@ -36,6 +38,7 @@ impl Local {
             agent: agent.as_ref(),
             own: &own,
             instructions: settings.instructions,
+            in_answers: &session.in_answers(),
             wire,
         };
         Ok((compose(&what), seen))
@@ -51,6 +54,10 @@ impl Local {
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
+        // A receipt tells a body's tokens in its element: where that stands in no part, it is counted beside them.
+        let answered = session.in_answers();
+        let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
+        let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
         super::super::apart(move || {
             let differs = last.as_ref().map(|last| last.difference(&composed));
             let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
@@ -69,12 +76,17 @@ impl Local {
                     _ => count(composed.of(part)),
                 })
                 .collect();
-            let size = measured(&composed, &part_tokens, &transcript, settings.window, &count);
+            for element in &beside {
+                count(element);
+            }
+            let (size, given) = measured(&composed, &part_tokens, &transcript, settings.window, &count);
             Ok(ComposedView {
                 digest: Digest::of(composed.text.as_bytes()).to_string(),
                 client: settings.client.clone(),
+                instructions: settings.instructions,
                 size,
                 part_tokens,
+                given,
                 diff,
                 since,
                 allowance: seen.bounded.then(|| seen.allowance.fill.clone()),
@@ -159,7 +171,8 @@ fn measured(
     transcript: &[Arc<Entry>],
     window: u32,
     count: &dyn Fn(&str) -> u32,
-) -> CallSize {
+) -> (CallSize, Vec<GivenBody>) {
+    let mut given = Vec::new();
     let mut size = CallSize { window, ..CallSize::default() };
     for (part, tokens) in composed.parts.iter().zip(part_tokens) {
         let level = match part.kind {
@@ -176,13 +189,26 @@ fn measured(
             Turn::Call { tool, arguments, result } => {
                 add(&mut size.history, &arguments.to_string(), count);
                 // What failed gave no file: its message is history like any other.
-                let given = tools::hands_out_files(tool) && result.is_ok();
-                let level = if given { &mut size.l3 } else { &mut size.history };
-                add(level, &Entry::result_text(result), count);
+                let files = tools::hands_out_files(tool) && result.is_ok();
+                let level = if files { &mut size.l3 } else { &mut size.history };
+                let answer = Entry::result_text(result);
+                let mut rest = LevelSize { bytes: answer.len() as u64, tokens: count(&answer) };
+                for body in entry.bodies() {
+                    let text = body.in_answer();
+                    // Never more than the answer has in all, so that the sum of the levels is that of the call.
+                    let bytes = (text.len() as u64).min(rest.bytes);
+                    let part = LevelSize { bytes, tokens: count(&text).min(rest.tokens) };
+                    rest = LevelSize { bytes: rest.bytes - part.bytes, tokens: rest.tokens - part.tokens };
+                    size.l2.bytes += part.bytes;
+                    size.l2.tokens += part.tokens;
+                    given.push(GivenBody { entry: entry.number, skill: body.skill.to_owned(), size: part });
+                }
+                level.bytes += rest.bytes;
+                level.tokens += rest.tokens;
             }
         }
     }
-    size
+    (size, given)
 }
 
 fn add(level: &mut LevelSize, text: &str, count: &dyn Fn(&str) -> u32) {

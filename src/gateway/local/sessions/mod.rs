@@ -24,7 +24,7 @@ use crate::gateway::{
     AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionClient, SessionSummary,
     SessionView, SettingsChange, ToolAnswer,
 };
-use crate::session::{Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn};
+use crate::session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn, body_text};
 use crate::store::{Sessions, StoreError};
 
 pub(super) use self::catalogue::profile;
@@ -149,9 +149,19 @@ impl Local {
         ))
     }
 
-    async fn session_view(&self, session: Session) -> Result<SessionView, Error> {
+    /// What was counted since it was loaded is no estimate any more.
+    fn counted(&self, active: &mut [Active]) {
+        for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
+            if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
+                (skill.tokens, skill.tokens_estimated) = (counted, false);
+            }
+        }
+    }
+
+    async fn session_view(&self, mut session: Session) -> Result<SessionView, Error> {
+        self.counted(&mut session.active);
         let standing = self.standing(&session.active).await?;
-        let changed = |active: &&crate::session::Active| {
+        let changed = |active: &&Active| {
             standing.get(&active.name).is_some_and(|standing| standing.file == LoadedFile::Changed)
         };
         Ok(SessionView {

@@ -189,6 +189,7 @@ impl Local {
         };
         let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
         let change = |session: &mut Session| {
+            self.counted(&mut session.active);
             let result = done.apply(session, bodies);
             let entry = session.called(now_ms(), &name, given.clone(), result.clone());
             Ok((entry, result))
@@ -294,12 +295,12 @@ impl Done {
         match self {
             Self::Told(result) => result.clone(),
             Self::Load(skills, mode) => {
-                let mut receipt = session.load(skills.clone(), *mode)?;
-                if bodies {
-                    for (told, skill) in receipt.active.iter_mut().zip(&session.active) {
-                        told.body = Some(skill.body.clone());
-                    }
-                }
+                let skills = skills.clone();
+                let receipt = if bodies {
+                    session.load_and_tell(skills, *mode)?
+                } else {
+                    session.load(skills, *mode)?
+                };
                 answered(&receipt)
             }
             Self::Unload(unload) if unload.all => answered(&session.unload_all()),

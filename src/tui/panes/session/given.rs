@@ -83,8 +83,8 @@ fn markup(text: &str) -> RichLine {
     RichLine::from_segs(segs)
 }
 
-/// The whole call. `open` says what is unfolded.
-pub(super) fn lines(view: &ComposedView, open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
+/// The whole call, and below it the bodies that stand in answers of the transcript. `open` says what is unfolded.
+pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let composed = &view.composed;
     let mut out = Vec::new();
     let mut listed = 0;
@@ -130,10 +130,40 @@ pub(super) fn lines(view: &ComposedView, open: &dyn Fn(&Fold) -> bool) -> Vec<Li
                     });
                 }
             }
-            PartKind::AgentSkill | PartKind::ActiveSkill => body(&mut out, text, part, view, &cost, open),
+            PartKind::AgentSkill | PartKind::ActiveSkill => {
+                let Some(name) = &part.skill else {
+                    around(&mut out, text, view);
+                    continue;
+                };
+                let all: Vec<&str> = text.lines().collect();
+                if let [first, inner @ .., last] = all.as_slice() {
+                    body(&mut out, name, (first, inner, last), &cost, open);
+                }
+            }
         }
     }
+    answers(&mut out, view, entries, open);
     out
+}
+
+/// Bodies that calls answered with, as the model reads them.
+fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) {
+    if view.given.is_empty() {
+        return;
+    }
+    out.push(Line::gap());
+    let all = view.given.iter().map(|given| given.size.tokens).sum();
+    let head = RichLine::of("in tool results, behind these instructions", Role::Muted);
+    out.push(Line { note: format!("L2  {}", tokens(all)), ..Line::new(2, head) });
+    for given in &view.given {
+        let entry = entries.iter().find(|entry| entry.number == given.entry);
+        let Some(text) = entry.and_then(|entry| entry.bodies().find(|body| body.skill == given.skill)) else {
+            continue;
+        };
+        let inner: Vec<&str> = text.body.lines().collect();
+        let first = format!("{}, the answer of entry {}", given.skill, given.entry);
+        body(out, &given.skill, (&first, &inner, ""), &tokens(given.size.tokens), open);
+    }
 }
 
 fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
@@ -150,46 +180,40 @@ fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
     }
 }
 
+/// What stands around the bodies.
+fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
+    let opening = text.starts_with("<active");
+    if opening {
+        out.push(Line::gap());
+    }
+    let mut line = Line::new(2, markup(text.trim_end()));
+    if opening {
+        let given: u32 = view.given.iter().map(|given| given.size.tokens).sum();
+        line.note = format!("L2  {}", tokens(view.size.l2.tokens.saturating_sub(given)));
+    }
+    out.push(line);
+}
+
+/// A body between its first and its last line, of which no more than a few lines are shown until it is unfolded.
 fn body(
     out: &mut Vec<Line>,
-    text: &str,
-    part: &Part,
-    view: &ComposedView,
+    name: &str,
+    (first, inner, last): (&str, &[&str], &str),
     cost: &str,
     open: &dyn Fn(&Fold) -> bool,
 ) {
-    let Some(name) = &part.skill else {
-        let opening = text.starts_with("<active");
-        if opening {
-            out.push(Line::gap());
-        }
-        let mut line = Line::new(2, markup(text.trim_end()));
-        if opening {
-            line.note = format!("L2  {}", tokens(view.size.l2.tokens));
-        }
-        out.push(line);
-        return;
-    };
-    let fold = Fold::Body(name.clone());
-    let all: Vec<&str> = text.lines().collect();
-    let unfolded = open(&fold);
-    for (at, line) in all.iter().enumerate() {
-        let edge = at == 0 || at + 1 == all.len();
-        if !unfolded && !edge && at > KEPT {
-            if at == KEPT + 1 {
-                let more = format!("    … {} lines", all.len().saturating_sub(KEPT + 2));
-                out.push(Line { fold: Some(fold.clone()), ..Line::new(2, RichLine::of(more, Role::Muted)) });
-            }
-            continue;
-        }
-        let text =
-            if edge { markup(&format!("  {line}")) } else { plain(&format!("    {line}"), Role::Text) };
-        let mut line = Line::new(2, text);
-        if at == 0 {
-            cost.clone_into(&mut line.note);
-            line.fold = Some(fold.clone());
-        }
-        out.push(line);
+    let fold = Fold::Body(name.to_owned());
+    let head = Line::new(2, markup(&format!("  {first}")));
+    out.push(Line { note: cost.to_owned(), fold: Some(fold.clone()), ..head });
+    let kept = if open(&fold) { inner.len() } else { inner.len().min(KEPT) };
+    let (seen, hidden) = inner.split_at(kept);
+    out.extend(seen.iter().map(|line| Line::new(2, plain(&format!("    {line}"), Role::Text))));
+    if !hidden.is_empty() {
+        let more = format!("    … {} lines", hidden.len());
+        out.push(Line { fold: Some(fold), ..Line::new(2, RichLine::of(more, Role::Muted)) });
+    }
+    if !last.is_empty() {
+        out.push(Line::new(2, markup(&format!("  {last}"))));
     }
 }
 

@@ -33,13 +33,15 @@ impl SessionPane {
         let mut open: Vec<&Fold> = self.open.iter().collect();
         open.sort();
         let mut hasher = DefaultHasher::new();
-        (&composed.digest, composed.size.l1.tokens, composed.size.l2.tokens, open, width).hash(&mut hasher);
+        let size = composed.size;
+        (&composed.digest, size.l1.tokens, size.l2.tokens, &composed.given, open, width).hash(&mut hasher);
         let key = hasher.finish();
         if let Some((_, rows)) = self.laid_out.as_ref().filter(|(known, _)| *known == key) {
             return Arc::clone(rows);
         }
         let open = |fold: &Fold| self.open.contains(fold);
-        let rows: Arc<[Line]> = fitted(lines(&composed, &open), width).into();
+        let entries = self.session.as_ref().map_or(&[][..], |session| session.transcript.as_slice());
+        let rows: Arc<[Line]> = fitted(lines(&composed, entries, &open), width).into();
         self.laid_out = Some((key, Arc::clone(&rows)));
         rows
     }

@@ -73,8 +73,8 @@ impl SessionPane {
                 }
                 None => right,
             };
-            let cost =
-                self.body_tokens(&skill.name).map_or_else(|| format!("~{}", tokens(skill.tokens)), tokens);
+            let size = self.composed.as_ref().and_then(|composed| composed.body_size(&skill.name));
+            let cost = size.map_or_else(|| format!("~{}", tokens(skill.tokens)), |size| tokens(size.tokens));
             let at_tokens = pen.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
             pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
             let room = at_tokens.saturating_sub(area.x + 6);
@@ -192,18 +192,6 @@ impl SessionPane {
             pen.put(area.x + 17, y, of, role, room);
         }
         self.draw_bound(Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, &mut pen) + 1
-    }
-}
-
-impl SessionPane {
-    /// Tokens of a loaded skill's body in the next call, once that is composed.
-    fn body_tokens(&self, name: &str) -> Option<u32> {
-        let composed = self.composed.as_ref()?;
-        let parts = composed.composed.parts.iter().zip(&composed.part_tokens);
-        parts
-            .filter(|(part, _)| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill))
-            .find(|(part, _)| part.skill.as_deref() == Some(name))
-            .map(|(_, tokens)| *tokens)
     }
 }
 

@@ -42,9 +42,14 @@ impl SessionPane {
         let mut pen = Pen::new(buf, cx);
         let told = self.listed_as(levels.skill_id.as_str());
         let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
+        // As the call has it: in an answer its bytes are others than in the instructions.
+        let name = levels.skill_id.as_str();
+        let call = self.composed.as_ref();
+        let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
+        let given = call.is_some_and(|call| call.given_in(name).is_some());
+        let second = if given { "L2 in a tool result" } else { "L2 once loaded" };
         let files = levels.files_unknown.is_none().then_some(files);
-        let heads =
-            [("L1 in every call", Some(first)), ("L2 once loaded", Some(levels.l2)), ("L3 when read", files)];
+        let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
         let mut below = places;
         for (at, (name, size)) in heads.into_iter().enumerate() {
             below[at] = head(&mut pen, places[at], at + 1, name, size, beside);

@@ -65,6 +65,12 @@ impl SessionPane {
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        // Without it nobody sees whether a body that is not in the text is given at all.
+        if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
+            let room = area.width.saturating_sub(3);
+            let told = session.settings.instructions.told();
+            Pen::new(buf, cx).put(area.x + 2, area.y + 2, told, Role::Muted, room);
+        }
         let note = match self.tab {
             Tab::Composed => self.draw_composed(body, buf, cx),
             Tab::PerLevel => self.draw_levels(body, buf, cx),

@@ -1,0 +1,73 @@
+//! Bodies that calls answered with: they stand in the transcript for as long as the session lasts, and a body that
+//! stands there is not composed into the instructions too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::active::Active;
+use super::marked::escaped;
+use super::tools::{Compat, Tool};
+use super::transcript::{Entry, Turn};
+
+/// The body of a skill in the answer of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given<'a> {
+    /// The skill.
+    pub skill: &'a str,
+    /// SHA-256 of its file, hexadecimal.
+    pub digest: &'a str,
+    /// Its body, as the model reads it once the answer is decoded.
+    pub body: &'a str,
+}
+
+impl Given<'_> {
+    /// The body as it stands in the answer: every byte of the JSON text between its quotes.
+    #[must_use]
+    pub fn in_answer(&self) -> String {
+        let quoted = Value::from(self.body).to_string();
+        quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
+    }
+}
+
+impl Entry {
+    /// The bodies that this call answered with, in their order.
+    pub fn bodies(&self) -> impl Iterator<Item = Given<'_>> {
+        let skills = self.receipt().into_iter().flatten();
+        skills.filter_map(|skill| {
+            let text = |key: &str| skill.get(key).and_then(Value::as_str);
+            Some(Given { skill: text("name")?, digest: text("digest")?, body: text("body")? })
+        })
+    }
+
+    /// What was active after this call, where it is one that changes that.
+    fn receipt(&self) -> Option<&Vec<Value>> {
+        let Turn::Call { tool, result: Ok(answer), .. } = &self.turn else { return None };
+        let changes =
+            matches!(tool.parse(), Ok(Tool::Load | Tool::Unload)) || tool.parse() == Ok(Compat::ReadSkill);
+        answer.get("active").filter(|_| changes)?.as_array()
+    }
+}
+
+/// Those of these skills whose body, as it is now, an answer gave since they were loaded.
+#[must_use]
+pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<String> {
+    let mut given: BTreeMap<&str, &str> = BTreeMap::new();
+    for entry in transcript {
+        let Some(receipt) = entry.receipt() else { continue };
+        let there: BTreeSet<&str> = receipt.iter().filter_map(|skill| skill.get("name")?.as_str()).collect();
+        given.retain(|name, _| there.contains(name));
+        given.extend(entry.bodies().map(|given| (given.skill, given.digest)));
+    }
+    let stands = |skill: &&Active| given.get(skill.name.as_str()) == Some(&skill.digest.as_str());
+    active.iter().filter(stands).map(|skill| skill.name.clone()).collect()
+}
+
+/// What stands in the place of a body that an answer has.
+pub(super) fn elsewhere_text(name: &str) -> String {
+    format!(
+        "<skill name=\"{}\">its instructions are in the answer of the call that loaded it</skill>\n",
+        escaped(name)
+    )
+}
