@@ -263,7 +263,7 @@ async fn what_a_compose_counted_is_no_estimate_in_the_session_either() {
         assert!(core.session(&id).await.unwrap().active[0].tokens_estimated, "{instructions}");
         core.compose(&id, false).await.unwrap();
         let active = core.session(&id).await.unwrap().active.remove(0);
-        let counted = core.level_view(skill).await.unwrap().l2.tokens;
+        let counted = core.level_view(skill, None).await.unwrap().l2.tokens;
         assert_eq!((active.tokens_estimated, active.tokens), (false, counted), "{instructions}");
         // A receipt of another skill tells it as it is known by now.
         let more = call(&core, &id, "skills.load", json!({"names": ["gamma"], "mode": "add"})).await;
