@@ -244,7 +244,10 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
     assert!(shown.contains("instructions in the call (top-level)"), "{shown}");
     assert!(!shown.contains("locations") && !shown.contains("older"), "nothing else is set: {shown}");
     let set = ["--instructions", "tool-result", "--form", "bullets", "--no-locations", "--compat"];
+    home.run(&["session", "load", &id, "csv-tools"]);
     home.run(&[&["session", "set", &id], &set[..]].concat());
+    let kept = home.run(&["session", "show", &id]).stdout;
+    assert!(kept.contains("tok  in the instructions"), "it stays where it was loaded: {kept}");
     home.run(&["session", "load", &id, "pdf-tables"]);
     let shown = home.run(&["session", "show", &id]).stdout;
     for told in [
@@ -252,7 +255,7 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
         "catalogue in bullets",
         "no locations",
         "older tool names too",
-        "in the answer of entry 1",
+        "in the answer of entry 2",
         "tok of it in tool results",
     ] {
         assert!(shown.contains(told), "{told}: {shown}");
@@ -262,7 +265,7 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
     assert!(!row(&shown, "L2 bodies").contains(" 0 tok"), "{shown}");
     let composed = home.run(&["session", "compose", &id]);
     assert!(composed.stderr.contains("instructions in tool results"), "{}", composed.stderr);
-    assert!(composed.stderr.contains("pdf-tables") && composed.stderr.contains("entry 1"));
+    assert!(composed.stderr.contains("pdf-tables") && composed.stderr.contains("entry 2"));
     let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
     assert!(sizes.contains("instructions in tool results"), "{sizes}");
     let view = home.json(&["session", "compose", &id]);

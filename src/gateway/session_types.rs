@@ -300,14 +300,14 @@ impl ComposedView {
     /// The body of a skill as it stands in the call: in the instructions, else in the answer that gave it last.
     #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
-        let parts = self.composed.parts.iter().zip(&self.part_tokens);
+        let mut parts = self.composed.parts.iter().zip(&self.part_tokens);
         let of = |(part, tokens): (&Part, &u32)| {
             let body = matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
             let this = body && part.skill.as_deref() == Some(name);
             this.then(|| LevelSize { bytes: (part.end - part.start) as u64, tokens: *tokens })
         };
         let given = self.given.iter().rev().find(|given| given.skill == name).map(|given| given.size);
-        parts.filter_map(of).next().or(given)
+        parts.find_map(of).or(given)
     }
 
     /// The entry of the transcript whose answer has the body of a skill, where the instructions have it not.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size, wrap};
 use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
-use crate::session::{Entry, Part, PartKind, Settings, Turn};
+use crate::session::{Entry, Instructions, Part, PartKind, Settings, Turn};
 use crate::skill::safe_text;
 
 fn plain(text: &str) -> String {
@@ -58,7 +58,12 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         let told = view.standing.get(&skill.name).and_then(Standing::told);
         let told = told.map(|told| format!("  {told}")).unwrap_or_default();
         let given = call.given_in(&skill.name);
-        let given = given.map(|entry| format!("  in the answer of entry {entry}")).unwrap_or_default();
+        let given = match given {
+            Some(entry) => format!("  in the answer of entry {entry}"),
+            // Loaded before bodies went into answers: it is where the others are not.
+            None if call.instructions == Instructions::ToolResult => "  in the instructions".to_owned(),
+            None => String::new(),
+        };
         let last = if at + 1 == view.active.len() && at > 0 { "  wins conflicts" } else { "" };
         let _ = writeln!(
             out,
