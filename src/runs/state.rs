@@ -163,6 +163,9 @@ fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
                 "a result belongs to the choice happened; step {step} takes none with this decision"
             )))
         }
+        (false, Some(choice)) if *why == Asked::UnknownOutcome => Err(Refusal::OtherDecision(format!(
+            "a no to step {step} cancels the run and takes no choice; {choice} belongs to a yes"
+        ))),
         (false, Some(choice)) => Err(Refusal::OtherDecision(format!(
             "{choice} answers an unknown outcome; step {step} takes a plain yes or no"
         ))),

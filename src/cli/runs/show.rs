@@ -180,7 +180,12 @@ impl Page {
         self.checkpoints(&mut out, detail);
         let blocked = detail.sheet.as_ref().is_some_and(|sheet| sheet.blocked.is_some());
         let mut next = self.caller.next(run);
-        next.retain(|(verb, _)| *verb != "approve" || !blocked);
+        next.retain(|(verb, _)| match *verb {
+            "approve" => !blocked,
+            // Only who reads the skills that it was launched from can.
+            "work" => detail.elsewhere.is_none(),
+            _ => true,
+        });
         if !next.is_empty() {
             self.title(&mut out, "to go on");
         }

@@ -25,16 +25,18 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     let with_run = args.run.is_none();
     let caller = Caller::of(&cx.global);
     let mut warned = Warned::new();
+    let mut elsewhere = None;
     if let Some(run) = &args.run {
-        let run = client.run(run).await?.run;
+        let detail = client.run(run).await?;
+        let run = detail.run;
+        elsewhere = detail.elsewhere;
         if run.state == RunState::Pending && !run.held {
-            voice.say(&format!(
-                "pending: a worker takes it, or {}",
-                caller.line(&["runs", "work", &run.id.0])
-            ));
+            let work = caller.line(&["runs", "work", &run.id.0]);
+            let go_on = elsewhere.as_deref().map_or(work, |why| safe_text::line(why).into_owned());
+            voice.say(&format!("pending: a worker takes it, or {go_on}"));
             warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
-            unworked(&run, &caller, &mut warned, &mut voice);
+            unworked(&run, elsewhere.as_deref(), &caller, &mut warned, &mut voice);
         }
     }
     if args.run.is_none() {
@@ -51,7 +53,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 }
                 out.flush()?;
             }
-            News::Silence(run) => unworked(run, &caller, &mut warned, &mut voice),
+            News::Silence(run) => unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut voice),
             News::Tick => {}
         }
         Ok(())
@@ -79,7 +81,13 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
 type Warned = HashMap<RunId, String>;
 
 /// Says that nobody works a run, and the command that does; once for each reason.
-fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Warned, voice: &mut Voice) {
+fn unworked(
+    run: &RunRecord,
+    elsewhere: Option<&str>,
+    caller: &Caller,
+    warned: &mut Warned,
+    voice: &mut Voice,
+) {
     let work = caller.line(&["runs", "work", &run.id.0]);
     let Some(told) = gateway::unworked(run, clock::now_ms(), clock::age) else {
         warned.remove(&run.id);
@@ -89,7 +97,12 @@ fn unworked(run: &RunRecord, caller: &Caller, warned: &mut Warned, voice: &mut V
         run.hold.as_ref().map_or_else(|| work.clone(), |hold| format!("{} {:?}", hold.holder, hold.worker));
     if warned.get(&run.id) != Some(&why) {
         let name = safe_text::line(&run.skill_id);
-        voice.warn(&format!("{name} {}: {told}; to go on with it: {work}", standing::short(&run.id.0)));
+        let go_on = match elsewhere {
+            // This process would be refused.
+            Some(why) => safe_text::line(why).into_owned(),
+            None => format!("to go on with it: {work}"),
+        };
+        voice.warn(&format!("{name} {}: {told}; {go_on}", standing::short(&run.id.0)));
         warned.insert(run.id.clone(), why);
     }
 }

@@ -165,6 +165,8 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     assert!(refused(said(Some(Choice::Happened), None)).contains("state its result"));
     assert!(refused(said(Some(Choice::Skip), result())).contains("belongs to the choice happened"));
     assert!(refused(said(None, result())).contains("nobody knows how step send ended"));
+    let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
+    assert!(refused(no).contains("a no to step send cancels the run and takes no choice"));
     let happened = Command::Decide(said(Some(Choice::Happened), result()));
     assert!(matches!(transition(&run, &happened), Ok(Next::Move { state: RunState::Pending, .. })));
     apply(&mut run, &happened);
