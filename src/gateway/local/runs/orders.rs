@@ -32,7 +32,7 @@ impl Runs {
             RunOrder::Signal { name, payload, by } => signal(&room, &run, name, payload, given(by)).await?,
             RunOrder::Cancel { by } => {
                 let before = self.next(&room, &run, &Command::Cancel).await?;
-                let after = room.store.command(&run.id, Command::Cancel, given(by), None, None).await?;
+                let after = room.store.command(&run.id, Command::Cancel, Some(given(by)), None, None).await?;
                 repeated = before == Next::Same;
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (after, note.to_owned())
@@ -109,7 +109,7 @@ impl Runs {
         run: &RunRecord,
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
-        by: Option<DecisionRecord>,
+        by: DecisionRecord,
     ) -> Result<(RunRecord, String), Error> {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
@@ -123,7 +123,7 @@ impl Runs {
             self.unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
-        let after = room.store.command(&run.id, Command::Resume, by, checkpoint, payload).await?;
+        let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?;
         let mut note = "resumed".to_owned();
         if let Some(number) = checkpoint {
             note = format!("{note} from checkpoint {number}");
@@ -158,9 +158,9 @@ impl Runs {
 }
 
 /// Who gives an order: as named, else the account.
-fn given(by: Option<String>) -> Option<DecisionRecord> {
+fn given(by: Option<String>) -> DecisionRecord {
     let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
-    Some(DecisionRecord { approver: Some(by), notes: None })
+    DecisionRecord { approver: Some(by), notes: None }
 }
 
 /// Refuses a result that the step could not have given.
@@ -248,13 +248,13 @@ async fn signal(
     run: &RunRecord,
     name: String,
     payload: Value,
-    by: Option<DecisionRecord>,
+    by: DecisionRecord,
 ) -> Result<(RunRecord, String), Error> {
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
     }
     let command = Command::Signal { name: name.clone() };
-    let after = room.store.command(&run.id, command, by, None, Some(payload)).await?;
+    let after = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
     let awaited = matches!(&run.gate, Some(Gate::Signal { name: wanted, .. }) if *wanted == name);
     let note = if awaited {
         format!("signal {name} received{}", then_held(&after))
@@ -269,13 +269,13 @@ async fn branch(
     run: &RunRecord,
     checkpoint: Option<u64>,
     held: bool,
-    by: Option<DecisionRecord>,
+    by: DecisionRecord,
 ) -> Result<(RunRecord, String), Error> {
     if let Some(number) = checkpoint {
         has_checkpoint(room, run, number).await?;
     }
     let new = RunId(uuid::Uuid::now_v7().to_string());
-    let made = room.store.branch(&run.id, checkpoint, new, held, by.and_then(|by| by.approver)).await?;
+    let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
     let at = checkpoint.unwrap_or(run.head);
     let note = if held {
         format!("forked from {} at checkpoint {at}; nothing runs until it is resumed", run.id)
