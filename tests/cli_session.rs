@@ -218,7 +218,7 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     };
     let ours = home.skills();
     let usual = show(&ours);
-    assert!(!usual.contains("changed on disk") && !usual.contains("what is there now"), "{usual}");
+    assert!(!usual.contains("changed on disk") && !usual.contains("load anew"), "{usual}");
     let other = home.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let elsewhere = show(&other);

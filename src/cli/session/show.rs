@@ -87,7 +87,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         .collect();
     if !anew.is_empty() {
         let line = format!("skills session load {} {} --add", view.session_id, anew.join(" "));
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("what is there now: {line}"), look.colour));
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("load anew: {line}"), look.colour));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));

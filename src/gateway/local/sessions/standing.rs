@@ -73,8 +73,8 @@ impl Local {
 
 fn unknown(folder: &std::path::Path, error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("its folder {} is gone", folder.display()),
-        _ => format!("its folder {} cannot be read: {error}", folder.display()),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("its folder is gone: {}", folder.display()),
+        _ => format!("its folder cannot be read: {}: {error}", folder.display()),
     }
 }
 

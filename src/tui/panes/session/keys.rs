@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
-use crate::gateway::{LevelsView, SettingsChange};
+use crate::gateway::{LevelsView, LoadedFrom, SettingsChange, Standing};
 use crate::tui::action::{Action, Command, Context};
 use crate::tui::overlay::{Asking, Sheet, name_of_script};
 use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
@@ -55,6 +55,7 @@ impl Pane for SessionPane {
         let standing = self.standing();
         let folder = || none().or_else(|| gone(standing.has_folder(), "its folder"));
         let file = || folder().or_else(|| gone(standing.has_file(), "its SKILL.md"));
+        let in_order = |command: Command| Command { blocked: none().or_else(|| self.unmovable()), ..command };
         let in_folder = |command: Command| Command { blocked: folder(), ..command };
         let on_session = |command: Command| Command { blocked: closed(), ..command };
         let mut out = vec![
@@ -72,8 +73,8 @@ impl Pane for SessionPane {
             on_session(hidden(Action::PickClient, "client")),
             hidden(Action::NewSession, "new session"),
             hidden(Action::OpenSession, "open session"),
-            on_skill(hidden(Action::MoveEarlier, "earlier")),
-            on_skill(hidden(Action::MoveLater, "later")),
+            in_order(hidden(Action::MoveEarlier, "earlier")),
+            in_order(hidden(Action::MoveLater, "later")),
             Command { blocked: file(), ..hidden(Action::Edit, "edit") },
             on_session(hidden(Action::Copy, "copy")),
             on_session(hidden(Action::CopyAs, "copy as")),
@@ -261,6 +262,14 @@ impl SessionPane {
             .filter(|skill| !loaded.contains(&skill.id.as_str()))
             .map(|skill| (skill.id.to_string(), skill.id.to_string(), safe(&skill.description)));
         pick(PickerKind::SkillToLoad, "Load a skill", anew.chain(others).collect(), None)
+    }
+
+    /// Why no other order can be had: it is a load of them all, and one would be lost or be another one.
+    fn unmovable(&self) -> Option<String> {
+        let session = self.session.as_ref()?;
+        let lost = |standing: &Standing| standing.roots != LoadedFrom::Here || !standing.has_file();
+        let (name, _) = session.standing.iter().find(|(_, standing)| lost(standing))?;
+        Some(format!("another order loads all anew, and {} cannot be: u unloads it", safe(name)))
     }
 
     /// Asks which files the selected skill has; the chooser opens when they are known.
