@@ -355,7 +355,7 @@ fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
     screen.pass(look).wait_for("its file is gone");
     screen.press("e").wait_for("its SKILL.md is gone: the skill stays");
     std::fs::remove_dir_all(&theirs).unwrap();
-    screen.pass(look).wait_for("its folder is gone: /").wait_for("not known");
+    screen.pass(look).wait_for("its folder is gone").wait_for("not known");
     screen.press("r").wait_for("its folder is gone: the skill stays");
     assert!(screen.screen().contains("# Alpha once"), "{}", screen.screen());
     assert!(!screen.screen().contains("counting"), "{}", screen.screen());

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::Local;
 use crate::gateway::local::levels;
@@ -43,7 +44,7 @@ impl Local {
         let catalogue = self.registry.snapshot();
         let here = catalogue.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
         let entry = here.map(|skill| levels::entry(skill));
-        let counts = std::sync::Arc::clone(&self.levels);
+        let counts = Arc::clone(&self.levels);
         super::super::apart(move || {
             let size = |text: &str| LevelSize { bytes: text.len() as u64, tokens: counts.text(text) };
             let (files, files_unknown) = match skill::bundle_files(&active.root_dir) {
@@ -71,7 +72,7 @@ impl Local {
     }
 }
 
-fn unknown(folder: &std::path::Path, error: &std::io::Error) -> String {
+fn unknown(folder: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => format!("its folder is gone: {}", folder.display()),
         _ => format!("its folder cannot be read: {}: {error}", folder.display()),
@@ -88,7 +89,7 @@ fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
     if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
 }
 
-fn file_now(location: &PathBuf, loaded: &str) -> LoadedFile {
+fn file_now(location: &Path, loaded: &str) -> LoadedFile {
     match skill::read_regular(location, skill::MAX_BYTES) {
         // As it is loaded: what is no text is replaced before it is digested.
         Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
@@ -96,7 +97,7 @@ fn file_now(location: &PathBuf, loaded: &str) -> LoadedFile {
         }
         Ok(_) => LoadedFile::Changed,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            let folder = location.parent().is_some_and(std::path::Path::is_dir);
+            let folder = location.parent().is_some_and(Path::is_dir);
             if folder { LoadedFile::Gone } else { LoadedFile::FolderGone }
         }
         Err(_) => LoadedFile::Unreadable,
