@@ -33,15 +33,6 @@ arguments! {
         skill_id: String,
     }
 
-    /// A skill, as it is now or as it is loaded in a session.
-    LevelsOf {
-        /// Id, unambiguous name, or location.
-        skill_id: String,
-        /// The session in which it is loaded, for what was loaded there.
-        #[serde(default)]
-        session_id: Option<String>,
-    }
-
     /// A file of a skill.
     SkillFile {
         /// Id, unambiguous name, or location.

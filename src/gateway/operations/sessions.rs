@@ -1,11 +1,25 @@
 //! Operations on sessions: what a model is given, and the runtime tools.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::answers::{AgentList, Called, Said, SessionList};
 use super::arguments::{
-    AtMost, BudgetOf, Composition, Export, LevelsOf, Message, Nothing, OneSession, SessionChange, ToolCall,
+    AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
 use super::{Asked, Hints, Operation, Route, Scope};
 use crate::gateway::{Code, Error, SettingsChange};
+
+/// A skill, as it is now or as it is loaded in a session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LevelsOf {
+    /// Id, unambiguous name, or location.
+    skill_id: String,
+    /// The session in which it is loaded, for what was loaded there.
+    #[serde(default)]
+    session_id: Option<String>,
+}
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = looking();
