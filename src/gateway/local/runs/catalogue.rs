@@ -28,10 +28,12 @@ struct State {
 }
 
 impl Kept {
-    /// Whether the last look at the files is younger than this.
-    pub(super) fn is_younger_than(&self, age: Duration) -> bool {
+    /// Whether the last look at the files is younger than this, and was for these skills: of a look before the roots
+    /// were read nothing can be said, however young it is.
+    pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalogue) -> bool {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.looked.is_some_and(|looked| looked.elapsed() < age)
+        state.generation == Some(skills.generation)
+            && state.looked.is_some_and(|looked| looked.elapsed() < age)
     }
 
     /// Lets the next look read everything anew, with what is trusted by then.
@@ -107,5 +109,25 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, SystemTime)>)
             let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             files.push((entry.path(), metadata.len(), changed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_from_before_the_roots_were_read_is_never_young_enough() {
+        let home = tempfile::tempdir().unwrap();
+        let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
+        let (before, after) = (Catalogue::default(), Catalogue { generation: 7, ..Catalogue::default() });
+        let kept = Kept::default();
+        kept.present(&before, &trust);
+        let long = Duration::from_secs(3_600);
+        assert!(kept.is_younger_than(long, &before));
+        assert!(!kept.is_younger_than(long, &after));
+        kept.present(&after, &trust);
+        assert!(kept.is_younger_than(long, &after));
+        assert!(!kept.is_younger_than(Duration::ZERO, &after));
     }
 }

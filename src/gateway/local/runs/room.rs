@@ -119,7 +119,8 @@ impl Runs {
 
     /// As [`Self::refresh`], unless that was done within this time.
     async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
-        if self.kept.is_younger_than(age) { Ok(()) } else { self.refresh().await }
+        let known = self.kept.is_younger_than(age, &self.registry.snapshot());
+        if known { Ok(()) } else { self.refresh().await }
     }
 
     /// Reads roots and trust again, unless somebody began to after this moment.
