@@ -8,7 +8,8 @@ mod runs_place;
 mod service;
 
 use std::collections::BTreeSet;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -319,17 +320,22 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
 }
 
 /// The command on a service, with folders of its own.
-fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
-    let ran = Command::new(env!("CARGO_BIN_EXE_skills"))
+fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
+    command
         .args(["--connect", &service.url()])
         .args(arguments)
         .current_dir(place.path("work"))
         .env_clear()
         .env("HOME", place.path("elsewhere"))
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("USER", "eve")
-        .output()
-        .unwrap();
+        .env("USER", "eve");
+    command
+}
+
+/// What it answers: exit code, output, errors.
+fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
+    let ran = command(place, service, arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))
 }
@@ -369,6 +375,38 @@ async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not()
         let (code, _, error) = of(arguments);
         assert!(code == 2 && error.contains(said), "{arguments:?}: {code} {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
+    let (place, here, mut service) = setting().await;
+    let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    service_tells(&service).await;
+    service.kill();
+    // Longer than until the first look at who works the runs, which finds nobody to ask.
+    let gone = async {
+        while watching.try_wait().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let left = tokio::time::timeout(Duration::from_secs(4), gone).await;
+    assert!(left.is_err(), "it has left");
+    service.begin();
+    let launch = LaunchRequest {
+        skill: "ledger".to_owned(),
+        inputs: serde_json::from_value(json!({ "amounts": [1] })).unwrap(),
+        ..LaunchRequest::default()
+    };
+    here.launch(launch).await.unwrap();
+    let mut out = BufReader::new(watching.stdout.take().unwrap());
+    let line = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        out.read_line(&mut line).map(|_| line)
+    });
+    let line = tokio::time::timeout(PATIENCE, line).await.unwrap().unwrap().unwrap();
+    assert!(line.contains("ledger"), "{line}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
 }
 
 /// Comes back when somebody follows the news of a service.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::clock;
 use crate::cli::failure::Failure;
-use crate::gateway::{Error, PENDING_MS, RunClient, StepView};
+use crate::gateway::{Code, Error, PENDING_MS, RunClient, StepView};
 use crate::runs::RunState;
 use crate::store::{RunEvent, RunFilter, RunRecord};
 
@@ -151,26 +151,44 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
     let mut silence = Silence::begin();
+    // Whether the run may stand otherwise by now, and could not be asked for.
+    let mut stale = false;
     loop {
-        let patience = if is_active(&run) { PATIENCE_MS } else { 0 };
+        let patience = if is_active(&run) || stale { PATIENCE_MS } else { 0 };
         let events = tokio::select! {
             events = client.run_events(Some(&id), seen, AT_ONCE, patience) => events?,
             () = &mut interrupted => return Ok(Settled { run, left: true }),
         };
-        if events.is_empty() && !is_active(&run) {
+        if events.is_empty() && !is_active(&run) && !stale {
             return Ok(Settled { run, left: false });
         }
         for event in &events {
             seen = event.number;
             tell(News::Event(event, &[]))?;
         }
+        let silent = events.is_empty() && silence.is_due();
         if !events.is_empty() {
             silence = Silence::begin();
-            run = client.run(&id).await?.run;
-        } else if silence.is_due() {
-            run = client.run(&id).await?.run;
-            tell(News::Silence(&run))?;
         }
+        if !events.is_empty() || silent || stale {
+            let present = reached(client.run(&id).await)?;
+            stale = present.is_none();
+            if let Some(detail) = present {
+                run = detail.run;
+                if silent {
+                    tell(News::Silence(&run))?;
+                }
+            }
+        }
+    }
+}
+
+/// An answer, or none where the core cannot be reached at this moment: following its news waits until it is back.
+fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.code == Code::UpstreamFailure => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -199,7 +217,8 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
 /// Tells how the runs stand that somebody works or should.
 async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
-    let page = client.runs(RunFilter { states, limit: AT_ONCE, ..RunFilter::default() }).await?;
+    let filter = RunFilter { states, limit: AT_ONCE, ..RunFilter::default() };
+    let Some(page) = reached(client.runs(filter).await)? else { return Ok(()) };
     // What was launched this moment is about to be taken.
     let due =
         |run: &&RunRecord| run.state != RunState::Pending || clock::now_ms() - run.since_ms > PENDING_MS;
