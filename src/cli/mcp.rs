@@ -8,7 +8,7 @@ use super::args::{Global, McpArgs};
 use super::context::{Context, connect};
 use super::failure::{Done, Failure};
 use super::runs::invocation;
-use crate::config::Config;
+use crate::config::{Config, MEMORY_STORE};
 use crate::gateway::operations::{Principal, Service};
 use crate::gateway::{Code, Error, Local};
 use crate::mcp::{self, Door, Settings};
@@ -68,7 +68,8 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
         api_key_file: config.api_key_file.clone().filter(|_| config.connect.is_some()),
         ..cx.global.clone()
     };
-    let called = invocation(&global, Some(&cx.cwd));
+    let in_memory = config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE);
+    let called = (!in_memory).then(|| invocation(&global, Some(&cx.cwd)));
     Settings { door: Door::Process(principal), session: args.session.clone(), called, leave }
 }
 

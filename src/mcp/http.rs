@@ -52,7 +52,7 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
         .with_max_request_body_bytes(MOST_BYTES)
         .with_cancellation_token(stop);
     let config = if any_host { config.disable_allowed_hosts() } else { config };
-    let connection = Settings { door: Door::Http, session: None, called: Invocation::default(), leave };
+    let connection = Settings { door: Door::Http, session: None, called: None, leave };
     let server = move || Ok(Server::new(service.clone(), connection.clone()));
     let mut connections = LocalSessionManager::default();
     connections.session_config.keep_alive = Some(LONGEST_PAUSE);

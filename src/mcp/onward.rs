@@ -16,7 +16,13 @@ pub enum Onward {
     Commands(Invocation),
     /// By the service that the caller came to.
     Service,
+    /// In no way: what this process keeps is in memory.
+    Nowhere,
 }
+
+/// What is said where there is no way.
+const NOWHERE: &str = "nobody outside of this connection can decide it, because this server keeps runs and sessions in \
+                       memory: use a client that can ask its user, or start the server with `--store sqlite:FILE`";
 
 impl Onward {
     /// A command line that leads to the same core.
@@ -24,12 +30,16 @@ impl Onward {
         let line = match self {
             Self::Commands(called) => called.line(words),
             Self::Service => Invocation::with(vec!["--connect".to_owned(), ADDRESS.to_owned()]).line(words),
+            Self::Nowhere => Invocation::default().line(words),
         };
         safe_text::line(&line).into_owned()
     }
 
     /// How a run that waits is decided.
     pub fn of_run(&self, run: &str) -> String {
+        if *self == Self::Nowhere {
+            return format!("As it is, {NOWHERE}");
+        }
         let approve = self.line(&["runs", "approve", run]);
         let show = self.line(&["runs", "show", run]);
         let route = self.route("run.approve", &[("run_id", run)]);
@@ -38,6 +48,9 @@ impl Onward {
 
     /// How a script that wants a yes is run exactly as it was asked for.
     pub fn of_script(&self, session: &str, asked: &RunScriptArguments) -> String {
+        if *self == Self::Nowhere {
+            return format!("; {NOWHERE}");
+        }
         let mut words = vec!["session", "run-script", session, asked.path.as_str()];
         if let Some(skill) = &asked.skill {
             words.extend(["--skill", skill]);
@@ -107,6 +120,14 @@ mod tests {
             called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })));
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
         assert!(called.of_run("r1").contains("`skills --store 'sqlite:my m.db' runs approve r1`"));
+    }
+
+    #[test]
+    fn of_what_is_in_memory_no_command_is_named() {
+        let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })));
+        for said in [Onward::Nowhere.of_run("r1"), script] {
+            assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
+        }
     }
 
     #[test]

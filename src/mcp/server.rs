@@ -43,8 +43,9 @@ pub struct Settings {
     pub door: Door,
     /// The session that connections go on with; one of their own where absent.
     pub session: Option<String>,
-    /// How this process was called, for commands that lead to the same core.
-    pub called: Invocation,
+    /// How this process was called, for commands that lead to the same core; none where nothing outside of this
+    /// process does, because its store is in memory.
+    pub called: Option<Invocation>,
     /// Fires when the service ends: calls that wait for a run leave it then, and it is given back.
     pub leave: CancellationToken,
 }
@@ -53,7 +54,7 @@ impl Settings {
     /// How a person gets to the same core outside of a connection.
     pub(super) fn onward(&self) -> Onward {
         match self.door {
-            Door::Process(_) => Onward::Commands(self.called.clone()),
+            Door::Process(_) => self.called.clone().map_or(Onward::Nowhere, Onward::Commands),
             Door::Http => Onward::Service,
         }
     }
