@@ -309,11 +309,13 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     let ready = contract_view("invoice-intake", INVOICE);
     let why = "the root is not trusted: skills trust /skills";
-    client.runs.add_contract(ContractView { blocked: Some(why.to_owned()), ..ready.clone() });
+    let mut blocked = ContractView { blocked: Some(why.to_owned()), ..ready.clone() };
+    blocked.steps[0].acts = true;
+    client.runs.add_contract(blocked);
     let mut harness = opened(&client, 100, 30);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
     harness.tell(News::All(picked)).wait_for("Launch a run");
-    has(&harness, &["the root is not trusted"]);
+    has(&harness, &["the root is not trusted", "extract changes something outside"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
     let anew = || News::All(Message::Catalogue(Arc::new(catalogue())));
     client.runs.add_contract(ready.clone());

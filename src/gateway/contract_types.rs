@@ -44,6 +44,9 @@ pub struct ContractStep {
     pub gates: Vec<String>,
     /// Whether repeating it is safe, in words.
     pub effect: String,
+    /// Whether it changes something outside of its run.
+    #[serde(default)]
+    pub acts: bool,
 }
 
 /// What a skill wants as inputs, for a launch form.

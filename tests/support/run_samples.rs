@@ -289,6 +289,7 @@ pub fn contract_view(skill: &str, source: &str) -> ContractView {
             _ => None,
         },
         gates: if step.id == "book" { vec!["a person confirms each time".to_owned()] } else { Vec::new() },
+        acts: step.id == "book",
         effect: "no side effects: repeating it is safe".to_owned(),
     });
     ContractView {

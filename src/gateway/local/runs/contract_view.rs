@@ -95,6 +95,7 @@ impl Runs {
             binding: (!bindings.is_empty()).then(|| bindings.join("; ")),
             gates,
             effect: effect(step, &known, called.len()),
+            acts: known.iter().any(|capability| capability.properties.side_effects),
         }
     }
 

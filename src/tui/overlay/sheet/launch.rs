@@ -209,6 +209,14 @@ impl LaunchSheet {
         if more > 0 {
             row("", &format!("and before {}", counted(more, "more step")), Role::Waiting);
         }
+        let unasked: Vec<&str> = (self.view.steps.iter())
+            .filter(|step| step.acts && step.gates.is_empty())
+            .map(|step| step.id.as_str())
+            .collect();
+        if !unasked.is_empty() {
+            let change = if unasked.len() == 1 { "changes" } else { "change" };
+            row("unasked", &format!("{} {change} something outside", unasked.join(", ")), Role::Warning);
+        }
         row("isolation", &self.view.isolation, Role::Text);
         out
     }

@@ -46,10 +46,7 @@ impl Runs {
                 "A run carries out the contract of a skill, step by step. What waits for",
                 Role::Muted,
             ),
-            RichLine::of(
-                "you stands here first; nothing with effects goes on without your yes.",
-                Role::Muted,
-            ),
+            RichLine::of("you stands here first, and goes on with your yes alone.", Role::Muted),
             RichLine::default(),
             key("n", "choose a skill with a contract and launch it"),
             key("1", "read its contract first, in Browse"),
