@@ -64,6 +64,14 @@ fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
         .unwrap();
     assert_eq!(changed, 1);
     drop(connection);
+    // Who reads other skills is told the whole way to it.
+    let other = desk.home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let show =
+        ["--root", other.to_str().unwrap(), "--store", &store, "runs", "show", run["id"].as_str().unwrap()];
+    let show = desk.home.run_bare(&show).stdout;
+    let told = show.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(&format!("say --demo --store {store}")), "{show}");
     let approved = demo(&["runs", "approve", run["id"].as_str().unwrap(), "--yes", "--json"]);
     assert_eq!(approved.code, 0, "{}{}", approved.stdout, approved.stderr);
     assert_eq!(approved.json()["run"]["state"], "completed");

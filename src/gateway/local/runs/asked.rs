@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{Room, Runs};
+use crate::config::quoted;
 use crate::engine::{AtGate, Plan};
 use crate::gateway::{Code, Error};
 use crate::registry::{SHIPPED, shipped_versions};
@@ -56,13 +57,19 @@ impl Runs {
         (!run.state.is_terminal() && !super::room::places(&self.registry).contains(place)).then(|| {
             let shipped = shipped_versions(&self.config.dirs.cache);
             if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
-                "it was launched from the shipped skills, which are not read here: say --demo, or leave it to a \
-                 workbench that reads them"
-                    .to_owned()
+                // Beside the shipped skills alone runs are kept in memory, unless a store is named.
+                let store = super::room::store_file(self.config.store.as_deref(), &self.config.dirs.data);
+                let file = store.ok().flatten().map(|file| format!("sqlite:{}", file.display()));
+                let store = file.map(|file| format!(" --store {}", quoted(&file))).unwrap_or_default();
+                format!(
+                    "it was launched from the shipped skills, which are not read here: say --demo{store}, or leave it \
+                     to a workbench that reads them"
+                )
             } else {
                 format!(
-                    "it was launched from the skills of {place}, which are not read here: say --root {place}, or leave \
-                     it to a workbench that reads them"
+                    "it was launched from the skills of {place}, which are not read here: say --root {}, or leave it to \
+                     a workbench that reads them",
+                    quoted(place)
                 )
             }
         })
