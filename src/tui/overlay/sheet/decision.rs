@@ -59,6 +59,12 @@ impl Waiting {
     fn open(sheet: DecisionSheet, marked: bool) -> Self {
         Self { sheet, marked, standing: Standing::Open, way: None }
     }
+
+    /// Another answer counts: the own one is not under way any more, and no other one is awaited.
+    fn was_decided_elsewhere(&mut self) {
+        self.way = None;
+        self.standing = Standing::Past("decided by somebody else".to_owned());
+    }
 }
 
 /// The sheet and where it stands.
@@ -254,8 +260,11 @@ impl Decision {
         }
         if effects.is_empty() {
             if self.takes_text() {
-                self.said =
-                    Some("None of them is taken in: space takes in the one under the cursor.".to_owned());
+                let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
+                self.said = Some(match &shown_one.standing {
+                    Standing::Past(why) => format!("This one is {why}: space takes in another."),
+                    _ => "None of them is taken in: space takes in the one under the cursor.".to_owned(),
+                });
                 self.body.offset = 0;
             }
             return Outcome::Stay;
@@ -299,7 +308,7 @@ impl Decision {
             Ok(ordered) if ordered.repeated => {
                 // Theirs stands, and whoever comes second has to know it: it stays until it is closed.
                 let name = shown(&one.sheet.skill_id);
-                one.standing = Standing::Past("decided by somebody else".to_owned());
+                one.was_decided_elsewhere();
                 self.said = Some(format!("Somebody else decided first: {name} {}", shown(&ordered.note)));
                 self.body.offset = 0;
             }
@@ -310,7 +319,7 @@ impl Decision {
                 self.body.offset = 0;
             }
             Err(error) if error.code == Code::InvalidTransition => {
-                one.standing = Standing::Past("decided by somebody else".to_owned());
+                one.was_decided_elsewhere();
                 let said = format!("Somebody else decided first: {}", shown(&error.message));
                 self.said = Some(said);
             }

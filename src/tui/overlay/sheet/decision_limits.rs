@@ -116,7 +116,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gateway::RunOrder;
+    use crate::gateway::{Code, Error, RunOrder, Sending, UnderWay};
+    use crate::store::RunId;
     use crate::tui::action::Action;
     use crate::tui::overlay::{Outcome, Overlay as _};
     use crate::tui::pane::{Effect, PaneId};
@@ -161,6 +162,27 @@ mod tests {
         let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
         let [Effect::Run(RunAsk::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
         assert!(matches!(**order, RunOrder::Decide { verdict: Verdict::Approve, .. }));
+    }
+
+    #[test]
+    fn who_was_second_reads_of_no_answer_that_is_still_under_way() {
+        let mut decision = open(json!({"expires_ms": 61_000}));
+        decision.press(Action::DenyNow);
+        decision.on_its_way(&UnderWay {
+            run: "r1".to_owned(),
+            step: "send".to_owned(),
+            inputs_digest: "d1".to_owned(),
+            verdict: Verdict::Deny,
+            choice: None,
+            approver: None,
+            since: Instant::now(),
+            sending: Sending::Unanswered,
+        });
+        assert!(decision.waiting[0].way.is_some());
+        let first = Error::new(Code::InvalidTransition, "it was already approved");
+        decision.answered(&RunId("r1".to_owned()), Err(&first));
+        assert!(decision.waiting[0].way.is_none(), "its own answer is over");
+        assert!(!decision.sending());
     }
 
     #[test]

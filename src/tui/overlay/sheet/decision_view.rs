@@ -58,7 +58,8 @@ impl Decision {
         let outer = centred(area, width, height);
         let title = format!("{} Your decision", pen.glyphs.waiting);
         let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
-        let left = self.shown_one().expires_ms.map(|at| at - parts::clock(self.opened, now));
+        let open = self.waiting.iter().any(|one| one.standing == Standing::Open);
+        let left = self.shown_one().expires_ms.filter(|_| open).map(|at| at - parts::clock(self.opened, now));
         let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
         let waits = format!("waiting {}{}", age(since), left.unwrap_or_default());
         let inside = frame(outer, pen, &title, &waits, true);
