@@ -135,7 +135,11 @@ impl Asking {
                 self.error = None;
                 self.shown = Some(Shown { intent, answer: Arc::clone(answer) });
             }
-            Err(error) => self.error = Some(error.clone()),
+            Err(error) => {
+                self.error = Some(error.clone());
+                // The ranking of another question would stand below this one as if it were its own.
+                self.shown.take_if(|shown| shown.intent != intent);
+            }
         }
         true
     }
@@ -174,5 +178,34 @@ mod tests {
             options.command_line("a"),
             "skills discover \"a\" --explain --policy strict --role procedure --no-body"
         );
+    }
+
+    #[test]
+    fn a_question_that_failed_does_not_stand_above_the_ranking_of_another() {
+        let mut asking = Asking::default();
+        let options = Options::default();
+        let (_, first) = asking.ask("book an invoice", false, &options);
+        let answer = Answer {
+            results: Vec::new(),
+            attachable: Vec::new(),
+            excluded: Vec::new(),
+            below_limit: 0,
+            fit: crate::discovery::Fit::None,
+            confidence: None,
+            words: Vec::new(),
+            links: Vec::new(),
+            profile: "bodies".to_owned(),
+            skills: 0,
+            bodies_missing: 0,
+            took_us: 0,
+        };
+        assert!(asking.take(first, &Ok(Arc::new(answer))));
+        let refused = || Err(Error::new(crate::gateway::Code::RateLimited, "in 17 s"));
+        let (_, again) = asking.ask("book an invoice", false, &options);
+        assert!(asking.take(again, &refused()));
+        assert!(asking.shown().is_some(), "of the same question the last answer stays");
+        let (_, other) = asking.ask("write release notes", false, &options);
+        assert!(asking.take(other, &refused()));
+        assert!(asking.shown().is_none() && asking.error().is_some());
     }
 }
