@@ -106,7 +106,7 @@ impl Attach {
         };
         let mut head: Vec<Row> = Vec::new();
         for check in &preview.checks {
-            head.extend(self.check_lines(check, width, cx).into_iter().map(Row::Line));
+            head.extend(self.check_lines(check, (width, roomy), cx).into_iter().map(Row::Line));
         }
         let mut foot: Vec<Row> = Vec::new();
         foot.extend(blank());
@@ -133,7 +133,12 @@ impl Attach {
         head.into_iter().chain(content).chain(foot).collect()
     }
 
-    fn check_lines(&self, check: &AttachCheckResult, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+    fn check_lines(
+        &self,
+        check: &AttachCheckResult,
+        (width, roomy): (u16, bool),
+        cx: &Draw<'_>,
+    ) -> Vec<RichLine> {
         let (sign, role) = match check.holds {
             Some(true) => (cx.glyphs.ok, Role::Success),
             Some(false) => (cx.glyphs.bad, Role::Danger),
@@ -145,7 +150,7 @@ impl Attach {
         let column = 19.max(cells(&name) + 2).min(width / 2);
         let pad = " ".repeat(usize::from(column.saturating_sub(cells(&name))));
         let note_role = if check.holds == Some(false) { Role::Text } else { Role::Muted };
-        let rows = if check.holds == Some(false) { 3 } else { 1 };
+        let rows = if roomy || check.holds == Some(false) { 3 } else { 1 };
         let note = shown(&check.note);
         let note =
             wrap_to(&[Seg::new(note, note_role)], width.saturating_sub(column + 2), rows, cx.glyphs.ellipsis);

@@ -20,8 +20,11 @@ use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
 use crate::tui::widgets::wrap::{cut_line, wrap_to};
 
-/// Rows of what came of it.
-const OUTPUT_ROWS: usize = 4;
+/// Rows of what came of it, in a block of so many.
+const fn output_rows(height: u16) -> usize {
+    if height > 9 { 8 } else { 4 }
+}
+
 /// Rows a reason may take.
 const REASON_ROWS: usize = 4;
 
@@ -29,9 +32,10 @@ impl Attach {
     /// Rows that the last result takes, with its rule; none where nothing was attached yet.
     pub(super) fn last_height(&self, plan: Plan) -> u16 {
         let Some(last) = &self.last else { return 0 };
-        let rows = lines(last, plan.area.width, "…", self.sending.is_some()).len() as u16;
+        let most = plan.area.height / 3;
+        let rows = lines(last, (plan.area.width, most), "…", self.sending.is_some()).len() as u16;
         let air = u16::from(plan.roomy);
-        (1 + air + rows).min(plan.area.height / 3)
+        (1 + air + rows).min(most)
     }
 
     pub(super) fn draw_last(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
@@ -40,7 +44,7 @@ impl Attach {
         let mut title = Title::of("Last result", false);
         title.name.segs[0].role = Role::Muted;
         title.draw(&mut pen, area.x, area.y, area.width);
-        let rows = lines(last, area.width, pen.glyphs.ellipsis, self.sending.is_some());
+        let rows = lines(last, (area.width, area.height), pen.glyphs.ellipsis, self.sending.is_some());
         let air = u16::from(area.height as usize > 1 + rows.len());
         let (sign, role) = sign(last, pen.glyphs);
         pen.put(area.x + 2, area.y + 1 + air, sign, role, 1);
@@ -69,10 +73,10 @@ fn sign(last: &Last, glyphs: &Glyphs) -> (&'static str, Role) {
     }
 }
 
-fn lines(last: &Last, width: u16, ellipsis: &str, again: bool) -> Vec<RichLine> {
+fn lines(last: &Last, (width, height): (u16, u16), ellipsis: &str, again: bool) -> Vec<RichLine> {
     let width = width.saturating_sub(5);
     let mut out = match last {
-        Last::Done(attached) => done(attached, width, ellipsis),
+        Last::Done(attached) => done(attached, (width, output_rows(height)), ellipsis),
         Last::Failed { code, message, reason } => failed(code, message, reason.as_ref(), width, ellipsis),
     };
     if again {
@@ -81,7 +85,7 @@ fn lines(last: &Last, width: u16, ellipsis: &str, again: bool) -> Vec<RichLine> 
     out
 }
 
-fn done(attached: &Attached, width: u16, ellipsis: &str) -> Vec<RichLine> {
+fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec<RichLine> {
     let run = &attached.execution;
     let state = match run.state {
         RunState::Completed => "completed",
@@ -101,15 +105,15 @@ fn done(attached: &Attached, width: u16, ellipsis: &str) -> Vec<RichLine> {
         run.outputs.as_ref().filter(|outputs| outputs.as_object().is_some_and(|o| !o.is_empty()))
     {
         let rows = fields(outputs, width);
-        let more = rows.len().saturating_sub(OUTPUT_ROWS);
-        out.extend(rows.into_iter().take(OUTPUT_ROWS));
+        let more = rows.len().saturating_sub(most);
+        out.extend(rows.into_iter().take(most));
         if more > 0 {
-            out.push(RichLine::of(format!("{} below, in the run", counted(more, "more line")), Role::Muted));
+            out.push(RichLine::of(format!("{} in the run", counted(more, "more line")), Role::Muted));
         }
     }
     if let Some(control) = &attached.control {
         let said = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
-        out.extend(wrap_to(&said, width, 2, ellipsis));
+        out.extend(wrap_to(&said, width, 4, ellipsis));
     }
     // To the second: what is finer tells a person nothing.
     let at = shown(&attached.attached_at);
