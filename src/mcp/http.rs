@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use super::caller::Door;
 use super::envelope::{self, MOST_BYTES};
 use super::server::{Server, Settings};
-use crate::config::Invocation;
 use crate::gateway::operations::Service;
 
 /// How long a client of a revision with a handshake may be silent before its connection is forgotten: a person thinks,
