@@ -82,6 +82,10 @@ struct Drawn {
 pub struct SessionPane {
     session: Option<Arc<SessionView>>,
     composed: Option<Arc<ComposedView>>,
+    /// How many next calls are asked for and not answered.
+    composing: usize,
+    /// Whether several of them were at once.
+    overlapped: bool,
     /// Why there is no session or no composed call.
     trouble: Option<String>,
     /// Whether that is so because no call gets through: it is asked for anew.
@@ -142,8 +146,20 @@ impl SessionPane {
     }
 
     /// Asks for the next call anew, and for what hangs on it.
-    fn compose(&self) -> Vec<Effect> {
-        self.id().map(|id| Effect::Session(SessionAsk::Compose(id.to_owned(), false))).into_iter().collect()
+    fn compose(&mut self) -> Vec<Effect> {
+        let Some(id) = self.id().map(str::to_owned) else { return Vec::new() };
+        self.composing += 1;
+        self.overlapped |= self.composing > 1;
+        vec![Effect::Session(SessionAsk::Compose(id, false))]
+    }
+
+    /// A next call came. Of two that were under way at once the older may come last: then it is asked for once more.
+    fn composed_once(&mut self) -> Vec<Effect> {
+        self.composing = self.composing.saturating_sub(1);
+        if self.composing > 0 || !std::mem::take(&mut self.overlapped) {
+            return Vec::new();
+        }
+        self.compose()
     }
 
     fn call(&self, tool: &str, arguments: serde_json::Value, approved: bool) -> Vec<Effect> {

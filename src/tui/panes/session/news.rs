@@ -135,10 +135,11 @@ impl SessionPane {
             }
             SessionTold::Composed(id, Ok(composed)) if self.id() == Some(id) => {
                 self.composed = Some(Arc::clone(composed));
-                Vec::new()
+                self.composed_once()
             }
-            SessionTold::Composed(_, Ok(_)) => Vec::new(),
+            SessionTold::Composed(_, Ok(_)) => self.composed_once(),
             SessionTold::Composed(_, Err(error)) => {
+                (self.composing, self.overlapped) = (0, false);
                 vec![Effect::Trouble("the next call".to_owned(), error.message.clone())]
             }
             SessionTold::Exported(api, Ok(payload)) => {
