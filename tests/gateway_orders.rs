@@ -89,7 +89,7 @@ fn cancel(by: &str) -> RunOrder {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
-    for (properties, told) in [(UNSAFE, "nobody knows whether it happened"), (SAFE, "stopped under way")] {
+    for (properties, told) in [(UNSAFE, "its end is unknown"), (SAFE, "stopped under way")] {
         let place = Place::new();
         slow_pay(&place, properties);
         let core = place.open().await;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{clock, standing, values};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::ordered;
+use crate::gateway::{GivenOrder, ordered, orders_given};
 use crate::runs::Gate;
 use crate::skill::safe_text;
 use crate::store::RunEvent;
@@ -92,6 +92,15 @@ pub fn told(kind: &str, data: &Value) -> String {
         plain => Some(format!("{name}={}", values::brief(plain))),
     });
     safe_text::line(&pairs.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// What people ordered of a run, a line each: when, what and who.
+pub fn orders(events: &[RunEvent], zone: &TimeZone, look: Look) -> String {
+    let line = |order: GivenOrder| {
+        let moment = Ink::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
+        format!("  {moment}  {} by {}\n", order.what, order.by)
+    };
+    orders_given(events.iter()).into_iter().map(line).collect()
 }
 
 /// What somebody ordered, and who.

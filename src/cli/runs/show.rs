@@ -11,9 +11,7 @@ use crate::cli::Context;
 use crate::cli::args::RunsShowArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
-use crate::gateway::{
-    Change, Code, Error, Needs, RunDetail, StepState, changes, orders_given, sidecar_wishes, unworked,
-};
+use crate::gateway::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
 use crate::skill::safe_text;
 use crate::store::{Checkpoint, Hold, RunId};
 
@@ -168,13 +166,10 @@ impl Page {
                 notes.unwrap_or_default()
             );
         }
-        let given = orders_given(detail.events.iter());
-        if !given.is_empty() {
+        let orders = event_line::orders(&detail.events, &self.zone, look);
+        if !orders.is_empty() {
             self.title(&mut out, "orders");
-        }
-        for order in given {
-            let moment = clock::moment(order.at_ms, &self.zone);
-            let _ = writeln!(out, "  {}  {} by {}", self.muted(&moment), order.what, order.by);
+            out += &orders;
         }
         self.controls(&mut out, detail);
         self.checkpoints(&mut out, detail);

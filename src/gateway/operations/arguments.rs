@@ -425,19 +425,6 @@ pub(super) fn limited(
     Ok(options)
 }
 
-/// A wait that is no longer than one may be.
-///
-/// # Errors
-/// `invalid_request` for a longer one: whoever asks for it would be answered earlier than they think.
-pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
-    const LONGEST: u64 = 60_000;
-    if wait_ms > LONGEST {
-        let message = format!("`wait_ms` is {wait_ms}; {LONGEST} is the most");
-        return Err(Error::new(Code::InvalidRequest, message));
-    }
-    Ok(wait_ms)
-}
-
 fn agreed(what: &str, one: Option<String>, other: Option<String>) -> Result<Option<String>, Error> {
     match (one, other) {
         (Some(one), Some(other)) if one != other => {

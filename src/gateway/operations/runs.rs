@@ -3,10 +3,10 @@
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
     AllEvents, Attachment, Branch, DecisionOn, Execution, How, Nothing, OneRun, OrderOn, Resumption,
-    RunEvents, RunsLike, SignalTo, TargetsLike, patient,
+    RunEvents, RunsLike, SignalTo, TargetsLike,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
-use crate::gateway::{AttachRequest, Attached, Error, LaunchRequest, Launched, Ordered, RunOrder};
+use crate::gateway::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, Ordered, RunOrder};
 use crate::runs::{RunState, Verdict};
 use crate::store::{RunFilter, RunRecord};
 
@@ -282,6 +282,19 @@ fn ordering() -> Vec<Operation> {
             },
         ),
     ]
+}
+
+/// A wait that is no longer than one may be.
+///
+/// # Errors
+/// `invalid_request` for a longer one: whoever asks for it would be answered earlier than they think.
+fn patient(wait_ms: u64) -> Result<u64, Error> {
+    const LONGEST: u64 = 60_000;
+    if wait_ms > LONGEST {
+        let message = format!("`wait_ms` is {wait_ms}; {LONGEST} is the most");
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(wait_ms)
 }
 
 async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {

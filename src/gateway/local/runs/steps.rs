@@ -179,7 +179,7 @@ impl Maker<'_> {
     /// What is to be said of a step that began and did not come to an end.
     fn unseen(&self, step: &Step) -> &'static str {
         let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
-        if safe { "stopped under way" } else { "stopped under way: nobody knows whether it happened" }
+        if safe { "stopped under way" } else { "its end is unknown" }
     }
 
     fn state(&self, path: &str, known: &Known<'_>, one_call: bool) -> StepState {

@@ -19,7 +19,7 @@ use crate::tui::overlay::state_word;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{age, ago, duration, lasting, time_of_day};
-use crate::tui::widgets::measure::shown;
+use crate::tui::widgets::measure::{cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::Title;
@@ -321,9 +321,9 @@ impl Runs {
                     line.text.segs.push(Seg::new(format!("  {}", shown(name)), Role::Text));
                     line.buttons.push((Action::Signal, "s".to_owned(), "signal".to_owned()));
                 } else if step.state == StepState::Interrupted {
-                    let at = step.started_ms.map(|at| format!("begun {}, ", time_of_day(at)));
                     let gist = step.gist.as_deref().map(shown).unwrap_or_default();
-                    line = line.right(at.unwrap_or_default() + &gist, Role::Warning);
+                    let gist = cut_end(&gist, room, making.cx.glyphs.ellipsis).into_owned();
+                    line = line.right(gist, Role::Warning);
                 } else if step.state == StepState::Failed {
                     let gist = step.gist.as_deref().map(shown).unwrap_or_default();
                     if matches!(line.kind, Kind::Plain) || room < 8 {

@@ -3,7 +3,7 @@
 use crate::gateway::{StepState, StepView};
 use crate::tui::glyphs::Glyphs;
 use crate::tui::theme::Role;
-use crate::tui::widgets::ages::duration;
+use crate::tui::widgets::ages::{duration, time_of_day};
 use crate::tui::widgets::json_lines::fields;
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -107,6 +107,10 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
         }
     };
     row("uses", &step.uses);
+    if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
+        let gist = step.gist.as_deref().unwrap_or_default();
+        row("begun", &format!("{}, {gist}", time_of_day(began)));
+    }
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());
     for file in &step.artifacts {
