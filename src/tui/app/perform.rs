@@ -175,9 +175,10 @@ impl App {
                     if picker.what == PickerKind::CopyAs {
                         let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
                         lines.for_each(|(_, _, line)| {
-                            *line = match self.is_beyond(line) {
-                                true => BEYOND.to_owned(),
-                                false => self.invocation.completed(line),
+                            *line = if self.is_beyond(line) {
+                                BEYOND.to_owned()
+                            } else {
+                                self.invocation.completed(line)
                             };
                         });
                     }
