@@ -122,6 +122,15 @@ fn the_palette_finds_does_and_says_why_not() {
 }
 
 #[test]
+fn the_demo_is_played_from_the_palette() {
+    let mut harness = workbench(100, 30);
+    harness.press(":").type_text("demo").wait_for("play the demo").press("enter");
+    assert!(harness.take_outside().contains(&Want::Demo));
+    harness.press("f3");
+    assert!(harness.take_outside().contains(&Want::Demo));
+}
+
+#[test]
 fn themes_are_seen_before_they_are_picked() {
     let ground = |harness: &Harness| harness.buffer()[(0, 10)].bg;
     let (dark, light) = (Color::Rgb(0x13, 0x15, 0x1a), Color::Rgb(0xfb, 0xf8, 0xf1));

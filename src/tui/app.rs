@@ -70,6 +70,8 @@ pub enum Want {
     Edit(PathBuf, u32),
     /// Give the terminal to the shell until `fg`.
     Suspend,
+    /// Give the terminal to a demonstration, until it has ended.
+    Demo,
     /// Bytes that make the terminal call for attention.
     Sign(Vec<u8>),
     /// Clear the terminal and draw everything.

@@ -289,6 +289,7 @@ impl Running {
                 Want::Edit(path, line) => self.edit(&path, line).await?,
                 Want::Sign(bytes) => self.screen.sign(&bytes)?,
                 Want::Suspend => self.suspend().await?,
+                Want::Demo => self.demo().await?,
                 Want::Redraw => {
                     self.screen.forget()?;
                     self.drawn = None;
@@ -318,17 +319,7 @@ impl Running {
             Ok(command) => command,
             Err(why) => return self.tell_failed("the editor was not started", why),
         };
-        self.input = None;
-        self.screen.leave();
-        let status = tokio::process::Command::new(&program)
-            .args(&arguments)
-            .stdin(Stdio::inherit())
-            .stdout(Stdio::inherit())
-            .stderr(Stdio::inherit())
-            .status()
-            .await;
-        self.back_again()?;
-        match status {
+        match self.give_to(Path::new(&program), &arguments).await? {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {
                 self.tell_failed(&format!("{program} ended with {status}"), path.display().to_string())
@@ -338,6 +329,38 @@ impl Running {
                 self.tell_failed(&format!("{program} could not be started"), hint)
             }
         }
+    }
+
+    /// Plays the demonstration in a process of its own, with skills and a store of its own: nothing here is touched.
+    async fn demo(&mut self) -> io::Result<()> {
+        let played = match std::env::current_exe() {
+            Ok(program) => self.give_to(&program, &["demo".to_owned()]).await?,
+            Err(error) => Err(error),
+        };
+        match played {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => self.tell_failed("the demo", format!("it ended with {status}")),
+            Err(error) => self.tell_failed("the demo was not played", error.to_string()),
+        }
+    }
+
+    /// Gives the terminal to a program until it ends.
+    async fn give_to(
+        &mut self,
+        program: &Path,
+        arguments: &[String],
+    ) -> io::Result<io::Result<std::process::ExitStatus>> {
+        self.input = None;
+        self.screen.leave();
+        let status = tokio::process::Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::inherit())
+            .stdout(Stdio::inherit())
+            .stderr(Stdio::inherit())
+            .status()
+            .await;
+        self.back_again()?;
+        Ok(status)
     }
 
     /// Stops the whole job, as the shell knows it: with `cargo run` that is more than this process.

@@ -62,6 +62,7 @@ impl App {
             Action::PickTheme => self.open_themes(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
             Action::Suspend => self.wants.push(Want::Suspend),
+            Action::PlayDemo => self.wants.push(Want::Demo),
             Action::Redraw => self.wants.push(Want::Redraw),
             Action::Rescan => {
                 self.notices.note("reading all roots again", now);
