@@ -325,14 +325,14 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
     bundle(&theirs, "alpha", "# Alpha once");
     if let Some(name) = loaded {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
-            let config = config(home.path(), &[theirs.clone()]);
+            let config = config(home.path(), std::slice::from_ref(&theirs));
             let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
             let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
             let load = serde_json::json!({"names": [name]});
             core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
         });
     }
-    let local = Arc::new(Local::open(config(home.path(), &[ours.clone()])).unwrap());
+    let local = Arc::new(Local::open(config(home.path(), std::slice::from_ref(&ours))).unwrap());
     let (screen, core) = screen(local, size);
     (Bench { screen, home, core }, ours, theirs)
 }
