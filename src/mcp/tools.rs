@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::answer::SESSION;
-use crate::gateway::operations::{Caller, Operation, Scope, operation, operations};
+use crate::gateway::operations::{Operation, operation, operations};
 use crate::session::Tool;
 
 /// The argument that says how many items a page has.
@@ -38,17 +38,6 @@ pub fn all() -> &'static [Described] {
         own.chain(Tool::iter().map(of_runtime)).collect()
     });
     &ALL
-}
-
-/// The tools that a caller may use: one that could only answer `forbidden` is offered to nobody.
-pub fn offered(caller: &Caller) -> Vec<Described> {
-    let may = |tool: &&Described| match named(&tool.name) {
-        Some(Kind::Operation(operation)) => operation.scope.is_none_or(|scope| caller.may(scope)),
-        // Each of them stands in a session, which is begun with the first call.
-        Some(Kind::Runtime(_)) => caller.may(Scope::Run),
-        None => false,
-    };
-    all().iter().filter(may).cloned().collect()
 }
 
 /// Whether a tool takes this argument.
@@ -163,7 +152,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::gateway::operations::Principal;
 
     #[test]
     fn the_tools_are_those_of_the_table_and_the_runtime_tools() {
@@ -188,17 +176,6 @@ mod tests {
         // Letters, digits, `_`, `-` and `.`, 128 at most: what the protocol allows in a name.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         assert!(names.iter().all(|name| name.len() <= 128 && name.chars().all(fits)));
-    }
-
-    #[test]
-    fn nobody_is_offered_a_tool_that_they_may_not_use() {
-        let reader = Principal { name: "screen".to_owned(), scopes: BTreeSet::from([Scope::Read]) };
-        let reader = Caller { principal: Some(reader), ..Caller::anyone() };
-        let names: Vec<String> = offered(&reader).iter().map(|tool| tool.name.to_string()).collect();
-        let has = |name: &str| names.iter().any(|offered| offered == name);
-        assert!(has("skill.list") && has("skill.discover") && has("runtime.health"), "{names:?}");
-        assert!(!has("skill.execute") && !has("skill.metrics.reset") && !has("skills.load"), "{names:?}");
-        assert_eq!(offered(&Caller::anyone()).len(), all().len());
     }
 
     #[test]
