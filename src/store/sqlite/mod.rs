@@ -202,6 +202,7 @@ impl Sqlite {
         self.writer.run(move |connection| work(connection, now())).await
     }
 
+    /// Reads the store as it is at one moment: what several questions find goes together, whoever writes meanwhile.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -209,7 +210,10 @@ impl Sqlite {
         let Some(reader) = self.reader.clone() else { return self.writer.alone(work).await };
         tokio::task::spawn_blocking(move || {
             let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            work(&connection)
+            let moment = connection
+                .unchecked_transaction()
+                .map_err(|e| failed("beginning to read the store".into(), &e))?;
+            work(&moment)
         })
         .await
         .map_err(|e| failed("reading the store".into(), &e))?
@@ -246,4 +250,29 @@ fn prepare(path: &Path) -> rusqlite::Result<Connection> {
     schema::configure(&connection)?;
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_read_together_is_of_one_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.db");
+        let store = Sqlite::open(&path, Arc::new(|| 0)).unwrap().store;
+        let tables = |connection: &Connection| {
+            connection
+                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        let between = move |connection: &Connection| {
+            let before = tables(connection);
+            Connection::open(&path).unwrap().execute_batch("CREATE TABLE meanwhile (a)").unwrap();
+            Ok((before, tables(connection)))
+        };
+        let (before, after) = store.read(between).await.unwrap();
+        assert_eq!(before, after, "a commit between two questions shows in neither");
+        assert_eq!(store.read(move |connection| Ok(tables(connection))).await.unwrap(), before + 1);
+    }
 }
