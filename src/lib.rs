@@ -3,7 +3,7 @@
 //! [`gateway`]; nothing below it knows about screens or wires.
 //!
 //! Imports point one way: `tui`, `cli` → `gateway` → `discovery` → `registry` → `skill`, with
-//! `config` and `telemetry` beside them. `tests/architecture.rs` holds that table and checks it.
+//! `config` and `telemetry` beside them. `tests/catalog/architecture.rs` holds that table and checks it.
 #![forbid(unsafe_code)]
 
 pub mod audit;
@@ -11,11 +11,13 @@ pub mod cli;
 pub mod config;
 pub mod discovery;
 pub mod engine;
+pub mod files;
 pub mod gateway;
 pub mod governance;
 pub mod http;
 pub mod mcp;
 pub mod policy;
+pub mod private_files;
 pub mod registry;
 pub mod runs;
 pub mod sandbox;

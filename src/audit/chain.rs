@@ -15,6 +15,9 @@ pub(super) const PURGED: &str = "audit.purged";
 /// Says that the line before it was torn by a crash.
 pub(super) const TORN: &str = "audit.torn";
 
+/// Says that lines before it were cut off or changed, when writing went on behind them.
+pub(super) const GAP: &str = "audit.gap";
+
 /// The first line that does not follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Broken {
@@ -95,6 +98,16 @@ pub fn verify(bytes: &[u8]) -> Verification {
         }
         if line.prev != prev {
             let why = "the line before it is not the one it was written after".to_owned();
+            found.broken = Some(broken(Some(line.seq), why));
+            return found;
+        }
+        if line.kind == GAP {
+            let expected =
+                line.data.get("expected_seq").and_then(serde_json::Value::as_u64).unwrap_or_default();
+            let why = format!(
+                "was written when the lines before it were not those of its anchor (which reached line {expected}): some \
+                 were cut off or changed"
+            );
             found.broken = Some(broken(Some(line.seq), why));
             return found;
         }

@@ -1,6 +1,6 @@
 //! The file: appended to by several processes, verified, shown, and purged at its beginning.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::chain::{ANCHOR, GENESIS, PURGED, TORN, Verification, lines, verify};
+use super::anchor::{self, Anchor, AnchorCheck};
+use super::chain::{ANCHOR, GAP, GENESIS, PURGED, TORN, Verification, lines, verify};
 use super::line::{Entry, Line, Mode, digest};
+use crate::private_files;
 
 /// How much of the end is read to find the last line.
 const TAIL: u64 = 1 << 20;
@@ -72,15 +74,6 @@ fn id(metadata: &std::fs::Metadata) -> FileId {
     )
 }
 
-/// Opens the file for reading and appending; contents are its owner's business alone.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 impl Log {
     /// The log in this folder; nothing is made before something is written.
     #[must_use]
@@ -92,6 +85,19 @@ impl Log {
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
+    }
+
+    /// The file of the anchor.
+    fn anchor_file(&self) -> PathBuf {
+        self.folder.join("audit.anchor")
+    }
+
+    /// How far the log was known to reach when that was written down last.
+    ///
+    /// # Errors
+    /// What the system said; `InvalidData` for a file that is no anchor.
+    pub fn anchor(&self) -> Result<Option<Anchor>, AuditError> {
+        anchor::read(&self.anchor_file()).map_err(self.failed("reading its anchor"))
     }
 
     /// How much is written down.
@@ -108,9 +114,9 @@ impl Log {
     /// Holds every other process off until it is dropped. Its file is never replaced, as the log's is by a purge.
     fn lock(&self) -> Result<File, AuditError> {
         let failed = self.failed("waiting for its lock");
-        std::fs::create_dir_all(&self.folder).map_err(&failed)?;
+        private_files::create_folder(&self.folder).map_err(&failed)?;
         let path = self.folder.join("audit.lock");
-        let lock = OpenOptions::new().create(true).append(true).open(path).map_err(&failed)?;
+        let lock = private_files::open_append(&path).map_err(&failed)?;
         lock.lock().map_err(&failed)?;
         Ok(lock)
     }
@@ -131,7 +137,7 @@ impl Log {
         }
         let _lock = self.lock()?;
         let failed = self.failed("writing to it");
-        let mut file = open(&self.file()).map_err(&failed)?;
+        let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
         let metadata = file.metadata().map_err(&failed)?;
         let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
         let mut bytes = Vec::new();
@@ -155,7 +161,36 @@ impl Log {
         Ok(())
     }
 
-    /// Where the file ends. What a crash tore is ended, and told of, in `bytes`.
+    /// Writes down how far the log reaches, once that is on the disk; none where nothing is to be written.
+    pub(super) fn write_anchor(&self, known: &mut Option<End>) -> Result<Option<Anchor>, AuditError> {
+        if self.mode == Mode::Off || !self.file().exists() {
+            return Ok(None);
+        }
+        let _lock = self.lock()?;
+        let failed = self.failed("anchoring it");
+        let mut file = private_files::open_append(&self.file()).map_err(&failed)?;
+        let metadata = file.metadata().map_err(&failed)?;
+        let same = known.as_ref().is_some_and(|end| end.len == metadata.len() && end.file == id(&metadata));
+        if !same {
+            let mut untold = Vec::new();
+            let end = self.end(&mut file, &metadata, 0, &mut untold)?;
+            if !untold.is_empty() {
+                // Something has to be said first; the next entry does.
+                return Ok(None);
+            }
+            *known = Some(end);
+        }
+        let Some(end) = known.as_ref().filter(|end| end.seq > 0) else { return Ok(None) };
+        let anchor = Anchor { seq: end.seq, head: end.prev.clone() };
+        if self.anchor()?.as_ref() != Some(&anchor) {
+            file.sync_data().map_err(&failed)?;
+            anchor::write(&self.anchor_file(), &anchor).map_err(&failed)?;
+        }
+        Ok(Some(anchor))
+    }
+
+    /// Where the file ends. What a crash tore is ended, and told of, in `bytes`; so are lines that were cut off or changed
+    /// behind the anchor's back.
     fn end(
         &self,
         file: &mut File,
@@ -188,6 +223,23 @@ impl Log {
             bytes.extend_from_slice(&line);
             bytes.push(b'\n');
         }
+        if let Some(anchor) = self
+            .anchor()?
+            .filter(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
+        {
+            tracing::error!(
+                "lines of {} were cut off or changed since they were written",
+                self.file().display()
+            );
+            let told = json!({
+                "expected_seq": anchor.seq, "expected_head": anchor.head, "found_seq": end.seq, "found_head": end.prev,
+            });
+            let line =
+                Line::of(Entry::new(GAP, None, told), self.mode, end.seq + 1, at_ms, &end.prev).bytes();
+            (end.seq, end.prev) = (end.seq + 1, digest(&line));
+            bytes.extend_from_slice(&line);
+            bytes.push(b'\n');
+        }
         Ok(end)
     }
 
@@ -204,8 +256,34 @@ impl Log {
     /// # Errors
     /// What the system said; a log that is not there has no lines.
     pub fn verify(&self) -> Result<Verification, AuditError> {
+        Ok(self.verify_against(&[])?.0)
+    }
+
+    /// Looks the whole log over, and compares it with its anchor and with others that are kept elsewhere, each with the
+    /// name of its place.
+    ///
+    /// # Errors
+    /// As [`Self::verify`].
+    pub fn verify_against(
+        &self,
+        others: &[(&str, Vec<Anchor>)],
+    ) -> Result<(Verification, Vec<AnchorCheck>), AuditError> {
         let _lock = if self.file().exists() { Some(self.lock()?) } else { None };
-        Ok(verify(&self.read()?))
+        let bytes = self.read()?;
+        let mut found = verify(&bytes);
+        let own = ("file", self.anchor()?.into_iter().collect());
+        let places = std::iter::once(own).chain(others.iter().cloned());
+        let checks: Vec<AnchorCheck> = places
+            .map(|(place, anchors)| {
+                let broken = anchor::contradiction(&bytes, &anchors);
+                let anchor = anchors.into_iter().max_by_key(|anchor| anchor.seq);
+                AnchorCheck { place: place.to_owned(), anchor, broken }
+            })
+            .collect();
+        if found.broken.is_none() {
+            found.broken = checks.iter().find_map(|check| check.broken.clone());
+        }
+        Ok((found, checks))
     }
 
     /// The last lines that `keep` keeps, oldest first.
@@ -234,7 +312,10 @@ impl Log {
         let _lock = self.lock()?;
         let failed = self.failed("purging it");
         let bytes = self.read()?;
-        let found = verify(&bytes);
+        let mut found = verify(&bytes);
+        if found.broken.is_none() {
+            found.broken = self.anchor()?.and_then(|anchor| anchor::contradiction(&bytes, &[anchor]));
+        }
         if let Some(broken) = found.broken {
             let why = format!("line {} {}; a log that does not hold is kept whole", broken.line, broken.why);
             return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
@@ -269,11 +350,14 @@ impl Log {
         let taken = (cut - from) as u64;
         let before = jiff::Timestamp::from_millisecond(before_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let told = json!({ "before": before.to_string(), "lines": taken, "through": through });
-        out.extend(Line::of(Entry::new(PURGED, by, told), self.mode, last + 1, now_ms, &prev).bytes());
+        let line = Line::of(Entry::new(PURGED, by, told), self.mode, last + 1, now_ms, &prev).bytes();
+        let anchor = Anchor { seq: last + 1, head: digest(&line) };
+        out.extend(line);
         out.push(b'\n');
         let mut draft = tempfile::NamedTempFile::new_in(&self.folder).map_err(&failed)?;
         draft.write_all(&out).and_then(|()| draft.as_file().sync_all()).map_err(&failed)?;
         draft.persist(self.file()).map_err(|error| failed(error.error))?;
+        anchor::write(&self.anchor_file(), &anchor).map_err(&failed)?;
         Ok(Purged { lines: taken, kept: (all.len() - cut) as u64 })
     }
 }

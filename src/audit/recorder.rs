@@ -1,18 +1,30 @@
 //! Appends from many tasks: a thread of its own writes what came together in one piece.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::anchor::Anchor;
 use super::line::{Entry, Mode, digest};
-use super::log::Log;
+use super::log::{End, Log};
+use crate::private_files;
 
 /// Entries written at once, at most.
 const BATCH: usize = 256;
+
+/// Lines of this process that no anchor stands for yet, at most.
+const MAX_UNANCHORED: usize = 256;
+
+/// How long a line may be there before an anchor stands for it.
+const ANCHOR_DELAY: Duration = Duration::from_secs(1);
+
+/// Called with each anchor, after it was written.
+pub type AnchorObserver = Box<dyn Fn(&Anchor) + Send + Sync>;
 
 /// What the thread is asked for.
 struct Job {
@@ -22,24 +34,53 @@ struct Job {
 
 /// Records entries in the log of a data directory. Failing to write never fails what is recorded: it is said in the
 /// program's log, loudly.
-#[derive(Debug)]
 pub struct Recorder {
     log: Log,
+    anchored: Arc<OnceLock<AnchorObserver>>,
     thread: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
     policy: Mutex<Option<String>>,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("log", &self.log).finish_non_exhaustive()
+    }
 }
 
 impl Recorder {
     /// Records into this folder. Nothing is made, and no thread begun, before the first entry.
     #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Arc<Self> {
-        Arc::new(Self { log: Log::new(folder, mode), thread: Mutex::default(), policy: Mutex::default() })
+        Arc::new(Self {
+            log: Log::new(folder, mode),
+            anchored: Arc::default(),
+            thread: Mutex::default(),
+            policy: Mutex::default(),
+        })
     }
 
     /// The log that it writes to.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// Tells this observer of every anchor from now on, and of the one there is; only the first one given is told.
+    pub fn observe_anchors(&self, observer: AnchorObserver) {
+        if self.log.mode() == Mode::Off {
+            return;
+        }
+        match self.log.anchor() {
+            Ok(Some(anchor)) => observer(&anchor),
+            Ok(None) => {}
+            Err(error) => tracing::error!("{error}"),
+        }
+        drop(self.anchored.set(observer));
+    }
+
+    /// Anchors what a process that was killed left without one. Reads the end of the log.
+    pub fn catch_up(&self) {
+        anchor(&self.log, &mut None, &self.anchored);
     }
 
     /// Records an entry; returns when it is written, and where it is durable, on the disk.
@@ -63,8 +104,10 @@ impl Recorder {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
             let (jobs, queue) = channel();
-            let log = self.log.clone();
-            let begun = std::thread::Builder::new().name("audit".into()).spawn(move || write(&log, &queue));
+            let (log, anchored) = (self.log.clone(), Arc::clone(&self.anchored));
+            let begun = std::thread::Builder::new()
+                .name("audit".into())
+                .spawn(move || write(&log, &queue, &anchored));
             match begun {
                 Ok(handle) => *thread = Some((jobs, handle)),
                 Err(error) => tracing::error!("no thread for the audit log: {error}"),
@@ -90,9 +133,7 @@ impl Recorder {
             let entry =
                 Entry::new("policy.changed", None, json!({ "file": file, "from": before, "to": now }));
             self.note(entry.with_detail(json!({ "text": text })).durably());
-            let folder = kept.parent().unwrap_or(Path::new("."));
-            let wrote =
-                std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&kept, format!("{now}\n")));
+            let wrote = private_files::replace(&kept, format!("{now}\n").as_bytes());
             if let Err(error) = wrote {
                 tracing::warn!("remembering the policy in {}: {error}", kept.display());
             }
@@ -113,24 +154,63 @@ impl Drop for Recorder {
     }
 }
 
-fn write(log: &Log, queue: &Receiver<Job>) {
+fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) {
     let mut known = None;
-    while let Ok(first) = queue.recv() {
-        let mut jobs = vec![first];
-        while jobs.len() < BATCH
-            && let Ok(job) = queue.try_recv()
-        {
-            jobs.push(job);
+    // Lines without an anchor, and since when there are any.
+    let mut unanchored: Option<(usize, Instant)> = None;
+    loop {
+        let next = match unanchored {
+            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some((lines, _)) if lines >= MAX_UNANCHORED => Err(RecvTimeoutError::Timeout),
+            Some((_, since)) => queue.recv_timeout(ANCHOR_DELAY.saturating_sub(since.elapsed())),
+        };
+        match next {
+            Ok(first) => {
+                let lines = append(log, first, queue, &mut known);
+                let (before, since) = unanchored.unwrap_or((0, Instant::now()));
+                unanchored = Some((before + lines, since));
+            }
+            Err(ended) => {
+                if unanchored.take().is_some() {
+                    anchor(log, &mut known, anchored);
+                }
+                if ended == RecvTimeoutError::Disconnected {
+                    return;
+                }
+            }
         }
-        let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
-        let now = jiff::Timestamp::now().as_millisecond();
-        if let Err(error) = log.append(entries, now, &mut known) {
-            known = None;
-            tracing::error!("{error}: what happened meanwhile is not in it");
+    }
+}
+
+/// Writes a job and those behind it; answers how many lines there were.
+fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>) -> usize {
+    let mut jobs = vec![first];
+    while jobs.len() < BATCH
+        && let Ok(job) = queue.try_recv()
+    {
+        jobs.push(job);
+    }
+    let (entries, written): (Vec<Entry>, Vec<_>) = jobs.into_iter().map(|j| (j.entry, j.written)).unzip();
+    let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
+    if let Err(error) = log.append(entries, now, known) {
+        *known = None;
+        tracing::error!("{error}: what happened meanwhile is not in it");
+    }
+    for written in written.into_iter().flatten() {
+        // Whoever asked may have gone away.
+        let _ = written.send(());
+    }
+    lines
+}
+
+fn anchor(log: &Log, known: &mut Option<End>, anchored: &OnceLock<AnchorObserver>) {
+    match log.write_anchor(known) {
+        Ok(Some(anchor)) => {
+            if let Some(observer) = anchored.get() {
+                observer(&anchor);
+            }
         }
-        for written in written.into_iter().flatten() {
-            // Whoever asked may have gone away.
-            let _ = written.send(());
-        }
+        Ok(None) => {}
+        Err(error) => tracing::error!("{error}"),
     }
 }

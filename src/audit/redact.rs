@@ -28,7 +28,9 @@ const NAMES: [&str; 14] = [
 ];
 
 /// Beginnings of words that are secrets, with the least length of such a word.
-const WORDS: [(&str, usize); 13] = [
+const WORDS: [(&str, usize); 14] = [
+    // Keys of this program's own service.
+    ("skw_", 16),
     ("sk-", 20),
     ("sk_live_", 16),
     ("rk_live_", 16),
@@ -91,11 +93,59 @@ fn clean(text: &str) -> String {
         // `Bearer …` and `Basic …` (RFC 7235), and the password of an address (`https://ana:…@host`).
         after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
     }
-    without_userinfo(&out)
+    without_assignments(&without_userinfo(&out))
 }
 
 fn is_boundary(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '(' | ')' | '<' | '>' | '=' | '&' | '?')
+}
+
+/// Signs that may stand around a name and its value.
+const QUOTES: [char; 3] = ['"', '\'', '`'];
+/// Values that are no secrets: schemes, whose secret follows, and what says that there is none.
+const NO_SECRETS: [&str; 6] = ["bearer", "basic", "null", "none", "true", "false"];
+
+/// Values behind `password=`, `token:` and the like taken out.
+fn without_assignments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['=', ':']) {
+        let (before, after) = (&rest[..at], &rest[at + 1..]);
+        out.push_str(&rest[..=at]);
+        rest = after;
+        let named = before.trim_end().trim_end_matches(QUOTES);
+        let name =
+            named.rsplit(|c: char| !c.is_alphanumeric() && !"_-.".contains(c)).next().unwrap_or_default();
+        if !ends_in_secret_name(name) {
+            continue;
+        }
+        let value = after.trim_start_matches([' ', '\t', '=']);
+        let quote = value.chars().next().filter(|first| QUOTES.contains(first));
+        let value = quote.map_or(value, |quote| &value[quote.len_utf8()..]);
+        let end = match quote {
+            Some(quote) => value.find(quote),
+            None => value.find(|c: char| is_boundary(c) || "]}`".contains(c)),
+        };
+        let secret = &value[..end.unwrap_or(value.len())];
+        let plain = secret.to_ascii_lowercase();
+        if secret.is_empty()
+            || secret.starts_with(':')
+            || NO_SECRETS.contains(&plain.as_str())
+            || plain == REDACTED
+        {
+            continue;
+        }
+        out.push_str(&after[..after.len() - value.len()]);
+        out.push_str(REDACTED);
+        rest = &value[secret.len()..];
+    }
+    out + rest
+}
+
+/// Whether a name in a text is that of a secret: in a sentence the whole word has to be one.
+fn ends_in_secret_name(name: &str) -> bool {
+    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    NAMES.iter().any(|secret| plain.ends_with(secret))
 }
 
 /// The password of an address taken out: `https://ana:…@host` (RFC 3986, section 3.2.1).
@@ -139,6 +189,34 @@ mod tests {
             "max_tokens": 100, "token": null, "secret": true, "amount": 42, "text": "the basic plan is fine",
         });
         insta::assert_snapshot!(serde_json::to_string_pretty(&redacted(given)).unwrap());
+    }
+
+    #[test]
+    fn secrets_inside_texts_are_redacted() {
+        let cases = [
+            ("failed: {\"error\":\"password=hunter2 was wrong\"}", "hunter2"),
+            ("{\"api_key\": \"abc def\", \"n\": 1}", "abc def"),
+            ("GET /x?page=2&access_token=abc123&y=1", "abc123"),
+            ("secret: s3cr3t", "s3cr3t"),
+            ("DB_PASSWORD = 'correct horse'", "correct horse"),
+            ("Authorization: Bearer abcdefgh12345678", "abcdefgh"),
+            ("the key skw_0123456789abcdefghijklmnop leaked", "skw_"),
+            ("token==abc", "abc"),
+        ];
+        for (text, secret) in cases {
+            let Value::String(clean) = redacted(Value::from(text)) else { panic!() };
+            assert!(!clean.contains(secret) && clean.contains(REDACTED), "{text}: {clean}");
+        }
+        for text in [
+            "max_tokens: 5",
+            "Secretary: Ann",
+            "https://example.com/token",
+            "use Token::new()",
+            "password:",
+            "a=b",
+        ] {
+            assert_eq!(redacted(Value::from(text)), Value::from(text));
+        }
     }
 
     #[test]

@@ -175,3 +175,118 @@ fn a_policy_is_recorded_when_it_changes_not_when_it_is_read() {
     assert_eq!(lines[1].data["from"], lines[0].data["to"]);
     assert_eq!(lines[1].detail["text"], "allow: []\n");
 }
+
+#[test]
+fn a_cut_or_edited_end_is_found() {
+    let mut desk = Desk::new();
+    desk.write(1..6);
+    let log = desk.log(Mode::Full);
+    assert_eq!(log.write_anchor(&mut desk.known).unwrap().unwrap().seq, 5);
+    let whole = desk.text();
+    let lines: Vec<&str> = whole.lines().collect();
+    let cut = lines[..3].join("\n") + "\n";
+    let edited = whole.replacen("\"r5\"", "\"r9\"", 1);
+    for (text, line) in [(cut, 4), (edited, 5), (whole[..whole.len() - 40].to_owned(), 5), (String::new(), 1)]
+    {
+        desk.put(&text);
+        let broken = desk.verify().broken.unwrap();
+        assert_eq!(broken.line, line, "{broken:?}");
+        assert!(log.purge(3, 60, None).is_err(), "evidence is not purged");
+    }
+    desk.put(&whole);
+    assert!(desk.verify().holds());
+}
+
+#[test]
+fn lines_behind_the_anchor_are_no_alarm() {
+    let mut desk = Desk::new();
+    desk.write(1..4);
+    desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
+    // A crash between the lines and their anchor.
+    desk.write(4..8);
+    assert!(desk.verify().holds());
+    desk.known = None;
+    desk.write(8..9);
+    assert!(desk.verify().holds(), "{}", desk.text());
+    // And one that tore the last line.
+    let whole = desk.text();
+    desk.put(&whole[..whole.len() - 30]);
+    assert!(desk.verify().holds());
+    desk.write(9..10);
+    assert!(desk.verify().holds(), "{}", desk.text());
+}
+
+#[test]
+fn writing_on_after_a_cut_leaves_a_trace() {
+    for kept in [0, 2] {
+        let mut desk = Desk::new();
+        desk.write(1..6);
+        desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
+        let cut: String = desk.text().lines().take(kept).map(|line| format!("{line}\n")).collect();
+        desk.put(&cut);
+        desk.write(6..9);
+        let log = desk.log(Mode::Full);
+        log.write_anchor(&mut desk.known).unwrap();
+        let broken = desk.verify().broken.unwrap();
+        assert_eq!(broken.line, kept as u64 + 1, "{broken:?}\n{}", desk.text());
+        assert!(desk.text().contains("audit.gap"));
+    }
+}
+
+#[test]
+fn anchors_kept_elsewhere_are_compared_too() {
+    let mut desk = Desk::new();
+    desk.write(1..4);
+    let log = desk.log(Mode::Full);
+    let old = log.write_anchor(&mut desk.known).unwrap().unwrap();
+    desk.write(4..7);
+    log.write_anchor(&mut desk.known).unwrap();
+    let checked = |log: &Log| log.verify_against(&[("store", vec![old.clone()])]).unwrap();
+    assert!(checked(&log).0.holds());
+    // Remade whole, with an anchor that fits.
+    let mut remade = Desk::new();
+    remade.write(11..17);
+    let other = remade.log(Mode::Full);
+    other.write_anchor(&mut remade.known).unwrap();
+    assert!(other.verify().unwrap().holds());
+    let (found, checks) = checked(&other);
+    assert!(!found.holds() && checks[0].broken.is_none() && checks[1].broken.is_some(), "{checks:?}");
+}
+
+#[test]
+fn a_purge_moves_the_anchor_along() {
+    let mut desk = Desk::new();
+    desk.write(1..11);
+    let log = desk.log(Mode::Full);
+    let old = log.write_anchor(&mut desk.known).unwrap().unwrap();
+    let early = super::Anchor { seq: 2, head: "of a line that was purged".to_owned() };
+    log.purge(5, 20, None).unwrap();
+    assert_eq!(log.anchor().unwrap().unwrap().seq, 11);
+    let (found, _) = log.verify_against(&[("store", vec![early, old])]).unwrap();
+    assert!(found.holds(), "{found:?}");
+    let text = desk.text();
+    let cut: String = text.lines().take(3).map(|line| format!("{line}\n")).collect();
+    desk.put(&cut);
+    assert!(!desk.verify().holds());
+}
+
+#[tokio::test]
+async fn a_recorder_anchors_what_it_wrote() {
+    let desk = Desk::new();
+    let recorder = Recorder::new(desk.folder.path(), Mode::Standard);
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    recorder.observe_anchors(Box::new(move |anchor| tell.lock().unwrap().send(anchor.seq).unwrap()));
+    recorder.record(Entry::new("x", None, json!({}))).await;
+    let soon = told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    assert_eq!(soon, 1, "a line is anchored while the process goes on");
+    recorder.record(Entry::new("x", None, json!({}))).await;
+    drop(recorder);
+    assert_eq!(told.recv().unwrap(), 2, "and at its end");
+    assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 2);
+    // Of a process that was killed.
+    let mut desk = Desk { known: None, ..desk };
+    desk.write(3..5);
+    Recorder::new(desk.folder.path(), Mode::Standard).catch_up();
+    assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 4);
+}

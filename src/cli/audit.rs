@@ -48,7 +48,7 @@ fn verified(report: &AuditReport, look: Look) -> String {
     let found = &report.verification;
     let file = report.file.display().to_string();
     let mut out = format!("{}\n", Ink::Strong.paint(&safe_text::line(&file), look.colour));
-    if !report.exists {
+    if !report.exists && found.holds() {
         let why =
             if report.mode == "off" { "the settings switch it off" } else { "nothing was recorded yet" };
         let _ = writeln!(out, "  there is none: {why}");
@@ -83,6 +83,30 @@ fn verified(report: &AuditReport, look: Look) -> String {
     } else {
         let head = found.head.as_deref().unwrap_or("none");
         let _ = writeln!(out, "  {}, ending in {head}", Ink::Good.paint("every line follows", look.colour));
+    }
+    for check in &report.anchors {
+        let place = if check.place == "store" { "the store" } else { "audit.anchor" };
+        let _ = match (&check.anchor, &check.broken) {
+            (Some(anchor), None) => {
+                let behind = found.last.unwrap_or_default().saturating_sub(anchor.seq);
+                let ahead =
+                    if behind == 0 { String::new() } else { format!("; {} after it", grouped(behind)) };
+                writeln!(out, "  anchor in {place}: holds up to line {}{ahead}", anchor.seq)
+            }
+            (Some(anchor), Some(broken)) => writeln!(
+                out,
+                "  {} anchor in {place} (line {}): line {} {}",
+                Ink::Bad.paint("broken:", look.colour),
+                anchor.seq,
+                broken.seq.unwrap_or(broken.line),
+                safe_text::line(&broken.why)
+            ),
+            (None, _) => writeln!(out, "  anchor in {place}: none yet"),
+        };
+    }
+    if let Some(why) = &report.unchecked {
+        let note = Ink::Warn.paint("note:", look.colour);
+        let _ = writeln!(out, "  {note} the anchor in the store could not be read: {}", safe_text::line(why));
     }
     out
 }

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, fit, grouped, wrap};
+use super::output::{Ink, Look, about, counted, cut, fit, grouped, tokens, wrap};
 use crate::gateway::{BudgetView, Code, Error, Needs, call_order};
 use crate::session::{Made, Shown};
 use crate::skill::safe_text;
+use crate::skill::tokens::TokenCount;
 use serde_json::json;
 
 /// Runs `skills budget`.
@@ -60,7 +61,7 @@ fn all(views: &[BudgetView], look: Look) -> String {
             "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
             Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
             view.allowance.entries.len(),
-            view.tokens.1,
+            format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
         );
     }
     out
@@ -84,11 +85,12 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     if let Some(why) = &fill.over {
         let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over the bound: {why}"), look.colour));
     }
+    let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
     let _ = writeln!(
         out,
         "  tokens    {} as written, {} as shown, of {}",
-        grouped(u64::from(view.tokens.0)),
-        grouped(u64::from(view.tokens.1)),
+        in_all(view.tokens.0),
+        in_all(view.tokens.1),
         grouped(u64::from(view.window))
     );
     for unknown in &fill.unknown {
@@ -114,7 +116,7 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
             out.push('\n');
         }
         shown += 1;
-        let name = fit(&safe_text::line(&entry.name), 32, look.unicode);
+        let name = look.name(&safe_text::line(&entry.name), 32);
         let _ = writeln!(
             out,
             "  {}  {}  {}",

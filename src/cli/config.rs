@@ -1,17 +1,18 @@
 //! `skills config`: where the settings are, whether they hold, and the editor on them.
 
+use std::env;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs};
 
 use serde::Serialize;
 
 use super::args::ConfigAction;
 use super::failure::{Done, Failure};
-use super::output::Ink;
+use super::output::{Ink, counted};
 use super::{Context, workbench};
 use crate::config::{self, Config, ConfigError};
 use crate::gateway::{Code, Error};
+use crate::private_files;
 
 /// `skills config path --json`.
 #[derive(Serialize)]
@@ -71,10 +72,10 @@ fn mistakes(cx: &Context) -> Vec<String> {
 
 fn check(cx: &mut Context) -> Result<Done, Failure> {
     let mistakes = mistakes(cx);
-    let clean = mistakes.is_empty();
+    let found = mistakes.len();
     if cx.out.json {
         cx.out.value(&Checked { mistakes })?;
-    } else if clean {
+    } else if found == 0 {
         let files = cx.config()?.files;
         if files.is_empty() {
             cx.out.line(
@@ -90,7 +91,11 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
             cx.out.line(format!("{word} {mistake}"))?;
         }
     }
-    Ok(if clean { Done::Fine } else { Done::Findings })
+    if found > 0 {
+        let mistakes = counted(found, "mistake", "mistakes");
+        return Err(Failure::usage(format!("the settings have {mistakes}; nothing runs with them")));
+    }
+    Ok(Done::Fine)
 }
 
 fn edit(cx: &mut Context) -> Result<Done, Failure> {
@@ -98,8 +103,8 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
     let file = usual.dirs.config_file();
     if !file.exists() {
         let folder = file.parent().unwrap_or(&usual.dirs.config);
-        fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
-        fs::write(&file, config::TEMPLATE).map_err(|e| Failure::file(&file, &e))?;
+        private_files::create_folder(folder).map_err(|e| Failure::file(folder, &e))?;
+        private_files::replace(&file, config::TEMPLATE.as_bytes()).map_err(|e| Failure::file(&file, &e))?;
     }
     let editor = cx.config().ok().and_then(|config| config.editor).or(usual.editor);
     let editor = editor.unwrap_or_else(|| "vi".to_owned());

@@ -80,6 +80,7 @@ impl Context {
             demo: global.demo,
             watch: global.no_watch.then_some(false),
             store: global.store.clone(),
+            store_must_exist: global.store_must_exist,
             connect: global.connect.clone(),
             api_key_file: global.api_key_file.clone(),
             ..Arguments::default()

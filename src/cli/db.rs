@@ -6,7 +6,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::Context;
-use super::args::{BackupArgs, BeforeArgs, DbAction};
+use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction};
+use super::context::Reached;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, grouped, size};
 use super::runs::{ask, clock};
@@ -35,12 +36,15 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
         DbAction::Check => check(cx).await,
         DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
+        DbAction::Reset(args) => reset(cx, args).await,
+        DbAction::Adopt(args) => adopt(cx, args).await,
     }
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let client = cx.open(Needs::Catalogue).await?;
-    let found = client.store_health().await?;
+    let client = Reached::Here(Box::new(cx.open(Needs::Catalogue).await?));
+    let Some(local) = client.here() else { return Ok(Done::Fine) };
+    let found = local.store_health().await?;
     if cx.out.json {
         cx.out.value(&found)?;
     } else {
@@ -100,6 +104,49 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
         cx.out.line(format!("{}, {}", file.display(), size(bytes)))?;
     }
     Ok(Done::Fine)
+}
+
+async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    if !args.yes {
+        let place = client.store_place()?;
+        confirm(&format!(
+            "Start with an empty store at {place}? The files there are kept under another name."
+        ))?;
+    }
+    let done = client.store_reset().await?;
+    if cx.out.json {
+        cx.out.value(&done)?;
+        return Ok(Done::Fine);
+    }
+    cx.out.line(format!("{} is a new store, {}", safe_text::line(&done.place), done.id))?;
+    for file in &done.kept {
+        cx.out.line(format!("  kept: {}", safe_text::line(&file.display().to_string())))?;
+    }
+    Ok(Done::Fine)
+}
+
+async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    let place = client.store_place()?;
+    if !args.yes {
+        confirm(&format!("Accept the store that is at {place} now?"))?;
+    }
+    let id = client.store_adopt().await?;
+    if cx.out.json {
+        cx.out.value(&serde_json::json!({ "place": place, "id": id }))?;
+    } else {
+        cx.out.line(format!("{} is the store {id}", safe_text::line(&place)))?;
+    }
+    Ok(Done::Fine)
+}
+
+fn confirm(question: &str) -> Result<(), Failure> {
+    let answer = ask(&format!("{question} [y/N]"), "give --yes")?;
+    if matches!(answer.as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(Error::new(Code::ConfirmationRequired, "nothing was changed").into())
 }
 
 async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {

@@ -8,7 +8,7 @@ use super::Context;
 use super::args::DescribeArgs;
 use super::failure::{Done, Failure};
 use super::finding;
-use super::output::{Ink, Look, cells, counted, fit, grouped, size, wrap};
+use super::output::{Ink, Look, cells, counted, fit, size, tokens, wrap};
 use crate::gateway::{LevelTokens, Needs, SkillDetail};
 use crate::skill::safe_text;
 
@@ -60,7 +60,7 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) ->
         let _ = writeln!(out, "  {line}");
     }
     out.push('\n');
-    for (key, value) in facts(detail, levels) {
+    for (key, value) in facts(detail, levels, look.unicode) {
         if value.is_empty() {
             continue;
         }
@@ -84,26 +84,26 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) ->
         let longest = names.clone().map(|name| cells(&name)).max().unwrap_or(0).min(width - 24);
         for (name, file) in names.zip(&detail.files) {
             let run = if file.executable { "  executable" } else { "" };
-            let _ = writeln!(out, "  {}  {:>8}{run}", fit(&name, longest, look.unicode), size(file.bytes));
+            let _ = writeln!(out, "  {}  {:>8}{run}", look.name(&name, longest), size(file.bytes));
         }
     }
     out
 }
 
-fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>) -> Vec<(&'static str, String)> {
+fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>, unicode: bool) -> Vec<(&'static str, String)> {
     let summary = &detail.summary;
     let said = |field: &str, value: String| {
         if summary.inferred.iter().any(|name| name == field) { format!("{value} (inferred)") } else { value }
     };
     let targets: Vec<String> = summary.attach_targets.iter().map(ToString::to_string).collect();
     let properties = &detail.skill.properties;
-    let tokens = levels.map_or_else(String::new, |levels| {
+    let sizes = levels.map_or_else(String::new, |levels| {
         let files = counted(levels.l3_files as usize, "file", "files");
         format!(
             "L1 {}, L2 {}, L3 {} in {files} of {} (o200k vocabulary)",
-            grouped(levels.l1.into()),
-            grouped(levels.l2.into()),
-            grouped(levels.l3.into()),
+            tokens(levels.entry_count(), unicode),
+            tokens(levels.body_count(), unicode),
+            tokens(levels.files_count(), unicode),
             size(levels.l3_bytes)
         )
     });
@@ -128,7 +128,7 @@ fn facts(detail: &SkillDetail, levels: Option<&LevelTokens>) -> Vec<(&'static st
         ("compatibility", properties.compatibility.clone().unwrap_or_default()),
         ("allowed tools", properties.allowed_tools.join(", ")),
         ("body", counted(detail.skill.body_lines as usize, "line", "lines")),
-        ("tokens", tokens),
+        ("tokens", sizes),
         ("sha256", summary.digest.to_string()),
     ]
 }

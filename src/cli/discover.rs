@@ -6,9 +6,9 @@ use std::io::Read as _;
 use super::args::DiscoverArgs;
 use super::context::Reached;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, fit, took, wrap};
+use super::output::{Ink, Look, counted, cut, took, wrap};
 use super::{Context, bar, ledger};
-use crate::discovery::{Answer, Correction, Fit, Group, Hit, Lead, LinkState, Request};
+use crate::discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
 use crate::gateway::{Code, Error, MOST_RESULTS, Needs, usual_request};
 use crate::skill::safe_text;
 
@@ -42,7 +42,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
         if let Some(wanted) = &args.skill {
             text += &explained(&client, wanted, &answer, &request, cx.out.look).await?;
         } else if args.explain {
-            for (place, hit) in printed(&answer).into_iter().take(args.top).enumerate() {
+            for (place, hit) in answer.results.iter().take(args.top).enumerate() {
                 text += &ledger::render(place + 1, hit, cx.out.look);
             }
         }
@@ -73,7 +73,7 @@ async fn explained(
     look: Look,
 ) -> Result<String, Failure> {
     let id = client.describe(wanted).await?.summary.skill_id;
-    if let Some((place, hit)) = printed(answer).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
+    if let Some((place, hit)) = answer.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, hit, look));
     }
     let all = match client.here() {
@@ -81,7 +81,7 @@ async fn explained(
         // A service ranks as many as it answers at once.
         None => client.discover(Request { limit: MOST_RESULTS, ..request.clone() }).await?,
     };
-    if let Some((place, hit)) = printed(&all).into_iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
+    if let Some((place, hit)) = all.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, hit, look));
     }
     let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
@@ -90,16 +90,6 @@ async fn explained(
     );
     let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
     Err(Error::new(Code::NotFound, message).into())
-}
-
-/// The groups in the order of the page, each under its heading.
-const GROUPS: [(Group, &str); 3] =
-    [(Group::Primary, "procedures"), (Group::Secondary, "utilities"), (Group::Attachable, "sidecars")];
-
-/// The results in the order of the page, which their numbers follow: by group, and by score within it.
-fn printed(answer: &Answer) -> Vec<&Hit> {
-    let of_group = |group| answer.results.iter().filter(move |hit| hit.group == group);
-    GROUPS.iter().flat_map(|(group, _)| of_group(*group)).collect()
 }
 
 /// The answer as text.
@@ -121,15 +111,11 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
         );
     }
     let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
-    let placed: Vec<(usize, &Hit)> = (1..).zip(printed(answer)).collect();
-    for (group, title) in GROUPS {
-        let hits: Vec<_> = placed.iter().filter(|(_, hit)| hit.group == group).collect();
-        if !hits.is_empty() {
-            let _ = writeln!(out, "\n{}", Ink::Strong.paint(title, look.colour));
-        }
-        for (place, hit) in hits {
-            result(&mut out, *place, hit, best, answer, look);
-        }
+    if !answer.results.is_empty() {
+        out.push('\n');
+    }
+    for (place, hit) in (1..).zip(&answer.results) {
+        result(&mut out, place, hit, best, answer, look);
     }
     if !answer.results.is_empty() {
         let _ = writeln!(out, "\n  {}", bar::legend(look));
@@ -138,21 +124,14 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
     out
 }
 
+/// The verdict, with its sign.
 fn fit_line(answer: &Answer, look: Look) -> String {
-    let (sign, ink, word) = match answer.fit {
-        Fit::High => (if look.unicode { "✓" } else { "+" }, Ink::Good, "fits, confidence high"),
-        Fit::Medium => (if look.unicode { "✓" } else { "+" }, Ink::Good, "fits, confidence medium"),
-        Fit::Low => ("!", Ink::Warn, "may fit, confidence low"),
-        Fit::None => (if look.unicode { "○" } else { "o" }, Ink::Strong, "no skill fits"),
+    let (sign, ink) = match answer.fit {
+        Fit::High | Fit::Medium => (if look.unicode { "✓" } else { "+" }, Ink::Good),
+        Fit::Low => ("!", Ink::Warn),
+        Fit::None => (if look.unicode { "○" } else { "o" }, Ink::Strong),
     };
-    let mut line = ink.paint(&format!("{sign} {word}"), look.colour);
-    if answer.fit != Fit::None
-        && answer.results.len() > 1
-        && answer.confidence.is_some_and(|confidence| confidence.lead == Lead::Ambiguous)
-    {
-        line += ", see also the next";
-    }
-    line
+    ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.colour)
 }
 
 /// How words were read that nobody knows.
@@ -173,7 +152,7 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
         }
     }
     if !unknown.is_empty() {
-        lines.push(format!("no skill knows: {}", unknown.join(", ")));
+        lines.push(format!("no skill has: {}", unknown.join(", ")));
     }
     lines
 }
@@ -198,7 +177,7 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     // Place, name, score and bar in one row of at most 80 cells; wider terminals give the name more.
     let bar_width = 24;
     let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
-    let name = fit(&safe_text::line(hit.skill_id.as_str()), name_width, look.unicode);
+    let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);
     let fits_from = answer.confidence.map(|confidence| confidence.fits_from);
     let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fits_from, bar_width, look);
     let ink = if answer.fit == Fit::None { Ink::Muted } else { Ink::Strong };
@@ -210,6 +189,9 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
     }
     if let Some(note) = &hit.exclusion_note {
         notes.push(format!("its description says: {note}"));
+    }
+    if hit.group != Group::Primary {
+        notes.push(format!("role {}", hit.role));
     }
     if hit.status != "stable" {
         notes.push(format!("status {}", hit.status));
@@ -227,7 +209,7 @@ fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("attachable", look.colour));
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
-            let id = fit(&safe_text::line(sidecar.skill_id.as_str()), id_width, look.unicode);
+            let id = look.name(&safe_text::line(sidecar.skill_id.as_str()), id_width);
             let _ = writeln!(out, "    {id} {:>6.2}  to {}", sidecar.score, targets.join(", "));
         }
     }
@@ -235,7 +217,7 @@ fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("left out", look.colour));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
-        let id = fit(&safe_text::line(left.skill_id.as_str()), id_width, look.unicode);
+        let id = look.name(&safe_text::line(left.skill_id.as_str()), id_width);
         let why = cut(&safe_text::line(&left.why), look.room(usize::MAX) - id_width - 13, look.unicode);
         let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, Ink::Muted.paint(&why, look.colour));
     }

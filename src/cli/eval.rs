@@ -8,8 +8,8 @@ use super::args::EvalArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took};
 use crate::config::RankPolicy;
-use crate::discovery::Policy;
-use crate::gateway::{self, EvalJob, Evaluation};
+use crate::discovery::{EvalReport, Policy};
+use crate::gateway::{self, Code, Error, EvalJob, Evaluation};
 use crate::skill::safe_text;
 
 /// How many lost queries are named.
@@ -28,7 +28,11 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         with_body: config.with_body && !args.no_body,
         baseline: path(&args.baseline).map(|file| (file, args.tolerance)),
     };
-    let evaluation = gateway::eval(config, job).await?;
+    // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
+    let evaluation = gateway::eval(config, job).await.map_err(|error| match error.code {
+        Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
+        _ => error,
+    })?;
     if cx.out.json {
         cx.out.value(&evaluation)?;
     } else {
@@ -56,6 +60,12 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
     if let Some(rejected) = report.out_of_scope_rejected {
         out += &figure("rejected", rejected, &format!("of {} that fit none", report.out_of_scope));
     }
+    if let Some(near) = report.near_misses {
+        let share = near.routed as f64 / near.queries as f64;
+        let note = format!("{} of {} near misses to the forbidden skill", near.routed, near.queries);
+        out += &figure("routed", share, &note);
+    }
+    out += &operating_points(report, look);
     if report.wrongly_rejected > 0 {
         let _ = writeln!(out, "  {} told that none fits, though one does", report.wrongly_rejected);
     }
@@ -84,6 +94,20 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
                     figure.now - figure.was
                 );
             }
+        }
+    }
+    out
+}
+
+/// What the present threshold keeps and rejects, and what others would.
+fn operating_points(report: &EvalReport, look: Look) -> String {
+    let Some(rejected) = report.present.rejected else { return String::new() };
+    let mut out = format!("\n{}\n", Ink::Strong.paint("threshold  kept   rejected", look.colour));
+    let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
+    let _ = writeln!(out, "  {present:<7}  {:.3}  {rejected:.3}  present", report.present.kept);
+    for point in &report.thresholds {
+        if let (Some(threshold), Some(rejected)) = (point.threshold, point.rejected) {
+            let _ = writeln!(out, "  {threshold:<7.2}  {:.3}  {rejected:.3}", point.kept);
         }
     }
     out

@@ -93,7 +93,7 @@ pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
     // What a person got wrong is no fault of the program.
-    if code.exit() == 70 {
+    if error.exit() == 70 {
         tracing::error!(%code, trace_id, "{}", error.message);
     } else {
         tracing::info!(%code, trace_id, "{}", error.message);
@@ -101,7 +101,7 @@ pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
     let text = if json { as_json(error, trace_id) } else { as_text(error, look.colour) };
     // Nothing is left to tell when standard error is gone too.
     drop(io::stderr().lock().write_all(text.as_bytes()));
-    ExitCode::from(error.code.exit())
+    ExitCode::from(error.exit())
 }
 
 /// Writes what was asked for to standard output, everything else to standard error.

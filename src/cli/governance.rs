@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, cells, counted, cut, fit};
+use super::output::{Ink, Look, counted, cut, fit};
 use crate::gateway::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
 use crate::governance::QualityState;
 use crate::skill::safe_text;
@@ -66,15 +66,15 @@ fn whole(skill: &GovernedSkill, look: Look) -> String {
 /// A line a skill, and how many there are in each state.
 fn render(list: &GovernanceList, look: Look) -> String {
     let mut out = String::new();
-    let longest = list.skills.iter().map(|skill| cells(&safe_text::line(skill.skill_id.as_str()))).max();
-    let width = longest.unwrap_or(0).clamp(12, if look.width >= 120 { 48 } else { 30 });
+    let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
+    let width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
     let room = look.room(usize::MAX).saturating_sub(width + 2 + 12 + 2);
     if !list.skills.is_empty() {
         let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
         let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
     }
     for skill in &list.skills {
-        let id = fit(&safe_text::line(skill.skill_id.as_str()), width, look.unicode);
+        let id = look.name(&safe_text::line(skill.skill_id.as_str()), width);
         let missing = skill.next.join("; ");
         let _ = writeln!(
             out,

@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
             cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
         }
         for findings in report.by_file() {
-            let text = gateway::lint_text(findings, &path(&findings[0].location), style);
+            let text = gateway::lint_text(findings, &path(&findings[0].path()), style);
             cx.out.raw(text.as_bytes())?;
         }
         if args.format == LintFormat::Text {

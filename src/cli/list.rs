@@ -1,5 +1,6 @@
 //! `skills list`: one line a skill.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -7,10 +8,11 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
+use super::context::Whole;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, counted, cut, fit};
 use crate::gateway::{
-    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary,
+    ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near,
 };
 use crate::skill::safe_text;
 
@@ -34,6 +36,9 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         cursor: args.cursor.clone(),
     };
     let list = client.list(filter).await?;
+    if list.skills.is_empty() {
+        hint(cx, &*client, args).await?;
+    }
     let view = match &args.client {
         Some(id) => Some(client.client_view(id).await?),
         None => None,
@@ -49,14 +54,37 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
+/// Says which values of the filters no skill has, and which near ones some do.
+async fn hint(cx: &Context, client: &dyn Whole, args: &ListArgs) -> Result<(), Failure> {
+    if args.status.is_none() && args.domain.is_empty() {
+        return Ok(());
+    }
+    let all = client.list(ListFilter::default()).await?.skills;
+    let statuses: BTreeSet<&str> = all.iter().map(|skill| skill.status.as_str()).collect();
+    let domains: BTreeSet<&str> = all.iter().filter_map(|skill| skill.domain.as_deref()).collect();
+    let filters = args.status.iter().map(|status| ("status", status, &statuses));
+    let filters = filters.chain(args.domain.iter().map(|domain| ("domain", domain, &domains)));
+    for (filter, value, known) in filters {
+        if known.iter().any(|one| one.eq_ignore_ascii_case(value)) {
+            continue;
+        }
+        let near = near(value, known.iter().copied());
+        let near = match near.first() {
+            Some(name) => format!("; did you mean {}?", safe_text::line(name)),
+            None => String::new(),
+        };
+        cx.voice().say(&format!("help: no skill has the {filter} {}{near}", safe_text::line(value)));
+    }
+    Ok(())
+}
+
 /// The list as text.
 pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String {
     let mut out = String::new();
     let (winners, shadowed): (Vec<&SkillSummary>, Vec<_>) =
         list.skills.iter().partition(|skill| skill.shadowed_by.is_none());
-    let longest =
-        winners.iter().map(|skill| cells(&safe_text::line(skill.skill_id.as_str()))).max().unwrap_or(0);
-    let id_width = longest.clamp(12, if look.width >= 120 { 48 } else { 30 });
+    let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
+    let id_width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
     let statuses = winners.iter().map(|skill| cells(skill.status.as_str())).max().unwrap_or(6).clamp(6, 12);
     let about = look.room(usize::MAX).saturating_sub(id_width + 2 + 9 + 2 + statuses + 2 + 3 + 2);
     if !winners.is_empty() {
@@ -71,7 +99,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         let _ = writeln!(out, "{}", Ink::Muted.paint(head.trim_end(), look.colour));
     }
     for skill in &winners {
-        let id = fit(&safe_text::line(skill.skill_id.as_str()), id_width, look.unicode);
+        let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
         let status = fit(&safe_text::line(skill.status.as_str()), statuses, look.unicode);
         let findings = if skill.findings == 0 { String::new() } else { skill.findings.to_string() };
         let text = match state(view, skill) {
@@ -91,7 +119,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("shadowed", look.colour));
     }
     for skill in shadowed {
-        let id = fit(&safe_text::line(skill.skill_id.as_str()), id_width, look.unicode);
+        let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
         let winner = skill.shadowed_by.as_deref().map(path_text).unwrap_or_default();
         let by = format!("by {winner}");
         let _ =
@@ -101,7 +129,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         let _ = writeln!(out, "\n{}", Ink::Strong.paint("refused", look.colour));
     }
     for refusal in &list.refused {
-        let id = fit(&safe_text::line(refusal.id.as_str()), id_width, look.unicode);
+        let id = look.name(&safe_text::line(refusal.id.as_str()), id_width);
         let why = refusal.findings.last().map_or_else(String::new, |finding| finding.message.clone());
         let why =
             cut(&safe_text::line(&why), look.room(usize::MAX).saturating_sub(id_width + 2), look.unicode);

@@ -70,7 +70,13 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     };
     let in_memory = config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE);
     let called = (!in_memory).then(|| invocation(&global, Some(&cx.cwd)));
-    Settings { door: Door::Process(principal), session: args.session.clone(), called, leave }
+    Settings {
+        door: Door::Process(principal),
+        session: args.session.clone(),
+        called,
+        compat: args.compat,
+        leave,
+    }
 }
 
 /// An account without a name, as runs are recorded under it everywhere.

@@ -154,8 +154,10 @@ fn log(cli: &Cli, env: &Env) -> Result<Ring, Failure> {
         (_, 1) => Stderr::Warnings,
         (_, _) => Stderr::All,
     };
-    let file = Dirs::new(env).log_file();
-    telemetry::init(&file, env.get("SKILLS_LOG"), stderr).map_err(|error| Failure::usage(error.to_string()))
+    let dirs = Dirs::new(env);
+    dirs.restrict();
+    telemetry::init(&dirs.log_file(), env.get("SKILLS_LOG"), stderr)
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {

@@ -8,6 +8,8 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
+use crate::skill::safe_text;
+use crate::skill::tokens::TokenCount;
 
 /// What a stretch of text is; each has one style of the 16 colours every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,18 @@ impl Look {
     /// wants texts and paths whole, in one line.
     pub fn room(self, most: usize) -> usize {
         if self.terminal { self.width.min(most) } else { ENDLESS }
+    }
+
+    /// A name that other commands take, as a cell of a column: cut to the column on a terminal. What reads a pipe gets it
+    /// whole, with the column's spaces behind it.
+    pub fn name(self, name: &str, width: usize) -> String {
+        fit(name, if self.terminal { width } else { width.max(cells(name)) }, self.unicode)
+    }
+
+    /// The width of a column of names: that of the longest, on a terminal at most `most` cells.
+    pub fn name_width<'a>(self, names: impl Iterator<Item = &'a str>, least: usize, most: usize) -> usize {
+        let longest = names.map(|name| cells(&safe_text::line(name))).max().unwrap_or(0);
+        longest.max(least).min(if self.terminal { most.max(least) } else { usize::MAX })
     }
 }
 
@@ -259,6 +273,16 @@ pub fn grouped(n: u64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// Tokens, with a sign before an estimate: `≈14 639`.
+pub fn tokens(count: TokenCount, unicode: bool) -> String {
+    format!("{}{}", if count.estimated { about(unicode) } else { "" }, grouped(u64::from(count.tokens)))
+}
+
+/// The sign of an estimate.
+pub fn about(unicode: bool) -> &'static str {
+    if unicode { "≈" } else { "~" }
 }
 
 /// `1 skill`, `3 skills`, `14 639 skills`.

@@ -14,6 +14,9 @@ use crate::skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
+    if let Some(problem) = args.id.as_deref().and_then(gateway::id_problem) {
+        return Err(Failure::usage(problem));
+    }
     let missing = args.id.is_none() || args.description.is_none();
     let spec = if missing && io::stdin().is_terminal() && !cx.out.json { asked(args)? } else { given(args)? };
     let parent = match (&args.dir, cx.config()?.argument_roots.first()) {

@@ -30,7 +30,8 @@ fn print_or_check(
         return Ok(Done::Fine);
     };
     let copy = fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
-    let drifted = gateway::schema_drift(&copy, document);
+    let drifted = gateway::schema_drift(&copy, document)
+        .map_err(|error| Failure::usage(format!("{}: {}", path.display(), error.message)))?;
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "same": drifted.is_none(), "difference": drifted }))?;
     } else {

@@ -10,8 +10,9 @@ use super::context::Context;
 use super::failure::{Done, Failure};
 use crate::gateway::operations::Service;
 use crate::gateway::{Code, Error, Local, RateLimit};
-use crate::http::{Authenticator, KeyRing, Origin, Server, Settings};
-use crate::mcp::{self, HttpSettings};
+use crate::http::{Authenticator, KeyRing, Patience, Server, Settings};
+use crate::mcp::{self, HttpSettings, SessionLimits};
+use crate::private_files;
 use crate::skill::safe_text;
 
 /// The environment variable that holds a key.
@@ -39,14 +40,21 @@ pub fn run(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let window_seconds = args.rate_limit_window_seconds;
     let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
     let local = Arc::new(Local::open(config)?);
-    let served = runtime.block_on(serve(cx, &local, address, ring, limit, args.cors.clone()));
+    // What cannot be recorded is not accepted: a service that only refuses is better not started.
+    runtime.block_on(local.require_writable_store())?;
+    print_notices(&local);
+    let served = runtime.block_on(serve(cx, &local, address, ring, limit, args));
     // Runs at hand are given back, so that others go on with them at once.
     runtime.block_on(local.stop_workers());
+    print_notices(&local);
+    runtime.shutdown_background();
+    served
+}
+
+fn print_notices(local: &Local) {
     for notice in local.take_notices() {
         eprintln!("skills: {}", safe_text::line(&notice));
     }
-    runtime.shutdown_background();
-    served
 }
 
 async fn serve(
@@ -55,15 +63,20 @@ async fn serve(
     address: SocketAddr,
     ring: KeyRing,
     limit: Option<RateLimit>,
-    cors: Vec<Origin>,
+    args: &ServeArgs,
 ) -> Result<Done, Failure> {
-    let keys = ring.len();
+    let (keys, cors) = (ring.len(), args.cors.clone());
     let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
     let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
     let end = CancellationToken::new();
     let mcp = HttpSettings {
         any_host: keys > 0 || !address.ip().is_loopback(),
         origins: cors.iter().map(|origin| origin.as_str().to_owned()).collect(),
+        limits: SessionLimits {
+            total: args.max_mcp_sessions as usize,
+            per_principal: args.max_mcp_sessions_per_key as usize,
+            ..SessionLimits::default()
+        },
         stop: end.child_token(),
     };
     let more = mcp::routes(service.clone(), mcp);
@@ -71,8 +84,9 @@ async fn serve(
         Some(limit) => Some(local.limiter(limit).await?),
         None => None,
     };
-    let settings =
-        Settings { authenticator, limiter, metrics: local.recorder(), more, cors, ..Settings::default() };
+    let connections = connections(args.max_connections as usize, raised_file_limit());
+    let patience = Patience { connections, ..Patience::default() };
+    let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
     let server = Server::bind(address, service, settings).await?;
     // Runs that were left behind go on at once; what fails there is told as a notice.
     let working = Arc::clone(local);
@@ -104,6 +118,40 @@ async fn serve(
     Ok(Done::Fine)
 }
 
+/// File descriptors that are left to the store, to scripts and to everything else that is no connection.
+const RESERVED_FILES: u64 = 128;
+
+/// Raises the number of files that this process may have open as far as it may; answers how many there are.
+#[cfg(unix)]
+fn raised_file_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => limit.maximum,
+        Err(error) => {
+            tracing::warn!("the limit of open files stays as it is: {error}");
+            limit.current
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn raised_file_limit() -> Option<u64> {
+    None
+}
+
+/// How many connections there may be where so many files can be open: those that are asked for, unless others would
+/// find no file any more.
+fn connections(wanted: usize, files: Option<u64>) -> usize {
+    let Some(files) = files else { return wanted };
+    let left = files.saturating_sub(RESERVED_FILES).max(files / 4).max(1);
+    let most = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+    if most < wanted {
+        tracing::warn!("{most} connections at once instead of {wanted}: this process may open {files} files");
+    }
+    most
+}
+
 /// Comes back with SIGINT or SIGTERM.
 async fn told_to_end() {
     let interrupted = tokio::signal::ctrl_c();
@@ -132,7 +180,12 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
         ring.add("api-key", key)?;
     }
     if let Some(path) = &args.key_file {
-        ring.read(&cx.cwd.join(path))?;
+        let path = cx.cwd.join(path);
+        ring.read(&path)?;
+        if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
+            let path = path.display().to_string();
+            cx.voice().say(&format!("others can read the key file: chmod 600 {}", safe_text::line(&path)));
+        }
     }
     Ok(ring)
 }
@@ -147,4 +200,18 @@ async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {
     let mut found =
         tokio::net::lookup_host((host, args.port)).await.map_err(|error| wrong(&error.to_string()))?;
     found.next().ok_or_else(|| wrong("no address goes by this name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_rest() {
+        assert_eq!(connections(4096, None), 4096);
+        assert_eq!(connections(4096, Some(20_000)), 4096);
+        assert_eq!(connections(4096, Some(1024)), 1024 - 128);
+        assert_eq!(connections(4096, Some(64)), 16);
+        assert_eq!(connections(10, Some(1)), 1);
+    }
 }

@@ -15,7 +15,7 @@ use crate::telemetry::Ring;
 use crate::tui::demo::{Play, Redaction, Script, shipped};
 use crate::tui::keymap::Keymap;
 use crate::tui::theme::{Depth, Themes};
-use crate::tui::{self, RunError, Settings};
+use crate::tui::{self, Exit, RunError, Settings};
 
 /// Plays a demonstration in the workbench.
 pub fn demo(cx: &mut Context, log: Ring, args: &DemoArgs) -> Result<Done, Failure> {
@@ -85,7 +85,12 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     let sessions: SharedSessionClient = Arc::clone(&local) as SharedSessionClient;
     let ended = runtime.block_on(tui::run(client, Some(sessions), settings, play));
     // Runs at hand are given back, so that others go on with them at once.
-    runtime.block_on(local.stop_workers());
+    runtime.block_on(async {
+        match ended {
+            Ok(Exit::ShutDown) => local.stop_workers_at_once().await,
+            _ => local.stop_workers().await,
+        }
+    });
     // Said again where it stays: a notice that came before the first frame was drawn nobody has seen.
     for notice in local.take_notices() {
         eprintln!("skills: {}", safe_text::line(&notice));
@@ -95,9 +100,9 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     left(ended)
 }
 
-fn left(ended: Result<(), RunError>) -> Result<Done, Failure> {
+fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
     match ended {
-        Ok(()) => Ok(Done::Fine),
+        Ok(_) => Ok(Done::Fine),
         Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),
         Err(error @ RunError::Terminal(_)) => Err(Failure::usage(error.to_string())),
         Err(error @ RunError::Missed(_)) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::ConfigError;
+use crate::private_files;
 
 const NAME: &str = "skill-workbench";
 
@@ -74,6 +75,22 @@ impl Dirs {
             cache: base("XDG_CACHE_HOME", ".cache"),
             state: base("XDG_STATE_HOME", ".local/state"),
             settings: env.get("SKILLS_CONFIG").map(PathBuf::from),
+        }
+    }
+
+    /// The record of stores that were opened, by their paths.
+    #[must_use]
+    pub fn known_stores(&self) -> PathBuf {
+        self.state.join("stores.json")
+    }
+
+    /// Takes the rights of others away from this program's own folders, where they exist. What cannot be changed (a
+    /// folder of another account) stays as it is.
+    pub fn restrict(&self) {
+        for folder in [&self.config, &self.data, &self.cache, &self.state] {
+            if let Err(error) = private_files::restrict(folder, private_files::FOLDER_MODE) {
+                tracing::debug!("{} keeps its permissions: {error}", folder.display());
+            }
         }
     }
 

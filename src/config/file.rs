@@ -33,9 +33,20 @@ pub(super) struct Layer {
     pub conformance: Option<Conformance>,
     pub audit: Option<Spanned<AuditLog>>,
     pub workers: Option<Spanned<usize>>,
+    pub scripts: Option<Spanned<ScriptsLayer>>,
     pub notify: Option<Spanned<NotifyLayer>>,
     pub connect: Option<Spanned<String>>,
     pub api_key_file: Option<Spanned<String>>,
+    pub store_mode: Option<Spanned<String>>,
+}
+
+/// Where scripts write and how much, as a file says it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ScriptsLayer {
+    pub disk_mb: Option<Spanned<u64>>,
+    pub files: Option<Spanned<u64>>,
+    pub work_dir: Option<Spanned<String>>,
 }
 
 /// How a person is told that a run waits, as a file says it.
@@ -63,18 +74,19 @@ pub(super) struct LinkLayer {
     pub lexical: Option<bool>,
     pub typo: Option<bool>,
     pub presence: Option<bool>,
+    pub task: Option<bool>,
     pub semantic: Option<bool>,
 }
 
 /// What may stand behind each key.
-const ALLOWED: [(&str, &str); 21] = [
+const ALLOWED: [(&str, &str); 23] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
     ("glyphs", "`auto`, `unicode` or `ascii`"),
     ("keys", "a map of contexts, each a map of actions to a key or a list of keys"),
     ("editor", "a command line, in your own config.yaml only"),
-    ("links", "a map of `exact`, `lexical`, `typo`, `presence`, `semantic` to `true` or `false`"),
+    ("links", "a map of `exact`, `lexical`, `typo`, `presence`, `task`, `semantic` to `true` or `false`"),
     ("policy", "`blended` or `strict`"),
     ("limit", "a whole number from 1 to 1000"),
     ("with_body", "`true` or `false`"),
@@ -90,12 +102,21 @@ const ALLOWED: [(&str, &str); 21] = [
     ("audit", "`off`, `standard` or `full`, in your own config.yaml only"),
     ("workers", "a whole number from 1 to 64"),
     (
+        "scripts",
+        "a map of `disk_mb` (1 to 1048576), `files` (1 to 10000000) and `work_dir` (a folder), in your own config.yaml only",
+    ),
+    (
         "notify",
         "a map of `bell` and `osc` to `true` or `false`, and `webhook: {url: …, secret_env: …}`, in your own config.yaml only",
     ),
     ("connect", "the address of a service, in your own config.yaml only"),
     ("api_key_file", "the path of a file with a key, in your own config.yaml only"),
+    ("store_mode", "`0600`, `0640` or `0660`, in your own config.yaml only"),
 ];
+
+/// Most that a script may be allowed to write.
+const MAX_SCRIPT_DISK_MB: u64 = 1 << 20;
+const MAX_SCRIPT_FILES: u64 = 10_000_000;
 
 /// Most workers of one process.
 const MOST_WORKERS: usize = 64;
@@ -119,8 +140,10 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
             Some((said, known)) => (said, Some(known)),
             None => (said, key_at(text, at.line()).and_then(allowed)),
         };
+        let near =
+            known.and_then(|known| near_key(said, known)).map(|near| format!("; did you mean `{near}`?"));
         let known = known.map_or_else(known_keys, |known| format!("allowed: {known}"));
-        wrong(place(file, at), in_plain_words(said), known)
+        wrong(place(file, at), in_plain_words(said), known + &near.unwrap_or_default())
     })?;
     let layer = layer.unwrap_or_default();
     for (key, number, most) in [("limit", &layer.limit, MOST), ("workers", &layer.workers, MOST_WORKERS)] {
@@ -130,8 +153,33 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
             return Err(wrong(place(file, number.referenced), message, allowed));
         }
     }
+    if let Some(scripts) = &layer.scripts {
+        let limits = [
+            ("disk_mb", &scripts.value.disk_mb, MAX_SCRIPT_DISK_MB),
+            ("files", &scripts.value.files, MAX_SCRIPT_FILES),
+        ];
+        for (key, number, max) in limits {
+            if let Some(number) = number.as_ref().filter(|number| !(1..=max).contains(&number.value)) {
+                let message = format!("`scripts.{key}` is {}", number.value);
+                let allowed = format!("allowed: a whole number from 1 to {max}");
+                return Err(wrong(place(file, number.referenced), message, allowed));
+            }
+        }
+    }
     Ok(layer)
 }
+
+/// The known key that is most like the unknown one in the parser's message.
+fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
+    let unknown = said.split_once("unknown field `")?.1.split('`').next()?;
+    let names = known.split(", ").map(|name| name.trim_matches('`'));
+    let scored = names.map(|name| (strsim::jaro_winkler(unknown, name), name));
+    let (alike, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (alike >= NEAR_KEY).then_some(name)
+}
+
+/// How alike an unknown key and a known one must be for the known one to be offered (Jaro-Winkler, 0 to 1).
+const NEAR_KEY: f64 = 0.8;
 
 /// The parser's words as a person would say them.
 fn in_plain_words(said: &str) -> String {

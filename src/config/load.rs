@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::file::{Layer, MOST, allowed, parse, place, wrong};
+use super::file::{Layer, MOST, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, expand,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Scripts, expand,
     repository_root, services,
 };
+use crate::private_files::FILE_MODE;
 use crate::skill::client;
 use crate::skill::contract::{Conformance, Endpoint};
 
@@ -47,6 +48,8 @@ pub struct Arguments {
     pub client: Option<String>,
     /// `--store`.
     pub store: Option<String>,
+    /// `--store-must-exist`.
+    pub store_must_exist: bool,
     /// `--connect`.
     pub connect: Option<String>,
     /// `--api-key-file`.
@@ -111,8 +114,14 @@ pub struct Config {
     pub audit: AuditLog,
     /// Where runs are kept, `sqlite:PATH` or `memory:`; the usual file in the data folder, where nobody says.
     pub store: Option<String>,
+    /// Permissions of the store's files: more than 0600 lets the group of their folder in.
+    pub store_mode: u32,
+    /// Whether a store that is not there is refused, instead of created.
+    pub store_must_exist: bool,
     /// Runs that the workers of a process work at a time; by the machine, where nobody says.
     pub workers: Option<usize>,
+    /// Where scripts write, and how much.
+    pub scripts: Scripts,
     /// How a person is told that a run waits.
     pub notify: Notify,
     /// The address of the service to work on, instead of this machine.
@@ -172,7 +181,10 @@ impl Config {
             bindings: BTreeMap::new(),
             conformance: Conformance::default(),
             audit: AuditLog::default(),
+            store_mode: FILE_MODE,
+            store_must_exist: false,
             workers: None,
+            scripts: Scripts::default(),
             notify: Notify::default(),
             files: Vec::new(),
             places: BTreeMap::new(),
@@ -214,6 +226,7 @@ impl Config {
             set(&mut self.links.lexical, links.lexical);
             set(&mut self.links.typo, links.typo);
             set(&mut self.links.presence, links.presence);
+            set(&mut self.links.task, links.task);
             set(&mut self.links.semantic, links.semantic);
         }
         if let Some(theme) = layer.theme {
@@ -266,6 +279,23 @@ impl Config {
             self.audit = audit.value;
         }
         self.workers = layer.workers.map(|workers| workers.value).or(self.workers);
+        if let Some(scripts) = layer.scripts {
+            if !own {
+                let message = "`scripts` in a project's file would let a repository choose how much of your disk it fills";
+                return Err(own_only(file, scripts.referenced, message));
+            }
+            self.places.insert("scripts".to_owned(), place(file, scripts.referenced));
+            let ScriptsLayer { disk_mb, files, work_dir } = scripts.value;
+            self.scripts.disk = disk_mb.map(|disk| disk.value << 20).or(self.scripts.disk);
+            self.scripts.files = files.map(|files| files.value).or(self.scripts.files);
+            if let Some(work_dir) = work_dir {
+                if work_dir.value.trim().is_empty() {
+                    let allowed = "allowed: a folder, absolute, with `~`, or relative to this file";
+                    return Err(wrong(place(file, work_dir.referenced), "an empty path", allowed));
+                }
+                self.scripts.work_dir = Some(expand(&work_dir.value, folder, &self.dirs.home));
+            }
+        }
         if let Some(notify) = layer.notify {
             if !own {
                 let message =
@@ -292,6 +322,23 @@ impl Config {
             }
             self.places.insert("api_key_file".to_owned(), place(file, key.referenced));
             self.api_key_file = Some(expand(&key.value, folder, &self.dirs.home));
+        }
+        if let Some(mode) = layer.store_mode {
+            if !own {
+                let message =
+                    "`store_mode` in a project's file would let a repository open your store to others";
+                return Err(own_only(file, mode.referenced, message));
+            }
+            self.store_mode = match mode.value.trim_start_matches("0o").trim_start_matches('0') {
+                "600" => 0o600,
+                "640" => 0o640,
+                "660" => 0o660,
+                _ => {
+                    let message = format!("`store_mode` is `{}`", mode.value);
+                    let allowed = format!("allowed: {}", allowed("store_mode").unwrap_or_default());
+                    return Err(wrong(place(file, mode.referenced), message, allowed));
+                }
+            };
         }
         for (id, service) in layer.services.unwrap_or_default() {
             let at = place(file, service.referenced);
@@ -369,6 +416,7 @@ impl Config {
         // A look at the shipped skills leaves nothing behind, unless somebody says where.
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = given.or(passing).or(self.store.take());
+        self.store_must_exist = arguments.store_must_exist;
         // Who names roots or a store of this machine means this machine, unless an address is given beside.
         let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();
         self.connect = arguments.connect.clone().or(self.connect.take().filter(|_| !here));

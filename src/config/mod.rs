@@ -20,4 +20,4 @@ pub use invocation::{Invocation, quoted};
 pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use notify::{Notify, WebhookTo};
 pub use template::TEMPLATE;
-pub use values::{AuditLog, GlyphSet, Keys, Links, RankPolicy};
+pub use values::{AuditLog, GlyphSet, Keys, Links, RankPolicy, Scripts};

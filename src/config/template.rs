@@ -4,7 +4,8 @@
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
-# yours alone: editor, trust, policy_file, services, bindings, audit, notify, connect, api_key_file.
+# yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
+# store_mode.
 
 # Folders with skills, before those of the known clients. Relative paths start at this file.
 #: roots:
@@ -34,6 +35,7 @@ pub const TEMPLATE: &str = "\
 #:   lexical: true
 #:   typo: true
 #:   presence: true
+#:   task: true
 #:   semantic: true
 
 # How role, status and read-only rules meet the text score: blended or strict.
@@ -72,8 +74,16 @@ pub const TEMPLATE: &str = "\
 # (contents too, without secrets). Only in your own config.yaml.
 #: audit: standard
 
+# Permissions of the store's files: 0600, 0640, or 0660 for a group that shares it (in a folder that the group may
+# enter, named with --store). Only in your own config.yaml.
+#: store_mode: 0660
+
 # Runs that are worked at a time, 1 to 64; by the number of cores, where nothing is said.
 #: workers: 4
+
+# How much a script may write in a step, and where: its work folder may lie on another volume than the store.
+# Only in your own config.yaml.
+#: scripts: {disk_mb: 256, files: 2000, work_dir: /mnt/scratch/skills}
 
 # How you are told that a run begins to wait for you; nothing, unless it is asked for. The webhook gets a signed
 # message (Standard Webhooks) and again, with growing pauses, until it takes it. Only in your own config.yaml.

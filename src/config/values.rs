@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -56,12 +57,13 @@ pub struct Links {
     pub lexical: bool,
     pub typo: bool,
     pub presence: bool,
+    pub task: bool,
     pub semantic: bool,
 }
 
 impl Default for Links {
     fn default() -> Self {
-        Self { exact: true, lexical: true, typo: true, presence: true, semantic: true }
+        Self { exact: true, lexical: true, typo: true, presence: true, task: true, semantic: true }
     }
 }
 
@@ -73,6 +75,7 @@ impl Links {
             ("lexical", self.lexical),
             ("typo", self.typo),
             ("presence", self.presence),
+            ("task", self.task),
             ("semantic", self.semantic),
         ];
         all.into_iter().filter(|(_, on)| !on).map(|(name, _)| name)
@@ -154,4 +157,15 @@ impl<'de> Deserialize<'de> for WrittenKeys {
         }
         d.deserialize_any(Keys)
     }
+}
+
+/// How much a script may write in a step, and where; the usual, where nobody says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scripts {
+    /// Bytes of everything it writes.
+    pub disk: Option<u64>,
+    /// Files, folders and links that it makes.
+    pub files: Option<u64>,
+    /// The folder in which work folders are made; absolute.
+    pub work_dir: Option<PathBuf>,
 }

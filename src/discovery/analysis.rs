@@ -5,9 +5,13 @@ use super::document::{Document, name_words};
 use super::embedding::{DIM, Embedding};
 use super::fast_hash::FastMap;
 use super::field::{self, Counts};
+use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
+use super::phrases::Lexicon;
+use super::task::{Phrasing, exclusion_ranges, phrasing, without};
 use super::weights::{Limits, Weights};
 use super::words::Words;
+use crate::skill::slice;
 
 /// One vector value in the index: 32,767 stands for 1.
 pub(crate) const UNIT: f64 = 32_767.0;
@@ -43,6 +47,14 @@ pub(crate) struct Analysis {
     pub piece_places: Vec<Place>,
     /// What the description says the skill is not for; stems as indices into `stems`.
     pub exclusions: Vec<Exclusion>,
+    /// Written forms with their stems (index into `stems`).
+    pub forms: Vec<(String, u32)>,
+    /// Stems of its verbs (index into `stems`).
+    pub verbs: Vec<u32>,
+    /// Stems of each clause of its description (index into `stems`), the longest first.
+    pub clauses: Vec<Vec<u32>>,
+    /// The language of its description, where it is not English.
+    pub language: Option<Language>,
 }
 
 /// Where something stands in a short text; beyond 64 KiB nothing is noted.
@@ -66,34 +78,40 @@ impl Place {
 pub(crate) fn analyse(
     mut document: Document,
     words: &Words,
+    lexicon: &Lexicon,
     model: Option<&Embedding>,
     weights: &Weights,
 ) -> Analysis {
     let limits = &weights.limits;
     let text = document.text.take();
-    let name = name_words(&document.name);
+    let stated = head(&document.description);
+    let name = name_words(head(&document.name));
+    // What a description excludes earns nothing.
+    let description = without(stated, &exclusion_ranges(stated, lexicon));
     let mut counting = Counting::default();
     counting.text(0, &name, words);
-    counting.text(1, &document.description, words);
-    counting.exclusions = exclusions(&document.description, &weights.exclusion_cues, words, |w| {
-        counting.number(w.stem, w.text)
-    });
+    counting.text(1, &description, words);
+    let phrasing = phrasing(&name, &description, words, lexicon);
+    counting.phrasing(phrasing);
+    counting.exclusions =
+        exclusions(stated, &weights.exclusion_cues, words, |w| counting.number(w.stem, w.text));
     for tag in &document.tags {
-        counting.text(2, tag, words);
+        counting.text(2, head(tag), words);
     }
     if let Some(text) = &text {
         for heading in text.headings.iter().take(limits.headings) {
-            counting.text(3, heading, words);
+            counting.text(3, head(heading), words);
         }
         let end = text.body.char_indices().nth(limits.body_chars).map_or(text.body.len(), |(at, _)| at);
-        counting.text(4, &text.body[..end], words);
+        counting.text(4, slice(&text.body, ..end), words);
     }
-    let (pieces, name_pieces) = model.map(|m| pieces(m, &document, &name, limits)).unwrap_or_default();
-    let piece_places = model.map(|m| m.pieces(&document.description, usize::MAX)).unwrap_or_default();
+    let (pieces, name_pieces) =
+        model.map(|m| pieces(m, &document, (&name, &description), limits)).unwrap_or_default();
+    let piece_places = model.map(|m| m.pieces(&description, usize::MAX)).unwrap_or_default();
     let piece_places =
         piece_places.iter().filter_map(|p| Place::new(p.token.into(), p.start, p.end)).collect();
-    let vector = model
-        .map_or([0.0; DIM], |m| m.encode(&format!("{name}. {}", document.description), limits.query_pieces));
+    let vector =
+        model.map_or([0.0; DIM], |m| m.encode(&format!("{name}. {description}"), limits.query_pieces));
     Analysis {
         read: text.is_some(),
         has_body: text.is_some_and(|t| !t.body.trim().is_empty() || !t.headings.is_empty()),
@@ -101,6 +119,7 @@ pub(crate) fn analyse(
         name_pieces,
         piece_places,
         vector: Box::new(vector.map(|v| (v * UNIT).round() as i16)),
+        language: language::of_description(stated, words, lexicon),
         ..counting.finish(document)
     }
 }
@@ -108,13 +127,13 @@ pub(crate) fn analyse(
 fn pieces(
     model: &Embedding,
     document: &Document,
-    name: &str,
+    (name, description): (&str, &str),
     limits: &Limits,
 ) -> (Vec<(u16, bool)>, Vec<u16>) {
     let mut name_pieces: Vec<u16> = model.pieces(name, limits.query_pieces).iter().map(|p| p.token).collect();
     name_pieces.sort_unstable();
     name_pieces.dedup();
-    let whole = format!("{name}. {} {}", document.description, document.tags.join(" "));
+    let whole = format!("{name}. {description} {}", document.tags.join(" "));
     let mut all: Vec<u16> = model.pieces(&whole, limits.document_pieces).iter().map(|p| p.token).collect();
     all.sort_unstable();
     all.dedup();
@@ -122,9 +141,21 @@ fn pieces(
     (all, name_pieces)
 }
 
+/// Bytes of a name, a description, a tag or a heading that are ranked by; the longest public description has 3,000.
+const MAX_FIELD_BYTES: usize = 16 * 1024;
+
+/// The beginning of a field.
+fn head(text: &str) -> &str {
+    let end = (0..=MAX_FIELD_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    slice(text, ..end.unwrap_or(0))
+}
+
 #[derive(Default)]
 struct Counting {
     numbers: FastMap<String, u32>,
+    forms: FastMap<String, u32>,
+    verbs: Vec<u32>,
+    clauses: Vec<Vec<u32>>,
     stems: Vec<(String, String)>,
     counts: Vec<[u16; field::COUNT]>,
     pairs: FastMap<(u32, u32), [u16; field::COUNT]>,
@@ -139,7 +170,8 @@ impl Counting {
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
         words.each(text, |word| {
-            let number = self.number(word.stem, word.text);
+            let number =
+                self.written(word.stem, word.text, slice(text, word.start as usize..word.end as usize));
             if let Some(places) = self.places.get_mut(field) {
                 places.extend(Place::new(number, word.start, word.end));
             }
@@ -156,6 +188,31 @@ impl Counting {
             }
             before = Some(number);
         });
+    }
+
+    /// The number of a stem that is written like this.
+    fn written(&mut self, stem: String, text: String, written: &str) -> u32 {
+        if let Some(number) = self.forms.get(&text) {
+            return *number;
+        }
+        // `c++` and the like are known by a form that nobody writes.
+        let literal = written.to_lowercase().starts_with(&text);
+        let number = self.number(stem, text.clone());
+        if literal {
+            self.forms.insert(text, number);
+        }
+        number
+    }
+
+    /// Takes in what a description says the skill does.
+    fn phrasing(&mut self, phrasing: Phrasing) {
+        self.verbs = phrasing.verbs.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
+        for mut clause in phrasing.clauses {
+            // A long stem is likely to be a rare one: few requests ask for it.
+            clause.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+            let numbers = clause.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
+            self.clauses.push(numbers);
+        }
     }
 
     fn number(&mut self, stem: String, written: String) -> u32 {
@@ -185,6 +242,10 @@ impl Counting {
             places: self.places,
             piece_places: Vec::new(),
             exclusions: self.exclusions,
+            forms: self.forms.into_iter().collect(),
+            verbs: self.verbs,
+            clauses: self.clauses,
+            language: None,
         }
     }
 }

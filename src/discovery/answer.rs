@@ -55,6 +55,10 @@ pub enum PartKind {
     NameCover,
     /// A word piece's share of the centred cosine.
     Meaning,
+    /// The main verb of the request is one of the skill's.
+    Task,
+    /// A word of a description's clause that stands wholly in the request.
+    Clause,
     /// The constant of the centred cosine, one line a skill.
     GeneralWording,
     /// Role term.
@@ -87,7 +91,7 @@ pub struct Part {
 /// One row of the ledger: a word of the request (or a pair, or the rules) and what it gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WordRow {
-    /// As the person wrote it (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
+    /// The word as it was read (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
     pub label: String,
     /// Index into [`Answer::words`] for a single word of the request.
     pub query_word: Option<usize>,
@@ -155,7 +159,7 @@ pub struct Hit {
     pub name: String,
     /// The score; answers are sorted by it (under `strict` by rules first).
     pub score: f64,
-    /// The score before rule terms; confidence and the threshold use it.
+    /// The score before rule terms.
     pub z: f64,
     /// Its role.
     pub role: Role,
@@ -236,6 +240,7 @@ pub struct Excluded {
     PartialOrd,
     Ord,
     Hash,
+    Default,
     Serialize,
     Deserialize,
     Display,
@@ -245,6 +250,7 @@ pub struct Excluded {
 #[strum(serialize_all = "snake_case")]
 pub enum Fit {
     /// No skill fits.
+    #[default]
     None,
     /// Something fits, unsurely.
     Low,
@@ -270,14 +276,61 @@ pub enum Lead {
 pub struct Confidence {
     /// The word for it.
     pub fit: Fit,
-    /// σ(α·z₁+β), 0 to 1; shown only as a word.
+    /// A fitted function of the first score, 0 to 1; shown only as a word.
     pub p_fit: f64,
-    /// Below this z, no skill fits.
+    /// Below this score, no skill fits.
     pub fits_from: f64,
-    /// Above this z, it fits without "unsure".
+    /// From this score on, it fits without "unsure".
     pub sure_from: f64,
     /// First against second.
     pub lead: Lead,
+}
+
+/// What a verdict rests on.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, Display, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum VerdictReason {
+    /// The first result reaches the threshold.
+    Fits,
+    /// It reaches the threshold by words that were read as others, or in another language than the skill's.
+    FitsByReading,
+    /// It does not reach the threshold.
+    #[default]
+    BelowThreshold,
+    /// It reaches the threshold by stop words.
+    StopWords,
+    /// The request is in a language that the first result does not speak.
+    Language,
+    /// Nothing of the request is known.
+    NothingKnown,
+}
+
+/// A request that is not in the language of the skills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RequestLanguage {
+    /// ISO 639-1 code of the request's language; `und` where it cannot be told.
+    pub request: String,
+    /// ISO 639-1 code of the language of most skills.
+    pub skills: String,
+}
+
+/// Whether the first result fits, with what it rests on and as a sentence. Every screen says this sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Verdict {
+    /// The first result; none when there is no result.
+    pub skill_id: Option<SkillId>,
+    /// Whether it fits; the same as [`Answer::fit`].
+    pub fit: Fit,
+    /// What that rests on.
+    pub reason: VerdictReason,
+    /// The language of the request, where it is not that of the skills.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<RequestLanguage>,
+    /// The verdict as a sentence, without a final stop.
+    pub sentence: String,
 }
 
 /// A word of the request, as the router read it.
@@ -303,7 +356,7 @@ pub enum Correction {
     Typo(String),
     /// An unfinished last word; what it was completed to.
     Completed(Vec<String>),
-    /// An unfinished last word that nothing completes, left out for now.
+    /// A last word that has just been begun, left out for now.
     Dropped,
 }
 
@@ -324,7 +377,7 @@ pub enum LinkState {
 /// One link's part in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkReport {
-    /// `exact`, `lexical`, `typo`, `presence`, `semantic`.
+    /// `exact`, `typo`, `lexical`, `presence`, `task`, `semantic`.
     pub link: String,
     /// What became of it.
     pub state: LinkState,
@@ -347,6 +400,9 @@ pub struct Answer {
     pub below_limit: usize,
     /// Whether anything fits, in one word.
     pub fit: Fit,
+    /// The verdict about the first result.
+    #[serde(default)]
+    pub verdict: Verdict,
     /// Fit, thresholds and lead; none when nothing could be ranked.
     pub confidence: Option<Confidence>,
     /// The words of the intent as they were read.

@@ -1,10 +1,12 @@
-//! Whether anything fits: a fitted function of z before rule terms, said as a word.
+//! How well a score fits: a fitted function of it, said as a word.
 
 use super::answer::{Confidence, Fit, Lead};
 use super::weights::Fitted;
 
-/// Confidence from the largest z and the margin to the next (infinite when there is no other).
-pub(crate) fn confidence(fitted: &Fitted, z: f64, margin: f64) -> Confidence {
+/// Confidence from the first score, of which `base` are rule terms, and the margin to the next (infinite when there
+/// is no other).
+pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) -> Confidence {
+    let z = score - base;
     let fit = if z < fitted.fits_from {
         Fit::None
     } else if z < fitted.sure_from {
@@ -16,10 +18,17 @@ pub(crate) fn confidence(fitted: &Fitted, z: f64, margin: f64) -> Confidence {
     };
     Confidence {
         fit,
-        p_fit: sigmoid(fitted.slope * z + fitted.offset),
-        fits_from: fitted.fits_from,
-        sure_from: fitted.sure_from,
+        p_fit: fitted.p_fit(z),
+        fits_from: fitted.fits_from + base,
+        sure_from: fitted.sure_from + base,
         lead: if margin >= fitted.lead { Lead::Clear } else { Lead::Ambiguous },
+    }
+}
+
+impl Fitted {
+    /// σ(α·z + β).
+    pub(crate) fn p_fit(&self, z: f64) -> f64 {
+        sigmoid(self.slope * z + self.offset)
     }
 }
 
@@ -79,30 +88,34 @@ mod tests {
         sure_from: 1.6,
         high_from: 2.0,
         lead: 0.3,
-        full_at: 200,
-        shrink: 0.125,
+        at: 200,
+        growth: 0.125,
+        growth_below: 0.125,
+        lead_growth: 0.1,
     };
 
     #[test]
-    fn few_skills_lower_the_bar_and_many_do_not_raise_it() {
+    fn thresholds_grow_with_the_collection() {
         assert_eq!(FITTED.at(200), FITTED);
-        assert_eq!(FITTED.at(14_000), FITTED);
+        let many = FITTED.at(1_478); // two e-folds more
+        assert!((many.fits_from - 1.45).abs() < 0.001 && (many.sure_from - 1.85).abs() < 0.001, "{many:?}");
+        assert!((many.p_fit(1.75) - FITTED.p_fit(1.5)).abs() < 0.001);
         let few = FITTED.at(27); // two e-folds fewer
-        assert!((few.fits_from - 0.9).abs() < 0.01 && (few.slope - 5.33).abs() < 0.05, "{few:?}");
-        assert!(FITTED.at(0).fits_from >= 0.4 * FITTED.fits_from);
+        assert!((few.fits_from - 0.95).abs() < 0.01 && few.lead < FITTED.lead, "{few:?}");
+        assert!((FITTED.at(0).fits_from - 0.54).abs() < 0.01);
     }
 
     #[test]
     fn each_threshold_changes_the_word() {
-        let fit = |z| confidence(&FITTED, z, 1.0).fit;
+        let fit = |z| confidence(&FITTED, z, 1.0, 0.0).fit;
         assert_eq!([1.19, 1.2, 1.6, 2.0].map(fit), [Fit::None, Fit::Low, Fit::Medium, Fit::High]);
-        assert!((confidence(&FITTED, 1.5, 1.0).p_fit - 0.5).abs() < 1e-12);
+        assert!((confidence(&FITTED, 1.66, 1.0, 0.16).p_fit - 0.5).abs() < 1e-12);
     }
 
     #[test]
     fn a_near_second_makes_it_ambiguous() {
-        assert_eq!(confidence(&FITTED, 2.0, 0.29).lead, Lead::Ambiguous);
-        assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY).lead, Lead::Clear);
+        assert_eq!(confidence(&FITTED, 2.0, 0.29, 0.0).lead, Lead::Ambiguous);
+        assert_eq!(confidence(&FITTED, 2.0, f64::INFINITY, 0.0).lead, Lead::Clear);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::skill::slice;
 use half::f16;
 
 /// The table that is part of this program.
@@ -32,6 +33,8 @@ pub struct Embedding {
     bytes: Vec<u8>,
     shipped: bool,
     tokens: usize,
+    /// Bytes of the longest token: no piece of a word is longer.
+    longest: usize,
     scales: usize,
     matrix: usize,
     offsets: usize,
@@ -82,7 +85,8 @@ impl Embedding {
         if ends.windows(2).any(|w| w[0] > w[1]) || ends.last().is_none_or(|e| blob + e > bytes.len()) {
             return Err(EmbeddingError("its strings are out of order"));
         }
-        Ok(Self { shipped, tokens, scales, matrix, offsets, blob, bytes: own })
+        let longest = ends.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+        Ok(Self { shipped, tokens, longest, scales, matrix, offsets, blob, bytes: own })
     }
 
     fn bytes(&self) -> &[u8] {
@@ -118,6 +122,31 @@ impl Embedding {
             }
         }
         None
+    }
+
+    /// The only whole word of the table that is one edit from a word and starts like it.
+    pub(crate) fn only_near(&self, word: &str) -> Option<String> {
+        let first = word.get(..1)?;
+        let from = self.from(first);
+        let mut near = (from..self.tokens)
+            .map(|i| self.token_bytes(i))
+            .take_while(|bytes| bytes.starts_with(first.as_bytes()))
+            .filter(|bytes| bytes.len().abs_diff(word.len()) <= 1)
+            .filter_map(|bytes| std::str::from_utf8(bytes).ok())
+            .filter(|token| token.bytes().all(|b| b.is_ascii_lowercase()))
+            .filter(|token| strsim::osa_distance(word, token) == 1);
+        let only = near.next()?.to_owned();
+        near.next().is_none().then_some(only)
+    }
+
+    /// The first token that is not before a text.
+    fn from(&self, text: &str) -> usize {
+        let (mut low, mut high) = (0, self.tokens);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if self.token_bytes(middle) < text.as_bytes() { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// Adds a token's vector to a sum.
@@ -190,7 +219,7 @@ impl Embedding {
     }
 
     fn run(&self, text: &str, start: usize, end: usize, out: &mut Vec<Piece>) {
-        if let Some(token) = self.find(&text[start..end].to_ascii_lowercase()) {
+        if let Some(token) = self.find(&slice(text, start..end).to_ascii_lowercase()) {
             out.push(Piece { token, start: start as u32, end: end as u32 });
             return;
         }
@@ -211,17 +240,18 @@ impl Embedding {
     }
 
     fn part(&self, text: &str, start: usize, end: usize, out: &mut Vec<Piece>) {
-        let word = text[start..end].to_ascii_lowercase();
+        let word = slice(text, start..end).to_ascii_lowercase();
         let keep = out.len();
         let mut from = 0;
         let mut key = String::with_capacity(word.len() + 2);
         while from < word.len() {
-            let found = (from + 1..=word.len()).rev().find_map(|to| {
+            let longest = word.len().min(from + self.longest);
+            let found = (from + 1..=longest).rev().find_map(|to| {
                 key.clear();
                 if from > 0 {
                     key.push_str("##");
                 }
-                key.push_str(&word[from..to]);
+                key.push_str(slice(&word, from..to));
                 self.find(&key).map(|token| (token, to))
             });
             let Some((token, to)) = found else {

@@ -4,11 +4,15 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::Fit;
+use super::answer::{Answer, Fit, VerdictReason};
+use super::confidence::keeps;
 use super::golden::{Case, Expect};
 use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
 use crate::skill::SkillId;
+
+/// Shares of requests kept, by which thresholds are compared.
+const KEPT: [f64; 3] = [0.90, 0.94, 0.98];
 
 /// How to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,28 @@ pub struct FalseTrigger {
     pub near_miss: bool,
 }
 
+/// A threshold, and what it does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OperatingPoint {
+    /// Share of the requests with a skill that get one.
+    pub kept: f64,
+    /// Share of the requests that fit nothing to which that is said; near misses are not among them.
+    pub rejected: Option<f64>,
+    /// The score from which a skill fits that shares more than one word with the request.
+    pub threshold: Option<f64>,
+}
+
+/// Requests that one certain skill must not win.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearMisses {
+    /// How many there are.
+    pub queries: usize,
+    /// How many of them have the forbidden skill first.
+    pub forbidden_first: usize,
+    /// To how many of them it was said that it fits.
+    pub routed: usize,
+}
+
 /// Result of an evaluation; fractions of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalReport {
@@ -76,6 +102,13 @@ pub struct EvalReport {
     pub out_of_scope_rejected: Option<f64>,
     /// Requests that fit nothing, near misses included.
     pub out_of_scope: usize,
+    /// The present threshold: requests kept, and requests that fit nothing rejected.
+    pub present: OperatingPoint,
+    /// The thresholds that keep 90, 94 and 98 per cent.
+    pub thresholds: Vec<OperatingPoint>,
+    /// Near misses; none when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub near_misses: Option<NearMisses>,
     /// Requests that have a skill and were told that none fits.
     pub wrongly_rejected: usize,
     /// Time a request took.
@@ -96,6 +129,8 @@ pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Eva
     let mut times = Vec::with_capacity(cases.len());
     let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
     let (mut out_of_scope, mut wrongly_rejected) = (0, 0);
+    let mut near = NearMisses { queries: 0, forbidden_first: 0, routed: 0 };
+    let mut scores = Scores::default();
     for case in cases {
         let request = Request {
             intent: case.query.clone(),
@@ -107,6 +142,7 @@ pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Eva
         let answer = router.discover(&request)?;
         times.push(started.elapsed().as_micros() as u64);
         let won = answer.results.first().map(|h| h.skill_id.clone());
+        scores.take(&answer, &case.expect);
         match &case.expect {
             Expect::AnyOf(expected) => {
                 queries += 1;
@@ -127,6 +163,12 @@ pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Eva
             }
             Expect::Nothing | Expect::Not(_) => {
                 out_of_scope += 1;
+                if let Expect::Not(id) = &case.expect {
+                    let first = won.as_ref() == Some(id);
+                    near.queries += 1;
+                    near.forbidden_first += usize::from(first);
+                    near.routed += usize::from(first && answer.fit != Fit::None);
+                }
                 let forbidden = |won: &SkillId| match &case.expect {
                     Expect::Not(id) => won == id,
                     _ => true,
@@ -147,11 +189,67 @@ pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Eva
         out_of_scope_rejected: (out_of_scope > 0)
             .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
         out_of_scope,
+        present: scores.present(),
+        thresholds: KEPT.iter().filter_map(|share| scores.keeping(*share)).collect(),
+        near_misses: (near.queries > 0).then_some(near),
         wrongly_rejected,
         latency_us: latency(&mut times),
         lost,
         false_triggers,
     })
+}
+
+/// What the first results of some requests score. A request that is turned down for another reason than its score
+/// is turned down at every threshold.
+#[derive(Default)]
+struct Scores {
+    /// How far above the threshold that held for it, by request.
+    fitting: Vec<f64>,
+    stray: Vec<f64>,
+    /// The lowest threshold of any.
+    threshold: Option<f64>,
+    fits: usize,
+    rejected: usize,
+}
+
+impl Scores {
+    fn take(&mut self, answer: &Answer, expect: &Expect) {
+        let by_score = matches!(
+            answer.verdict.reason,
+            VerdictReason::Fits | VerdictReason::FitsByReading | VerdictReason::BelowThreshold
+        );
+        let first = answer.results.first().zip(answer.confidence).filter(|_| by_score);
+        let score = first.map_or(f64::NEG_INFINITY, |(hit, confidence)| hit.score - confidence.fits_from);
+        let lowest = first.map(|(_, confidence)| confidence.fits_from);
+        self.threshold = self.threshold.into_iter().chain(lowest).reduce(f64::min);
+        match expect {
+            Expect::AnyOf(_) => {
+                self.fitting.push(score);
+                self.fits += usize::from(answer.fit != Fit::None);
+            }
+            Expect::Nothing => {
+                self.stray.push(score);
+                self.rejected += usize::from(answer.fit == Fit::None);
+            }
+            Expect::Not(_) => {}
+        }
+    }
+
+    fn present(&self) -> OperatingPoint {
+        let share = |n: usize, of: usize| (of > 0).then(|| n as f64 / of as f64);
+        OperatingPoint {
+            kept: share(self.fits, self.fitting.len()).unwrap_or_default(),
+            rejected: share(self.rejected, self.stray.len()),
+            threshold: self.threshold,
+        }
+    }
+
+    fn keeping(&self, kept: f64) -> Option<OperatingPoint> {
+        let threshold = keeps(&self.fitting, kept).filter(|z| z.is_finite())?;
+        let below = self.stray.iter().filter(|z| **z < threshold).count();
+        let rejected = (!self.stray.is_empty()).then(|| below as f64 / self.stray.len() as f64);
+        Some(OperatingPoint { kept, rejected, threshold: self.threshold.map(|lowest| lowest + threshold) })
+    }
 }
 
 fn latency(times: &mut [u64]) -> LatencyUs {

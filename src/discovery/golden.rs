@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use crate::skill::{IndexText, SkillId};
+use crate::skill::{IndexText, SkillId, yaml_message};
 
 /// What should happen with a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ enum YamlExpect {
 /// When it has not that form.
 pub fn golden_yaml(text: &str) -> Result<Vec<Case>, GoldenError> {
     let cases: Vec<YamlCase> =
-        serde_saphyr::from_str(text).map_err(|error| GoldenError::Yaml(error.to_string()))?;
+        serde_saphyr::from_str(text).map_err(|error| GoldenError::Yaml(yaml_message(&error)))?;
     cases
         .into_iter()
         .map(|YamlCase { query, expect }| match expect {

@@ -15,12 +15,12 @@ use crate::skill::Role;
 /// The result for a candidate whose addends are known.
 pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -> Option<Hit> {
     let breakdown = breakdown(addends, asked.reading);
-    let reason = reason(&breakdown, asked.reading);
     let vocabulary = &asked.cx.index.vocabulary;
     let numbers = marks::numbers(asked.reading, |stem| vocabulary.find(stem));
     let words = &asked.router.words;
     let entry = asked.cx.index.entry(candidate.slot)?;
     let d = &entry.document;
+    let reason = reason(&breakdown, asked, entry);
     let name_marks = marks::by_number(&entry.places[0], &numbers, Signal::Name);
     let mut description_marks = marks::by_number(&entry.places[1], &numbers, Signal::Description);
     if breakdown.signals[super::ledger::column(Signal::Semantic)] > 0.0

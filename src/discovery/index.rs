@@ -8,7 +8,9 @@ use super::derived::{Derived, Lengths};
 use super::document::Document;
 use super::embedding::DIM;
 use super::field::{self, Counts};
+use super::forms::Forms;
 use super::labels::Labels;
+use super::language::Language;
 use super::lookup::{Found, View};
 use super::marks::Exclusion;
 use super::rules::status_rank;
@@ -20,6 +22,9 @@ use crate::skill::{EffectMode, Role, SkillId, Status};
 
 /// Segments of about one size that are merged into one.
 const FAN: usize = 8;
+
+/// Behind the stems of each clause.
+pub(crate) const NO_STEM: u32 = u32::MAX;
 
 /// The home of an empty slot.
 const NOWHERE: u32 = u32::MAX;
@@ -47,8 +52,20 @@ pub(crate) struct Entry {
     pub piece_places: Box<[Place]>,
     /// What the description says the skill is not for.
     pub exclusions: Box<[Exclusion]>,
+    /// Stems of its clauses, each clause with `NO_STEM` behind it.
+    pub clauses: Box<[u32]>,
+    /// The language of its description, where it is not English.
+    pub language: Option<Language>,
     /// Where its postings are: segment (by number) and place in it.
     pub home: (u32, u16),
+}
+
+impl Entry {
+    /// The stems of the clause that starts at a place, which a posting has from 1.
+    pub fn clause(&self, place: u16) -> &[u32] {
+        let rest = self.clauses.get(usize::from(place) - 1..).unwrap_or_default();
+        rest.split(|stem| *stem == NO_STEM).next().unwrap_or_default()
+    }
 }
 
 /// What rules look at, close together: every candidate of every request is asked for it.
@@ -79,6 +96,8 @@ impl Facts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     pub vocabulary: Vocabulary,
+    /// Written forms of the words.
+    pub forms: Forms,
     /// Ids, names and tags by their plain form.
     pub labels: Labels,
     segments: Vec<(u32, Segment)>,
@@ -106,6 +125,11 @@ impl Index {
     /// How many of them can be an answer: all but the shadowed copies.
     pub fn ranked(&self) -> usize {
         self.sums.documents - self.sums.shadowed
+    }
+
+    /// The language of most descriptions; none for English.
+    pub fn language(&self) -> Option<Language> {
+        self.sums.language()
     }
 
     /// How many of them have a body with any text.
@@ -225,9 +249,10 @@ impl Index {
         segment: Segment,
         entries: Vec<Entry>,
         vocabulary: Vocabulary,
+        forms: Forms,
         vectors: Vec<i16>,
     ) -> Self {
-        let mut out = Self { vocabulary, vectors, next_segment: 1, ..Self::default() };
+        let mut out = Self { vocabulary, forms, vectors, next_segment: 1, ..Self::default() };
         for (slot, entry) in entries.into_iter().enumerate() {
             let vector = std::array::from_fn(|i| out.vectors[slot * DIM + i]);
             out.sums.apply(&entry, &vector, true);
@@ -282,6 +307,9 @@ impl Index {
             });
             slots.push(slot);
             let ids: Vec<u32> = analysis.stems.iter().map(|(s, w)| self.vocabulary.intern(s, w)).collect();
+            for (form, stem) in &analysis.forms {
+                self.forms.insert(form, ids[*stem as usize]);
+            }
             let posting = |counts| Posting { local, counts };
             // A stem that only an exclusion has, by its lower case, stands in no field.
             let stems = ids.iter().zip(&analysis.counts).filter(|(_, counts)| !counts.is_empty());
@@ -298,7 +326,21 @@ impl Index {
                     posting(Counts::pack(if *in_name { [1, 1, 0, 0, 0] } else { [0, 1, 0, 0, 0] })),
                 )
             }));
+            entries.extend(
+                analysis.verbs.iter().map(|verb| (Key::verb(ids[*verb as usize]), posting(Counts(1)))),
+            );
+            let mut clauses: Vec<u32> = Vec::new();
+            for clause in &analysis.clauses {
+                let (Some(first), Ok(place)) = (clause.first(), u16::try_from(clauses.len() + 1)) else {
+                    continue;
+                };
+                entries.push((Key::clause(ids[*first as usize]), posting(Counts(place))));
+                clauses.extend(clause.iter().map(|stem| ids[*stem as usize]));
+                clauses.push(NO_STEM);
+            }
             let entry = Entry {
+                clauses: clauses.into_boxed_slice(),
+                language: analysis.language,
                 read: analysis.read,
                 has_body: analysis.has_body,
                 lengths: analysis.lengths,

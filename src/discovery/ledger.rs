@@ -56,8 +56,8 @@ pub(crate) fn breakdown(addends: Vec<Addend>, reading: &Reading) -> Breakdown {
 
 fn empty(row: Row, reading: &Reading) -> WordRow {
     let (label, query_word) = match row {
-        Row::Word(at) => (reading.written(at).to_owned(), Some(at)),
-        Row::Pair(a, b) => (format!("{}+{}", reading.written(a), reading.written(b)), None),
+        Row::Word(at) => (reading.read_as(at).to_owned(), Some(at)),
+        Row::Pair(a, b) => (format!("{}+{}", reading.read_as(a), reading.read_as(b)), None),
         Row::General => ("general wording".to_owned(), None),
         Row::Exact => ("exact".to_owned(), None),
         Row::Rules => ("rules".to_owned(), None),

@@ -10,6 +10,7 @@ use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
 use super::words::{Word, Words};
+use crate::skill::slice;
 
 /// Content stems of a request, completions included.
 pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {
@@ -140,7 +141,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         let end = rest.char_indices().find_map(|(at, c)| {
             let next = at + c.len_utf8();
             let ends = match c {
-                '.' | '!' | '?' => rest[next..].chars().next().is_none_or(char::is_whitespace),
+                '.' | '!' | '?' => slice(rest, next..).chars().next().is_none_or(char::is_whitespace),
                 ';' | '\n' | '。' | '；' => true,
                 _ => false,
             };

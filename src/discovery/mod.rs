@@ -4,6 +4,8 @@
 //! A request goes through [`Router::discover`]: its words are read (`reading`), every link of the chain
 //! (`link`) gives each skill an addend, candidates are put in order (`sorting`), and the best are
 //! explained addend by addend (`ledger`, `hit`). All numbers stand in `assets/ranker/weights.yaml`.
+// Text of bundles is foreign: a range that is wrong must not end the program.
+#![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod adjust;
 mod analysis;
@@ -16,14 +18,17 @@ mod embedding;
 mod eval;
 mod fast_hash;
 mod field;
+mod forms;
 mod golden;
 mod hit;
 mod index;
 mod labels;
+mod language;
 mod ledger;
 mod link;
 mod lookup;
 mod marks;
+mod phrases;
 mod ranking;
 mod reading;
 mod reason;
@@ -34,6 +39,8 @@ mod segment;
 mod snapshot;
 mod sorting;
 mod sums;
+mod task;
+mod verdict;
 mod vocabulary;
 mod weights;
 mod words;
@@ -41,16 +48,19 @@ mod words;
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit,
-    Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, SignalSums, WordRow,
+    Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
+    Verdict, VerdictReason, WordRow,
 };
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use embedding::{Embedding, EmbeddingError};
 pub use eval::{
-    Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, Regression, eval, regressions,
+    Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses, OperatingPoint, Regression,
+    eval, regressions,
 };
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use link::link_names;
+pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use request::{Policy, Request};
 pub use router::{Counted, Joined, RequestError, Router, UnknownLink};
 pub use snapshot::SnapshotError;

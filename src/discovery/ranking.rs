@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, Confidence, Fit, LinkReport, LinkState};
-use super::confidence::confidence;
+use super::answer::{Answer, LinkReport, LinkState, PartKind};
 use super::embedding::DIM;
 use super::hit;
-use super::link::{Addend, Column, Context, Failure, Link, Scorer, matched};
+use super::language;
+use super::link::{Addend, Column, Context, Failure, Link, Row, Scorer, matched};
 use super::lookup::View;
 use super::reading::Reading;
 use super::request::{Policy, Request};
@@ -16,7 +16,8 @@ use super::router::Router;
 use super::rules;
 use super::segment::Key;
 use super::sorting::{Ranked, sort};
-use super::weights::{Fitted, Profile};
+use super::verdict;
+use super::weights::Profile;
 
 /// Candidates that are scored exactly beyond the limit: the columns are single precision.
 const SLACK: usize = 2;
@@ -58,12 +59,15 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
     let mut reports: Vec<LinkReport> =
         router.links.iter().map(|link| report(router, link.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
+    let unknown = unknown_words(&reading, &cx);
+    reading.language = language::of_request(&request.intent, unknown, &router.words, &router.lexicon);
     for (link, report) in router.links.iter().zip(&mut reports) {
         read(link.as_ref(), report, &mut reading, &cx);
     }
     if let Ok(model) = &cx.model {
         reading.cut(model, router.weights.limits.query_pieces);
     }
+    reading.understand(&router.words, &router.lexicon);
     let reading = reading;
     let mut running: Vec<Running<'_>> = Vec::new();
     for (at, (link, report)) in router.links.iter().zip(&mut reports).enumerate() {
@@ -79,7 +83,8 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
     let sorted = sort(&asked, candidates(&asked, &running));
     let mut ranked = Vec::new();
     for candidate in sorted.results.iter().take(request.limit.saturating_add(SLACK)) {
-        let addends = explain(&running, &mut reports, candidate.slot);
+        let mut addends = explain(&running, &mut reports, candidate.slot);
+        limit_stop_words(&asked, &mut addends);
         let z = addends.iter().map(|a| a.value).sum();
         ranked.push((Ranked { z, ..candidate.clone() }, addends));
     }
@@ -88,9 +93,9 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
         candidate.score = addends.iter().map(|a| a.value).sum();
     }
     ranked.sort_by(|(a, _), (b, _)| a.compare(b, index));
-    let confidence = fit(&profile.confidence.at(index.ranked()), ranked.iter().map(|(r, _)| r.z));
+    let known = |at: usize| is_known(&reading, &cx, at);
+    let (verdict, confidence) = verdict::verdict(&asked, &ranked, known);
     ranked.truncate(request.limit);
-    let known = |at: usize| known(&asked, at);
     Answer {
         below_limit: sorted.results.len() - ranked.len(),
         results: ranked
@@ -99,7 +104,8 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             .collect(),
         attachable: sorted.attachable,
         excluded: sorted.excluded,
-        fit: confidence.map_or(Fit::None, |c| c.fit),
+        fit: verdict.fit,
+        verdict,
         confidence,
         words: reading.shown(known),
         links: reports,
@@ -183,10 +189,14 @@ fn candidates(asked: &Asked<'_>, running: &[Running<'_>]) -> Vec<Ranked> {
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
     let mut flags = vec![0_u8; index.slots()];
     let mut sums = vec![0.0_f32; index.slots()];
+    let mut stop_words = vec![0.0_f32; index.slots()];
     for link in running {
+        stop_words.iter_mut().zip(&link.column.stop_words).for_each(|(sum, value)| *sum += value);
         flags.iter_mut().zip(&link.column.matched).for_each(|(all, one)| *all |= one);
         sums.iter_mut().zip(&link.column.values).for_each(|(sum, value)| *sum += value);
     }
+    let most = asked.cx.weights.stop_words_limit.most as f32;
+    sums.iter_mut().zip(&stop_words).for_each(|(sum, value)| *sum += value.min(most));
     // Often all of them match: the list is made in one piece.
     let mut out = Vec::with_capacity(flags.iter().filter(|flags| **flags & need != 0).count());
     for (slot, ((flags, z), facts)) in flags.iter().zip(&sums).zip(index.facts()).enumerate() {
@@ -213,28 +223,39 @@ fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> 
     out
 }
 
-fn fit(fitted: &Fitted, z: impl Iterator<Item = f64>) -> Option<Confidence> {
-    let mut all: Vec<f64> = z.collect();
-    all.sort_by(|a, b| b.total_cmp(a));
-    let first = *all.first()?;
-    let margin = all.get(1).map_or(f64::INFINITY, |second| first - second);
-    Some(confidence(fitted, first, margin))
+/// Whether an addend is what a stop word gave for standing in a skill.
+fn of_stop_word(addend: &Addend, reading: &Reading) -> bool {
+    let Row::Word(word) = addend.row else { return false };
+    matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)
+        && !reading.is_content(word)
+}
+
+/// Scales what stop words gave down to what they may give together.
+fn limit_stop_words(asked: &Asked<'_>, addends: &mut [Addend]) {
+    let most = asked.cx.weights.stop_words_limit.most;
+    let of_stop_words = |a: &&mut Addend| of_stop_word(a, asked.reading);
+    let sum: f64 = addends.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
+    if sum > most {
+        addends.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);
+    }
+}
+
+/// How many content words neither index nor embedding knows, and how many one of them does.
+fn unknown_words(reading: &Reading, cx: &Context<'_>) -> (usize, usize) {
+    let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
+    let (known, unknown): (Vec<usize>, Vec<usize>) = content.partition(|at| is_known(reading, cx, *at));
+    (unknown.len(), known.len())
 }
 
 /// Whether index or embedding knows a word of the request.
-fn known(asked: &Asked<'_>, at: usize) -> bool {
-    let read = &asked.reading.words[at];
+fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
+    let read = &reading.words[at];
     let in_index = |stem: &str| {
-        asked
-            .cx
-            .index
-            .vocabulary
-            .find(stem)
-            .is_some_and(|id| asked.cx.index.frequency(Key::stem(id), asked.cx.view) > 0)
+        cx.index.vocabulary.find(stem).is_some_and(|id| cx.index.frequency(Key::stem(id), cx.view) > 0)
     };
     !read.completions.is_empty()
         || in_index(&read.word.stem)
-        || asked.cx.model.as_ref().is_ok_and(|m| m.find(&read.word.text).is_some())
+        || cx.model.as_ref().is_ok_and(|m| m.find(&read.word.text).is_some())
 }
 
 /// How `policy` orders.

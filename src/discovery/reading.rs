@@ -2,8 +2,12 @@
 
 use super::answer::{Correction, QueryWord};
 use super::embedding::Embedding;
+use super::language::Language;
+use super::phrases::Lexicon;
+use super::task::Task;
 use super::vocabulary::StemId;
 use super::words::{Word, Words};
+use crate::skill::slice;
 
 /// A piece of a request and the word it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,10 @@ pub(crate) struct Reading {
     pub words: Vec<ReadWord>,
     /// Its word pieces; filled by [`Reading::cut`] once the words stand.
     pub pieces: Vec<ReadPiece>,
+    /// What it asks for; filled by [`Reading::understand`] once the words stand.
+    pub task: Task,
+    /// Its language, where it is not English.
+    pub language: Option<Language>,
 }
 
 impl Reading {
@@ -44,7 +52,7 @@ impl Reading {
             .into_iter()
             .map(|word| ReadWord { word, correction: None, completions: Vec::new() })
             .collect();
-        Self { intent: intent.to_owned(), words, pieces: Vec::new() }
+        Self { intent: intent.to_owned(), words, pieces: Vec::new(), task: Task::default(), language: None }
     }
 
     /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one none.
@@ -66,6 +74,17 @@ impl Reading {
         self.pieces = out;
     }
 
+    /// Finds the task in it.
+    pub fn understand(&mut self, words: &Words, lexicon: &Lexicon) {
+        self.task = Task::read(&self.intent, &self.words, words, lexicon);
+    }
+
+    /// Whether any word with this one's stem is no stop word.
+    pub fn is_content(&self, word: usize) -> bool {
+        let stem = &self.words[word].word.stem;
+        self.words.iter().any(|w| !w.word.stop && w.word.stem == *stem)
+    }
+
     /// The word that stands for all words with this one's stem: the first.
     pub fn row(&self, word: usize) -> usize {
         let stem = &self.words[word].word.stem;
@@ -75,7 +94,20 @@ impl Reading {
     /// A word as the person wrote it.
     pub fn written(&self, word: usize) -> &str {
         let w = &self.words[word].word;
-        &self.intent[w.start as usize..w.end as usize]
+        slice(&self.intent, w.start as usize..w.end as usize)
+    }
+
+    /// A word as it was read: as written, or its correction.
+    pub fn read_as(&self, word: usize) -> &str {
+        match &self.words[word].correction {
+            Some(Correction::Typo(other)) => other,
+            _ => self.written(word),
+        }
+    }
+
+    /// Whether a word was read as another.
+    pub fn is_corrected(&self, word: usize) -> bool {
+        matches!(self.words[word].correction, Some(Correction::Typo(_)))
     }
 
     /// The words as an answer shows them; `known` tells by word.

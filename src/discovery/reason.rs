@@ -3,42 +3,47 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Breakdown, PartKind, Signal};
+use super::index::Entry;
+use super::ranking::Asked;
 use super::reading::Reading;
+use crate::skill::slice;
 
 /// Words a sentence names at most, by place.
 const NAMED: usize = 3;
 
-/// Where a word of the request stands in a skill.
-#[allow(clippy::struct_excessive_bools, reason = "four places, each there or not")]
-#[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Places {
-    name: bool,
-    description: bool,
-    tags: bool,
-    body: bool,
+/// Where a word of the request stands in a skill, and what is quoted from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Said {
+    place: Place,
+    quote: String,
 }
 
-impl Places {
-    /// As the subject of a sentence that goes on with "say" or "says".
-    fn subject(self) -> Option<(&'static str, bool)> {
-        Some(match (self.name, self.description, self.tags, self.body) {
-            (true, true, _, _) => ("its name and description say", true),
-            (true, false, true, _) => ("its name and tags say", true),
-            (true, false, false, _) => ("its name says", true),
-            (false, true, _, _) => ("its description says", true),
-            (false, false, true, _) => ("its tags say", true),
-            (false, false, false, true) => ("only its body has", false),
-            (false, false, false, false) => return None,
-        })
+/// Places, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    NameAndDescription,
+    Name,
+    Description,
+    Tags,
+    Body,
+}
+
+impl Place {
+    /// A clause about the words that stand there.
+    fn clause(self, words: &str) -> String {
+        match self {
+            Self::NameAndDescription => format!("its name and description say {words}"),
+            Self::Name => format!("its name says {words}"),
+            Self::Description => format!("its description says {words}"),
+            Self::Tags => format!("its tags say {words}"),
+            Self::Body => format!("only its body has {words}"),
+        }
     }
 }
 
-/// What words with the same places gave in all, whether name, description or tags are among the places,
-/// and what each of the words gave.
-type Group = (f64, bool, Vec<(f64, usize)>);
-
-/// The sentence, without a final stop.
-pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
+/// The sentence, without a final stop. What it quotes as said by a skill stands there, letter for letter.
+pub(crate) fn reason(breakdown: &Breakdown, asked: &Asked<'_>, entry: &Entry) -> String {
+    let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
         return if part.label == super::labels::plain(&reading.intent) {
             format!("the request is its name, id or tag “{}”", part.label)
@@ -46,104 +51,160 @@ pub(crate) fn reason(breakdown: &Breakdown, reading: &Reading) -> String {
             format!("the request names “{}”", part.label)
         };
     }
-    let mut places: BTreeMap<usize, (Places, f64)> = BTreeMap::new();
+    // What each content word gave by standing somewhere.
+    let mut given: BTreeMap<usize, f64> = BTreeMap::new();
     for part in breakdown.parts.iter().filter(|p| p.kind == PartKind::Term) {
-        let Some(word) = breakdown.words[part.word].query_word else { continue };
-        if reading.words[word].word.stop {
+        let Some(word) = breakdown.words[part.word].query_word.filter(|at| reading.is_content(*at)) else {
             continue;
-        }
-        let (at, sum) = places.entry(word).or_default();
-        *sum += part.value;
-        match part.field.as_deref() {
-            Some("name") => at.name = true,
-            Some("description") => at.description = true,
-            Some("tags") => at.tags = true,
-            _ => at.body = true,
+        };
+        *given.entry(word).or_default() += part.value;
+    }
+    let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
+    for (word, value) in &given {
+        if let Some(said) = said(*word, asked, entry) {
+            places.entry(said.place).or_default().push((*value, *word, said.quote));
         }
     }
-    let mut groups: BTreeMap<&str, Group> = BTreeMap::new();
-    for (word, (at, sum)) in &places {
-        if let Some((subject, short)) = at.subject() {
-            let group = groups.entry(subject).or_insert((0.0, short, Vec::new()));
-            group.0 += sum;
-            group.2.push((*sum, *word));
-        }
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by(|a, b| b.1.1.cmp(&a.1.1).then(b.1.0.total_cmp(&a.1.0)));
+    let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
+    let mut groups: Vec<_> = places.into_iter().collect();
+    groups.sort_by(|(p, a), (q, b)| {
+        (*p == Place::Body).cmp(&(*q == Place::Body)).then(sum(b).total_cmp(&sum(a)))
+    });
+    let short = groups.iter().any(|(place, _)| *place != Place::Body);
+    let mut named = Vec::new();
     let mut clauses: Vec<String> = groups
         .into_iter()
         .take(2)
-        .map(|(subject, (_, _, mut words))| {
+        .map(|(place, mut words)| {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
             words.truncate(NAMED);
-            words.sort_by_key(|(_, word)| *word);
-            format!(
-                "{subject} {}",
-                listed(&words.iter().map(|(_, w)| reading.written(*w)).collect::<Vec<_>>())
-            )
+            words.sort_by_key(|(_, word, _)| *word);
+            named.extend(words.iter().map(|(_, word, _)| *word));
+            place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
         })
         .collect();
-    if let Some(near) = meaning(breakdown, reading, &places) {
+    if let Some((near, words)) = meaning(breakdown, reading, &given) {
         clauses.push(near);
+        named.extend(words);
     }
-    let unknown: Vec<&str> = (0..reading.words.len())
-        .filter(|at| !reading.words[*at].word.stop && reading.row(*at) == *at)
+    let lacking: Vec<usize> = (0..reading.words.len())
+        .filter(|at| reading.is_content(*at) && reading.row(*at) == *at)
         .filter(|at| !breakdown.words.iter().any(|r| r.query_word == Some(*at)))
-        .map(|at| reading.written(at))
+        .take(NAMED)
         .collect();
-    if !unknown.is_empty() && places.values().all(|(p, _)| !p.name && !p.description && !p.tags) {
-        let some: Vec<&str> = unknown.into_iter().take(NAMED).collect();
-        clauses.push(format!("it lacks {}", listed(&some)));
+    if !lacking.is_empty() && !short {
+        clauses.push(format!("it lacks {}", quoted(&lacking, reading)));
+        named.extend(lacking);
     }
     if clauses.is_empty() {
-        "it shares only common words with the request".to_owned()
-    } else {
-        clauses.join("; ")
+        clauses.push("it shares only common words with the request".to_owned());
     }
+    for word in named.into_iter().filter(|word| reading.is_corrected(*word)) {
+        clauses.push(format!("read “{}” as “{}”", reading.written(word), reading.read_as(word)));
+    }
+    clauses.join("; ")
 }
 
-/// What meaning adds beyond words in common.
+/// Where a word of the request stands in a skill, as it is written there.
+fn said(word: usize, asked: &Asked<'_>, entry: &Entry) -> Option<Said> {
+    let reading = asked.reading;
+    let index = asked.cx.index;
+    let words = &asked.router.words;
+    let read = &reading.words[word];
+    let stems: Vec<u32> = if read.completions.is_empty() {
+        index.vocabulary.find(&read.word.stem).into_iter().collect()
+    } else {
+        read.completions.clone()
+    };
+    let document = &entry.document;
+    let in_places = |places: &[super::analysis::Place], text: &str| -> Vec<String> {
+        let of = places.iter().filter(|place| stems.contains(&place.what));
+        of.filter_map(|p| Some(text.get(p.start as usize..p.end as usize)?.to_owned())).collect()
+    };
+    let name = in_places(&entry.places[0], &document.name);
+    let description = in_places(&entry.places[1], &document.description);
+    let wanted = reading.read_as(word).to_lowercase();
+    let best = |forms: &[String]| {
+        let same = forms.iter().find(|form| form.to_lowercase() == wanted);
+        same.or(forms.first()).cloned()
+    };
+    let both: Vec<String> = description
+        .iter()
+        .filter(|form| name.iter().any(|other| other.to_lowercase() == form.to_lowercase()))
+        .map(|form| form.to_lowercase())
+        .collect();
+    let is = |place, form: Option<String>| form.map(|form| Said { place, quote: quote(&form) });
+    is(Place::NameAndDescription, best(&both))
+        .or_else(|| is(Place::Name, best(&name)))
+        .or_else(|| is(Place::Description, best(&description)))
+        .or_else(|| {
+            let mut forms = Vec::new();
+            for tag in &document.tags {
+                words.each(tag, |w| {
+                    if index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
+                        forms.push(slice(tag, w.start as usize..w.end as usize).to_owned());
+                    }
+                });
+            }
+            is(Place::Tags, best(&forms))
+        })
+        .or_else(|| {
+            // The text of a body is not at hand: only a word with one form in all skills is surely there.
+            let stem = *stems.first()?;
+            let only = stems.len() == 1 && index.forms.is_only_form(stem);
+            let quote = if only {
+                quote(index.vocabulary.written(stem))
+            } else {
+                format!("a form of {}", quote(reading.read_as(word)))
+            };
+            Some(Said { place: Place::Body, quote })
+        })
+}
+
+/// What meaning adds beyond words in common, and the words it is said of.
 fn meaning(
     breakdown: &Breakdown,
     reading: &Reading,
-    places: &BTreeMap<usize, (Places, f64)>,
-) -> Option<String> {
+    given: &BTreeMap<usize, f64>,
+) -> Option<(String, Vec<usize>)> {
     let semantic = breakdown.signals[super::ledger::column(Signal::Semantic)];
     let text: f64 = breakdown.signals[..3].iter().sum();
-    if semantic <= 0.0 || (semantic < text * 0.5 && !places.is_empty()) {
+    if semantic <= 0.0 || (semantic < text * 0.5 && !given.is_empty()) {
         return None;
     }
     let mut words: Vec<(f64, usize)> = breakdown
         .words
         .iter()
         .filter_map(|row| Some((row.by_signal[3], row.query_word?)))
-        .filter(|(value, word)| *value > semantic * 0.15 && !reading.words[*word].word.stop)
+        .filter(|(value, word)| *value > semantic * 0.15 && reading.is_content(*word))
         .collect();
     words.sort_by(|a, b| b.0.total_cmp(&a.0));
     words.truncate(NAMED);
     words.sort_by_key(|(_, word)| *word);
-    if places.is_empty() {
-        let near: Vec<&str> = words.iter().map(|(_, w)| reading.written(*w)).collect();
-        return Some(if near.is_empty() {
-            "no word in common, but a near meaning".to_owned()
-        } else {
-            format!("no word in common, but near in meaning to {}", listed(&near))
-        });
-    }
-    let near: Vec<&str> =
-        words.iter().filter(|(_, w)| !places.contains_key(w)).map(|(_, w)| reading.written(*w)).collect();
-    Some(if near.is_empty() {
-        "near in meaning".to_owned()
-    } else {
-        format!("near in meaning to {}", listed(&near))
-    })
+    let near: Vec<usize> =
+        words.into_iter().map(|(_, word)| word).filter(|w| !given.contains_key(w)).collect();
+    let text = match (given.is_empty(), near.is_empty()) {
+        (true, true) => "no word in common, but a near meaning".to_owned(),
+        (true, false) => format!("no word in common, but near in meaning to {}", quoted(&near, reading)),
+        (false, true) => "near in meaning".to_owned(),
+        (false, false) => format!("near in meaning to {}", quoted(&near, reading)),
+    };
+    Some((text, near))
 }
 
-/// `“a”, “b” and “c”`.
-fn listed(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|w| format!("“{w}”")).collect();
-    match quoted.split_last() {
+fn quote(word: &str) -> String {
+    format!("“{word}”")
+}
+
+/// Words of the request, as they were read.
+fn quoted(words: &[usize], reading: &Reading) -> String {
+    listed(words.iter().map(|word| quote(reading.read_as(*word))))
+}
+
+/// `a, b and c`.
+fn listed(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.collect();
+    match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         Some((last, _)) => last.clone(),
         None => String::new(),

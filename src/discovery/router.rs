@@ -12,6 +12,7 @@ use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
 use super::link::{Link, chain, link_names};
+use super::phrases::Lexicon;
 use super::reading::Reading;
 use super::request::Request;
 use super::segment::{CAPACITY, Segment};
@@ -43,6 +44,7 @@ pub struct UnknownLink {
 pub struct Router {
     pub(super) weights: Weights,
     pub(super) words: Words,
+    pub(super) lexicon: Lexicon,
     pub(super) model: Result<Arc<Embedding>, EmbeddingError>,
     pub(super) links: Vec<Box<dyn Link>>,
     pub(super) off: BTreeSet<String>,
@@ -67,7 +69,8 @@ impl Router {
     /// An empty router with this embedding, or the reason why there is none.
     pub fn with_model(weights: Weights, model: Result<Arc<Embedding>, EmbeddingError>) -> Self {
         let words = Words::new(weights.stop_words.clone());
-        Self { words, model, links: chain(), off: BTreeSet::new(), index: Index::default(), weights }
+        let lexicon = Lexicon::new(&weights.phrases, &words);
+        Self { words, lexicon, model, links: chain(), off: BTreeSet::new(), index: Index::default(), weights }
     }
 
     /// Switches links off by name.
@@ -158,7 +161,7 @@ impl Router {
     }
 
     fn analyse(&self, document: Document) -> Analysis {
-        analyse(document, &self.words, self.model.as_deref().ok(), &self.weights)
+        analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
     /// The index as bytes, for [`Router::restore`] at the next start; none beyond 60,000 skills, where it
@@ -184,9 +187,9 @@ impl Router {
         stops.sort_unstable();
         let pieces = self.model.as_ref().map_or(0, |m| m.len());
         let w = &self.weights;
-        let text = format!("{stops:?} {:?} {:?} {pieces}", w.limits, w.exclusion_cues);
+        let text = format!("{stops:?} {:?} {:?} {:?} {pieces}", w.limits, w.exclusion_cues, w.phrases);
         let digest = crate::skill::Digest::of(text.as_bytes()).to_string();
-        u64::from_str_radix(&digest[..16], 16).unwrap_or_default()
+        u64::from_str_radix(crate::skill::slice(&digest, ..16), 16).unwrap_or_default()
     }
 
     /// Ranks the skills for a request.
@@ -284,7 +287,7 @@ mod tests {
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
         let reason = "the embedding cannot be used: it does not start with SKEMB01";
-        assert_eq!(states[3..], [LinkState::Failed(reason.into()), LinkState::Failed(reason.into())]);
+        assert_eq!([&states[3], &states[5]], [&LinkState::Failed(reason.into()); 2]);
     }
 
     #[test]
@@ -293,7 +296,7 @@ mod tests {
         let router = filled(Router::new(Weights::parse(&yaml).unwrap()));
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
-        assert_eq!(states[4], LinkState::Failed("it took longer than 0 ms".into()));
+        assert_eq!(states[5], LinkState::Failed("it took longer than 0 ms".into()));
     }
 
     #[test]
@@ -301,7 +304,7 @@ mod tests {
         let error = Router::new(Weights::shipped().unwrap()).without_links(["lexicon"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no link `lexicon`; there are exact, typo, lexical, presence, semantic"
+            "there is no link `lexicon`; there are exact, typo, lexical, presence, task, semantic"
         );
     }
 

@@ -21,6 +21,17 @@ impl Key {
         Self(((u64::from(first) + 1) << 32) | u64::from(second))
     }
 
+    /// A stem among a skill's verbs.
+    pub fn verb(id: u32) -> Self {
+        Self((0b101 << 61) | u64::from(id))
+    }
+
+    /// Clauses that are found by this stem of theirs; a posting's counts are the clause's place, see
+    /// [`super::index::Entry::clause`].
+    pub fn clause(id: u32) -> Self {
+        Self((0b110 << 61) | u64::from(id))
+    }
+
     /// A word piece of the embedding.
     pub fn piece(token: u16) -> Self {
         Self((1 << 63) | u64::from(token))
@@ -191,6 +202,8 @@ mod tests {
     fn keys_of_stems_pairs_and_pieces_never_meet() {
         assert!(Key::stem(u32::MAX) < Key::pair(0, 0));
         assert!(Key::pair(1 << 30, u32::MAX) < Key::piece(0));
+        assert!(Key::piece(u16::MAX) < Key::verb(0));
+        assert!(Key::verb(u32::MAX) < Key::clause(0));
     }
 
     #[test]

@@ -6,13 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::document::Document;
 use super::embedding::DIM;
 use super::field;
-use super::index::{Entry, Index};
+use super::forms::Forms;
+use super::index::{Entry, Index, NO_STEM};
 use super::segment::Segment;
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 
 /// Counts up with every change of the form, of words, stems or limits.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Why bytes are no index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,7 @@ pub enum SnapshotError {
 struct Head {
     entries: Vec<KeptEntry>,
     vocabulary: (String, Vec<(u32, u32)>),
+    forms: (String, Vec<u32>, Vec<u32>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,6 +46,8 @@ struct KeptEntry {
     places: [Box<[super::analysis::Place]>; 2],
     piece_places: Box<[super::analysis::Place]>,
     exclusions: Box<[super::marks::Exclusion]>,
+    clauses: Box<[u32]>,
+    language: Option<super::language::Language>,
 }
 
 /// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding.
@@ -61,9 +65,16 @@ pub(crate) fn write(index: &Index, stamp: u64) -> Vec<u8> {
         places: e.places.clone(),
         piece_places: e.piece_places.clone(),
         exclusions: e.exclusions.clone(),
+        clauses: e.clauses.clone(),
+        language: e.language,
     });
     let (text, ends) = index.vocabulary.parts();
-    let head = Head { entries: entries.collect(), vocabulary: (text.to_owned(), ends.to_vec()) };
+    let (forms, form_ends, form_stems) = index.forms.parts();
+    let head = Head {
+        entries: entries.collect(),
+        vocabulary: (text.to_owned(), ends.to_vec()),
+        forms: (forms.to_owned(), form_ends.to_vec(), form_stems.to_vec()),
+    };
     // Serialising plain data into memory cannot fail; an empty head would be refused on reading.
     let head = postcard::to_stdvec(&head).unwrap_or_default();
     let mut out = Vec::new();
@@ -104,8 +115,16 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
     let segment = Segment { keys, starts, postings, slots: (0..n as u32).collect(), dead: Vec::new() };
     let vocabulary = Vocabulary::from_parts(head.vocabulary.0, head.vocabulary.1)
         .ok_or(SnapshotError::Damaged("its vocabulary"))?;
-    let in_vocabulary =
-        |e: &KeptEntry| e.places.iter().flatten().all(|p| (p.what as usize) < vocabulary.len());
+    let (forms, ends, stems) = head.forms;
+    let known = |stem: &u32| (*stem as usize) < vocabulary.len();
+    let forms = Some(stems)
+        .filter(|stems| stems.iter().all(known))
+        .and_then(|stems| Forms::from_parts(forms, ends, stems))
+        .ok_or(SnapshotError::Damaged("its word forms"))?;
+    let in_vocabulary = |e: &KeptEntry| {
+        e.places.iter().flatten().all(|p| known(&p.what))
+            && e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM)
+    };
     if !rest.is_empty() || vectors.len() != n * DIM || !segment.holds_together() {
         return Err(SnapshotError::Damaged("its tables"));
     }
@@ -123,9 +142,11 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
         places: e.places,
         piece_places: e.piece_places,
         exclusions: e.exclusions,
+        clauses: e.clauses,
+        language: e.language,
         home: (0, local as u16),
     });
-    let mut index = Index::from_one(segment, entries.collect(), vocabulary, vectors);
+    let mut index = Index::from_one(segment, entries.collect(), vocabulary, forms, vectors);
     index.derive(weights);
     Ok(index)
 }

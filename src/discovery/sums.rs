@@ -1,9 +1,12 @@
 //! Sums over all documents, from which averages follow.
 
+use std::collections::BTreeMap;
+
 use super::analysis::UNIT;
 use super::embedding::DIM;
 use super::field;
 use super::index::Entry;
+use super::language::Language;
 
 /// Sums over all documents; whole numbers, so that taking one away again is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub(crate) struct Sums {
     pub with_vector: usize,
     /// Documents by word piece of name, description or tags.
     pub pieces: Vec<u32>,
+    /// Documents by the language of their description.
+    pub languages: BTreeMap<Option<Language>, usize>,
 }
 
 impl Default for Sums {
@@ -36,6 +41,7 @@ impl Default for Sums {
             vectors: [0; DIM],
             with_vector: 0,
             pieces: Vec::new(),
+            languages: BTreeMap::new(),
         }
     }
 }
@@ -51,6 +57,8 @@ impl Sums {
         count(&mut self.bodies, entry.has_body);
         count(&mut self.read, entry.read);
         count(&mut self.with_vector, vector.iter().any(|v| *v != 0));
+        let spoken = self.languages.entry(entry.language).or_default();
+        count(spoken, true);
         for f in 0..field::COUNT {
             sign(&mut self.lengths[f], u64::from(entry.lengths[f]));
             sign(&mut self.filled[f], u64::from(entry.lengths[f] > 0));
@@ -66,6 +74,14 @@ impl Sums {
         for (sum, v) in self.vectors.iter_mut().zip(vector) {
             *sum += if add { i64::from(*v) } else { -i64::from(*v) };
         }
+    }
+
+    /// The language of most descriptions; none for English.
+    pub fn language(&self) -> Option<Language> {
+        self.languages
+            .iter()
+            .max_by_key(|(language, n)| (**n, language.is_none()))
+            .and_then(|(language, _)| *language)
     }
 
     /// Average length of a field over the documents that have it: of stems, of pairs.

@@ -1,6 +1,7 @@
 //! Stems and the numbers the index knows them by, in one block of text.
 
 use super::fast_hash::hash;
+use crate::skill::slice;
 
 /// A stem's number.
 pub(crate) type StemId = u32;
@@ -28,13 +29,13 @@ impl Vocabulary {
     /// The stem with that number.
     pub fn stem(&self, id: StemId) -> &str {
         let (stem_end, _) = self.ends[id as usize];
-        &self.text[self.start(id) as usize..stem_end as usize]
+        slice(&self.text, self.start(id) as usize..stem_end as usize)
     }
 
     /// How the stem is written where it was first seen.
     pub fn written(&self, id: StemId) -> &str {
         let (from, to) = self.ends[id as usize];
-        if from == to { self.stem(id) } else { &self.text[from as usize..to as usize] }
+        if from == to { self.stem(id) } else { slice(&self.text, from as usize..to as usize) }
     }
 
     fn start(&self, id: StemId) -> u32 {

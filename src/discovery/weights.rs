@@ -4,8 +4,12 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
+use super::phrases::Phrases;
+
 /// The weights file that this program ships.
 const SHIPPED: &str = include_str!("../../assets/ranker/weights.yaml");
+/// The phrases file that this program ships.
+const PHRASES: &str = include_str!("../../assets/ranker/phrases.yaml");
 
 /// A weights file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +17,9 @@ pub enum WeightsError {
     /// Not the form of a weights file.
     #[error("the weights file cannot be read: {0}; compare it with assets/ranker/weights.yaml")]
     Form(String),
+    /// Not the form of a phrases file.
+    #[error("the phrases file cannot be read: {0}")]
+    Phrases(String),
     /// A value outside of what makes sense.
     #[error("the weights file says {field} = {value}; it must be {must}")]
     Value {
@@ -76,24 +83,31 @@ pub struct Fitted {
     pub high_from: f64,
     /// From this margin between first and second on, the first is clear.
     pub lead: f64,
-    /// Number of skills from which the constants hold as they are.
-    pub full_at: u32,
-    /// How much smaller they are per e-fold fewer skills: rarity, and with it z, grows with their number.
-    pub shrink: f64,
+    /// Number of skills for which the constants hold as they are.
+    pub at: u32,
+    /// How much the thresholds grow per e-fold more skills: rarity, and with it a score, grows with their number.
+    pub growth: f64,
+    /// How much they shrink per e-fold fewer.
+    pub growth_below: f64,
+    /// The share by which `lead` grows and shrinks so.
+    pub lead_growth: f64,
 }
 
 impl Fitted {
     /// The constants for a collection of so many skills.
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
-        let fewer = (f64::from(self.full_at) / skills.max(1) as f64).ln().max(0.0);
-        let factor = (1.0 - self.shrink * fewer).max(0.4);
+        /// The lowest threshold, and the smallest share of `lead`.
+        const LEAST: f64 = 0.4;
+        let more = (skills.max(1) as f64 / f64::from(self.at)).ln();
+        let growth = if more > 0.0 { self.growth } else { self.growth_below };
+        let shift = (growth * more).max(LEAST - self.fits_from);
         Self {
-            slope: self.slope / factor,
-            fits_from: self.fits_from * factor,
-            sure_from: self.sure_from * factor,
-            high_from: self.high_from * factor,
-            lead: self.lead * factor,
+            offset: self.offset - self.slope * shift,
+            fits_from: self.fits_from + shift,
+            sure_from: self.sure_from + shift,
+            high_from: self.high_from + shift,
+            lead: self.lead * (1.0 + self.lead_growth * more).max(LEAST),
             ..*self
         }
     }
@@ -115,6 +129,16 @@ pub struct Profile {
     pub name: f64,
     /// Of the centred cosine.
     pub meaning: f64,
+    /// Of the main verb of the request, where it is one of the skill's.
+    pub verb: f64,
+    /// Of the presence of the request's head, for long requests.
+    pub head: f64,
+    /// Of description clauses that stand wholly in the request.
+    pub clause: f64,
+    /// How much higher the thresholds are for a skill that says only one of several words of a request.
+    pub single_word: f64,
+    /// Whether a name counts as covered by words in the heads of sentences only.
+    pub name_in_heads: bool,
     /// Fitted confidence.
     pub confidence: Fitted,
 }
@@ -127,6 +151,35 @@ pub struct CommonStopWords {
     pub share: f64,
     /// Skills from which on a share says anything.
     pub from_skills: usize,
+}
+
+/// What stop words may do.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopWordLimits {
+    /// What those of a request may add to a score together.
+    pub most: f64,
+    /// Share of the threshold that a fit needs from other words.
+    pub content_share: f64,
+}
+
+/// From how many words on a request is a long one.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongRequests {
+    /// Up to here it is not.
+    pub from: usize,
+    /// From here on it is wholly.
+    pub full: usize,
+}
+
+impl LongRequests {
+    /// How long a request of so many words is, 0 to 1.
+    #[must_use]
+    pub fn share(&self, words: usize) -> f64 {
+        let range = self.full.saturating_sub(self.from).max(1) as f64;
+        (words.saturating_sub(self.from) as f64 / range).min(1.0)
+    }
 }
 
 /// Both profiles.
@@ -145,6 +198,8 @@ pub struct Profiles {
 pub struct Exact {
     /// The request is an id or a name.
     pub whole: f64,
+    /// More than that where it is the id.
+    pub id: f64,
     /// The request names a skill.
     pub named: f64,
     /// The request is a tag.
@@ -193,6 +248,10 @@ pub struct Rules {
 pub struct Typo {
     /// Letters a word needs.
     pub min_letters: usize,
+    /// Letters it needs where only one word comes near.
+    pub min_letters_unique: usize,
+    /// Letters it needs where two of them are turned.
+    pub min_letters_turned: usize,
     /// Letters from which two edits are allowed.
     pub two_edits_from: usize,
     /// Time it may take, milliseconds.
@@ -247,6 +306,10 @@ pub struct Weights {
     pub saturation: f64,
     /// g of a stop word.
     pub stop_word_weight: f64,
+    /// What stop words may do.
+    pub stop_words_limit: StopWordLimits,
+    /// From how many words on a request is a long one.
+    pub long_requests: LongRequests,
     /// Stop words that are left out altogether.
     pub common_stop_words: CommonStopWords,
     /// Share of the mean vector taken off, 0 to 1.
@@ -275,6 +338,9 @@ pub struct Weights {
     /// Words that say little, as written (lower case, apostrophes in).
     #[serde(deserialize_with = "word_set")]
     pub stop_words: HashSet<String>,
+    /// Verbs, forms of asking, exclusions and function words; a file of its own.
+    #[serde(skip)]
+    pub phrases: Phrases,
 }
 
 fn word_set<'de, D: serde::Deserializer<'de>>(d: D) -> Result<HashSet<String>, D::Error> {
@@ -304,8 +370,10 @@ impl Weights {
     /// # Errors
     /// When it has not the form, or a number is outside of its range.
     pub fn parse(yaml: &str) -> Result<Self, WeightsError> {
-        let weights: Self =
+        let mut weights: Self =
             serde_saphyr::from_str(yaml).map_err(|error| WeightsError::Form(error.to_string()))?;
+        weights.phrases =
+            serde_saphyr::from_str(PHRASES).map_err(|error| WeightsError::Phrases(error.to_string()))?;
         weights.check()?;
         Ok(weights)
     }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::fast_hash::{FastMap, FastSet};
+use crate::skill::slice;
 
 /// Stems that a thread remembers: stemming is dear, and texts repeat their words.
 const REMEMBERED: usize = 20_000;
@@ -94,7 +95,7 @@ impl Words {
                 if !c.is_alphanumeric() && !is_mark(c) || is_unspaced(c) {
                     break;
                 }
-                let next = text[at + c.len_utf8()..].chars().next();
+                let next = slice(text, at + c.len_utf8()..).chars().next();
                 if border(last, c, next) {
                     break;
                 }
@@ -102,8 +103,8 @@ impl Words {
                 last = c;
                 chars.next();
             }
-            let rest = &text[end..];
-            let named = match &text[start..end] {
+            let rest = slice(text, end..);
+            let named = match slice(text, start..end) {
                 "c" | "C" if rest.starts_with("++") => Some(("cpp", 2)),
                 "c" | "C" if rest.starts_with('#') => Some(("csharp", 1)),
                 "f" | "F" if rest.starts_with('#') => Some(("fsharp", 1)),
@@ -120,7 +121,7 @@ impl Words {
             // An apostrophe tail: `user's`, `don't`, `I'm`.
             let mut tail = 0;
             if let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) {
-                let letters: usize = rest[mark.len_utf8()..]
+                let letters: usize = slice(rest, mark.len_utf8()..)
                     .chars()
                     .take_while(|c| c.is_alphabetic())
                     .map(char::len_utf8)
@@ -129,7 +130,7 @@ impl Words {
                     tail = mark.len_utf8() + letters;
                 }
             }
-            let mut plain = text[start..end + tail].to_lowercase();
+            let mut plain = slice(text, start..end + tail).to_lowercase();
             let mut stop = self.stops.contains(&plain);
             if tail > 0 {
                 plain = plain.replace('’', "'");
@@ -171,11 +172,11 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 /// A run without spaces as overlapping pairs of characters; a single one by itself.
 fn pairs(text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
-    let run = &text[start..end];
+    let run = slice(text, start..end);
     let ends: Vec<(usize, usize)> =
         run.char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8())).collect();
     let mut give = |from: usize, to: usize| {
-        let piece = text[from..to].to_owned();
+        let piece = slice(text, from..to).to_owned();
         take(Word { start: from as u32, end: to as u32, stem: piece.clone(), text: piece, stop: false });
     };
     if let [(from, to)] = ends[..] {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::Artifact;
+use crate::private_files;
 
 /// Bytes looked at to tell what a file is.
 const HEAD: usize = 512;
@@ -65,7 +66,7 @@ impl Artifacts {
     /// # Errors
     /// What the system says about the folder.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        private_files::create_folder(folder)?;
         Ok(Self { folder: folder.to_owned() })
     }
 
@@ -100,7 +101,7 @@ impl Artifacts {
             return Ok(artifact);
         }
         let folder = self.folder.join(&artifact.digest[..2]);
-        fs::create_dir_all(&folder)?;
+        private_files::create_folder(&folder)?;
         draft.as_file().sync_all()?;
         settle(draft, &place)?;
         // The label comes second: a listing shows only what is there whole.

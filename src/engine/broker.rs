@@ -20,7 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
 use super::binding::{Effect, Failed, Job, Means, request};
-use super::call::{Call, CallError, CallFailure, Caller, Explanation, Reply, Tried};
+use super::call::{
+    Call, CallError, CallFailure, Caller, Explanation, FailureKind, PublicFailure, Reply, Tried,
+};
 use super::capabilities::{Capabilities, Offered};
 use crate::runs::Asked;
 use crate::sandbox::{Limits, Sandbox};
@@ -30,7 +32,8 @@ use breaker::Breakers;
 pub use breaker::Clock;
 pub use decide::Obstacle;
 use decide::{Decision, decide};
-use pins::{Edit, Pin, Pins};
+use pins::{Edit, Pins};
+pub(super) use pins::{Pin, is_complete};
 
 /// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
 pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
@@ -199,7 +202,8 @@ impl Caller for Broker {
                 Ok(permit) => permit,
                 Err(state) => {
                     let message = format!("`{id}` is left alone, its breaker is {state}");
-                    pass_over(Failed::before(CallFailure::UpstreamFailure, message));
+                    let failure = Failed::before(CallFailure::UpstreamFailure, message);
+                    pass_over(Failed { kind: Some(FailureKind::BreakerOpen), ..failure });
                     continue;
                 }
             };
@@ -230,7 +234,7 @@ impl Caller for Broker {
                 }
             }
         }
-        Err(told(&decision, &call.capability, tried, failed))
+        Err(told(&decision, &call.capability, &self.means, tried, failed))
     }
 
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
@@ -260,6 +264,10 @@ impl Caller for Broker {
             let target = self.means.target(&choice.offered);
             match before {
                 Some(before) if *before == present.whole => continue,
+                Some(before) if !is_complete(before) => what.push(format!(
+                    "the run was launched by an earlier version, which kept no digest of every file that {target} \
+                     (binding {id}) can read"
+                )),
                 Some(_) => {
                     let edits = present.edits(launched);
                     if edits.is_empty() {
@@ -299,7 +307,10 @@ impl Caller for Broker {
         }
         let binding = &first.offered.binding.id;
         let message = format!("`{}` through `{binding}`: {message}", capability.id);
-        Some(CallError { binding: Some(binding.clone()), ..CallError::new(*code, message) })
+        let failure = Failed::before(*code, message.clone());
+        let public = public(&capability.id, &first.offered, &self.means, &failure);
+        let binding = Some(binding.clone());
+        Some(CallError { binding, public: Some(Box::new(public)), ..CallError::new(*code, message) })
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
@@ -324,6 +335,7 @@ fn repeatable(capability: &Capability) -> bool {
 fn told(
     decision: &Decision,
     capability: &Capability,
+    means: &Means,
     mut tried: Vec<Tried>,
     failed: Option<(String, Failed)>,
 ) -> CallError {
@@ -350,5 +362,35 @@ fn told(
             tried.iter().map(|other| format!("`{}` ({})", other.binding, other.reason)).collect();
         message = format!("{message}; also in its chain: {}", others.join(", "));
     }
-    CallError { code: failure.code, message, binding: Some(binding), tried, stderr: failure.stderr }
+    let chosen = decision.chain.iter().find(|choice| choice.offered.binding.id == binding);
+    let public = chosen.map(|choice| Box::new(public(&capability.id, &choice.offered, means, &failure)));
+    CallError {
+        code: failure.code,
+        message,
+        binding: Some(binding),
+        tried,
+        stderr: failure.stderr,
+        reason: failure.reason.map(Box::new),
+        public,
+    }
+}
+
+/// A failure for everybody who may see the run: where the binding leads and what came back are left out. What a script
+/// of the bundle, or a function of this program, says of its inputs is not.
+fn public(capability: &str, offered: &Offered, means: &Means, failure: &Failed) -> PublicFailure {
+    let kind = failure.kind();
+    let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);
+    let about_call =
+        matches!(kind, FailureKind::InvalidAnswer | FailureKind::InvalidInputs | FailureKind::Timeout);
+    let said = match failure.status {
+        _ if is_local && about_call => failure.message.replace(&means.target(offered), "its script"),
+        Some(status) => format!("{} ({status})", kind.sentence()),
+        None => kind.sentence().to_owned(),
+    };
+    PublicFailure {
+        kind,
+        capability: capability.to_owned(),
+        status: failure.status,
+        message: format!("`{capability}`: {said}"),
+    }
 }

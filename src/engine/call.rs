@@ -39,6 +39,8 @@ pub struct Call {
     pub unsandboxed: bool,
     /// Files for a script's work directory: name there to absolute path.
     pub files: BTreeMap<String, PathBuf>,
+    /// Digests of what may carry it out, by binding, as launched and approved; a binding without one is not checked.
+    pub pins: BTreeMap<String, String>,
     /// Takes output lines as they are printed; may be called from any thread, must not block.
     pub log: LogSink,
 }
@@ -105,6 +107,8 @@ pub enum CallFailure {
     ConformanceUnmet,
     /// The bundle that brings the binding is not trusted, or changed since it was.
     Untrusted,
+    /// What would carry it out is not what was launched or approved any more.
+    SkillChanged,
     /// A gate or the missing isolation forbids it.
     SafetyDenied,
     /// The script or the service answered with a failure, or with something that is no answer.
@@ -117,6 +121,72 @@ pub enum CallFailure {
     StepTimeout,
     /// The caller asked to stop.
     Canceled,
+}
+
+/// What went wrong at the other end of a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FailureKind {
+    /// It answered with an error; `status` has its number.
+    ErrorAnswer,
+    /// What it answered is not an answer to the call.
+    InvalidAnswer,
+    /// It could not be reached, or broke the connection off.
+    Unreachable,
+    /// It did not answer in time.
+    Timeout,
+    /// It failed again and again, and is not called for a while.
+    BreakerOpen,
+    /// It is not configured here, or not correctly.
+    NotConfigured,
+    /// What would carry the call out is not trusted here.
+    Untrusted,
+    /// The bundle is not what was launched or approved any more.
+    SkillChanged,
+    /// It is not conforming enough.
+    NotConforming,
+    /// The inputs were refused.
+    InvalidInputs,
+    /// A safety rule forbids it.
+    SafetyDenied,
+    /// The call was stopped.
+    Stopped,
+}
+
+impl FailureKind {
+    /// What went wrong, as a sentence behind the name of a capability.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::ErrorAnswer => "its service answered with an error",
+            Self::InvalidAnswer => "its service gave no valid answer",
+            Self::Unreachable => "its service could not be reached or broke the connection off",
+            Self::Timeout => "there was no answer in time",
+            Self::BreakerOpen => "its service failed repeatedly and is not called for a while",
+            Self::NotConfigured => "nothing that carries it out is configured correctly here",
+            Self::Untrusted => "what would carry it out is not trusted here",
+            Self::SkillChanged => "its bundle changed since the run was launched or approved",
+            Self::NotConforming => "nothing that carries it out conforms enough",
+            Self::InvalidInputs => "its service refused the inputs",
+            Self::SafetyDenied => "this machine cannot carry it out safely",
+            Self::Stopped => "the run was canceled",
+        }
+    }
+}
+
+/// How a call failed, for everybody who may see its run: where a binding leads and what came back is not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PublicFailure {
+    /// What went wrong.
+    pub kind: FailureKind,
+    /// The capability that was called.
+    pub capability: String,
+    /// HTTP status or JSON-RPC error code, where an answer had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<i64>,
+    /// The failure in a sentence.
+    pub message: String,
 }
 
 /// A failed call.
@@ -135,12 +205,31 @@ pub struct CallError {
     /// The end of what the script printed to stderr, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
+    /// Details for programs, as `{"limit": "disk_bytes", "allowed": 268435456}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Box<Value>>,
+    /// The failure without addresses and without what came back; none where the message has neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<Box<PublicFailure>>,
 }
 
 impl CallError {
     /// A failure before any binding was chosen.
     pub fn new(code: CallFailure, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), binding: None, tried: Vec::new(), stderr: None }
+        Self {
+            code,
+            message: message.into(),
+            binding: None,
+            tried: Vec::new(),
+            stderr: None,
+            reason: None,
+            public: None,
+        }
+    }
+
+    /// What was wrong, for everybody who may see the run.
+    pub fn public_message(&self) -> &str {
+        self.public.as_ref().map_or(&self.message, |public| &public.message)
     }
 
     /// Whether trying again may help.

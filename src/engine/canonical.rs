@@ -18,12 +18,6 @@ pub fn digest_of(value: &Value) -> String {
     hex(&Sha256::digest(canonical_json(value).as_bytes()))
 }
 
-/// SHA-256 of a content, hexadecimal.
-#[must_use]
-pub(super) fn digest_of_bytes(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
-}
-
 /// The key by which a receiver can drop repetitions of a step: the same for every attempt of it in a run, another one
 /// for every other step and run.
 #[must_use]

@@ -143,38 +143,52 @@ impl Engine {
         }
         let mut restored = Progress::restore(plan, run, checkpoint, unfinished, steps, grants);
         if let Ok(progress) = &mut restored {
-            progress.changed = self.changed(progress);
+            progress.changed = self.changed(progress).await;
         }
         Ok(restored)
     }
 
     /// Capabilities of a run that something else would carry out now than when it was launched.
-    pub(super) fn changed(&self, progress: &Progress) -> BTreeMap<String, Asked> {
+    pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, Asked> {
         let options = &progress.run.options;
         if options.pins.is_empty() {
             return BTreeMap::new();
         }
         let (conformance, _) = settings(progress, self.conformance);
-        let changed = |capability: &Arc<Capability>| {
-            self.caller.changed(capability, conformance, options.unsandboxed, &options.pins)
-        };
-        let all = progress.plan.capabilities.iter();
-        all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
+        let (caller, plan) = (Arc::clone(&self.caller), Arc::clone(&progress.plan));
+        let (unsandboxed, pins) = (options.unsandboxed, options.pins.clone());
+        // Looks at every file of the bundles that the run can call.
+        let looked = tokio::task::spawn_blocking(move || {
+            let all = plan.capabilities.iter();
+            let changed = |capability| caller.changed(capability, conformance, unsandboxed, &pins);
+            all.filter_map(|(id, capability)| Some((id.clone(), changed(capability)?))).collect()
+        });
+        match looked.await {
+            Ok(changed) => changed,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The program ends: nothing begins any more.
+            Err(_) => BTreeMap::new(),
+        }
     }
 
     /// Whether everything that a claimed run may call can be called here, through what was there at its launch. What
     /// looks otherwise may be an old look at the skills.
-    #[must_use]
-    pub fn is_as_launched(&self, claimed: &Claimed) -> bool {
+    pub async fn is_as_launched(&self, claimed: &Claimed) -> bool {
         // A plan that cannot be read is refused in its own words.
         let Ok(plan) = Plan::from_value(&claimed.contract) else { return true };
-        let options = &claimed.run.options;
-        let conformance = stated(options, self.conformance);
-        plan.capabilities.values().all(|capability| {
-            let changed =
-                || self.caller.changed(capability, conformance, options.unsandboxed, &options.pins).is_some();
-            self.obstacle(&claimed.run, capability).is_none() && (options.pins.is_empty() || !changed())
-        })
+        let (engine, run) = (self.clone(), claimed.run.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let options = &run.options;
+            let conformance = stated(options, engine.conformance);
+            plan.capabilities.values().all(|capability| {
+                let changed = || {
+                    let caller = &engine.caller;
+                    caller.changed(capability, conformance, options.unsandboxed, &options.pins).is_some()
+                };
+                engine.obstacle(&run, capability).is_none() && (options.pins.is_empty() || !changed())
+            })
+        });
+        looked.await.unwrap_or(false)
     }
 
     /// What a run that waits for a person would do next at the step where it waits; `None` for any other run, and where
@@ -194,14 +208,13 @@ impl Engine {
             Err(StoreError::NoCheckpoint { .. }) => return Ok(None),
             checkpoint => checkpoint?,
         };
-        let unknown = (why == Asked::UnknownOutcome).then(|| StepIntent {
-            step: step.clone(),
-            attempt: 1,
-            inputs_digest: inputs_digest.clone(),
-            idempotency_key: String::new(),
-            repeatable: false,
-        });
-        let restored = self.progress(record, &contract, &checkpoint, unknown.into_iter().collect()).await?;
+        let lost: Vec<StepIntent> = if why == Asked::UnknownOutcome {
+            let begun = self.store.intents(run).await?;
+            begun.into_iter().filter(|intent| intent.step == step && !intent.repeatable).collect()
+        } else {
+            Vec::new()
+        };
+        let restored = self.progress(record, &contract, &checkpoint, lost).await?;
         let Ok(mut progress) = restored else { return Ok(None) };
         let mut asks: Vec<Ask> = before_first_step(&progress).into_iter().collect();
         let mut next = Expansion::default();

@@ -22,6 +22,7 @@ impl Failure {
     /// This failure, where it is one of a call that was stopped because another step had failed first.
     pub fn after(mut self, first: &Self) -> Self {
         if self.error.code == CallFailure::Canceled {
+            self.error.public = None;
             self.error.message = format!("stopped, because {} failed", first.place());
         }
         self
@@ -51,9 +52,16 @@ impl Failure {
     }
 }
 
-/// An error as JSON: `code`, `message`, `step`, and what is known of the binding.
+/// An error as JSON: `code`, `message`, `step`, and what is known of the binding. `message` and `reason` are for
+/// everybody who may see the run; `detail`, `binding` and `tried` say where the call went and what came back, and are
+/// taken out for whoever may not know it.
 pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> Value {
-    let mut out = json!({"code": code, "message": error.message});
+    let mut out = json!({"code": code, "message": error.public_message()});
+    if let Some(public) = &error.public {
+        out["reason"] =
+            json!({"kind": public.kind, "capability": public.capability, "status": public.status});
+        out["detail"] = error.message.as_str().into();
+    }
     if let Some(step) = step {
         out["step"] = step.into();
     }
@@ -65,6 +73,9 @@ pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> V
     }
     if let Some(stderr) = &error.stderr {
         out["stderr"] = stderr.as_str().into();
+    }
+    if let Some(reason) = &error.reason {
+        out["reason"] = Value::clone(reason);
     }
     out
 }

@@ -84,7 +84,10 @@ fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, St
 }
 
 /// A value held against its type, its allowed values, and each element against what elements have to be.
-fn check_value(field: &Field, value: &Value) -> Result<(), String> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
     if !is_of(field.kind, value) {
         return Err(format!("{} is wanted, {} is {}", article(field.kind), shown(value), kind(value)));
     }

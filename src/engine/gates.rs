@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure};
+use super::canonical::digest_of;
 use super::control::Running;
 use super::failure::Failure;
 use super::leaf::{Leaf, Role, checked};
@@ -86,7 +87,20 @@ fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) ->
     gate.inputs.keys().filter_map(|name| Some((name.clone(), given(name)?))).collect()
 }
 
+/// What is decided about a call that began and whose outcome is unknown: this attempt of it. A decision about an
+/// earlier attempt, sent once more, is none about this one.
+fn lost_digest(call: &str, attempt: u32) -> String {
+    digest_of(&json!({"call": call, "lost_attempt": attempt}))
+}
+
 impl Progress {
+    /// What a person decides about a call: the call itself, or, where one that may not be repeated had begun, that
+    /// attempt of it.
+    pub fn asked_digest(&self, path: &str, digest: &str) -> String {
+        let lost = self.unfinished.get(path).filter(|intent| !intent.repeatable);
+        lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
+    }
+
     /// Where the gates before a step's capability stand; each is asked once before the step begins, one after the
     /// other.
     ///
@@ -158,10 +172,11 @@ impl Progress {
     pub fn admit(&self, path: &str, digest: &str, human: Option<Asked>) -> Admission {
         if let Some(intent) = self.unfinished.get(path) {
             if !intent.repeatable {
-                return match self.grants.choice(path, digest) {
+                let lost = lost_digest(digest, intent.attempt);
+                return match self.grants.choice(path, &lost) {
                     None => Admission::Ask(Asked::UnknownOutcome),
                     Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
-                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, digest)),
+                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, &lost)),
                     Some(Choice::Skip) => Admission::Skip,
                     Some(Choice::Fail) => Admission::Fail,
                 };

@@ -43,7 +43,7 @@ pub use call::{
 pub use canonical::{canonical_json, digest_of, idempotency_key};
 pub use capabilities::{Capabilities, Offered, Place};
 pub use execute::{AtGate, Engine, Executed};
-pub use fields::{FieldProblem, check_inputs, check_outputs};
+pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use leaf::{DEFAULT_TIMEOUT, gate_digest, is_repeatable};
 pub use log::LOG_BYTES;

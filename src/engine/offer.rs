@@ -56,10 +56,10 @@ impl Progress {
         human: Option<Asked>,
     ) -> Option<Ask> {
         let unknown = self.unfinished.get(path).is_some_and(|intent| !intent.repeatable);
-        if unknown && self.grants.choice(path, digest) != Some(Choice::Rerun) {
+        if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
             return None;
         }
-        let open = human.filter(|_| !self.grants.allow(path, digest));
+        let open = human.filter(|_| !unknown && !self.grants.allow(path, digest));
         if let Some(why) = self.changes(&capability.id) {
             return Some(about_change(path, capability, inputs, digest, &why, open.as_ref()));
         }
@@ -118,6 +118,7 @@ impl Progress {
             }
             Admission::Ask(why) => {
                 let Leaf { path, capability, inputs, digest, .. } = leaf;
+                let digest = self.asked_digest(&path, &digest);
                 let (capability, inputs) = (Some(capability), Value::Object(inputs));
                 out.asks.push(Ask { step: path, capability, inputs, digest, why });
                 Ok(false)

@@ -130,7 +130,7 @@ impl<'e> Session<'e> {
             return self.wait(human(ask)).await;
         }
         loop {
-            let mut next = self.expand();
+            let mut next = self.expand().await;
             if self.failure.is_none() && self.take_signals(&next).await? {
                 continue;
             }
@@ -174,7 +174,7 @@ impl<'e> Session<'e> {
     }
 
     /// Moves what moves without a call.
-    fn expand(&mut self) -> Expansion {
+    async fn expand(&mut self) -> Expansion {
         let mut next = Expansion::default();
         if self.failure.is_some() {
             return next;
@@ -185,7 +185,7 @@ impl<'e> Session<'e> {
                 beaten.stops.call.cancel();
             }
         }
-        self.progress.changed = self.engine.changed(&self.progress);
+        self.progress.changed = self.engine.changed(&self.progress).await;
         let now = self.now();
         if let Err(failure) = self.progress.expand(&running, now, &mut next) {
             self.failure = Some(failure);
@@ -331,6 +331,7 @@ impl<'e> Session<'e> {
             conformance: self.conformance,
             unsandboxed: run.options.unsandboxed,
             files: self.files.clone(),
+            pins: run.options.pins.clone(),
             log: self.logs.sink(&leaf.path),
         };
         let stops = Stops { call: self.cancel.child_token(), pause: CancellationToken::new() };
@@ -388,7 +389,8 @@ impl<'e> Session<'e> {
                 kind: "step.retrying".to_owned(),
                 step: Some(path.clone()),
                 data: json!({"attempt": leaf.attempt, "of": leaf.retry.map(|retry| retry.max_attempts),
-                             "code": error.code, "message": error.message,
+                             "code": error.code, "message": error.public_message(),
+                             "detail": error.public.as_ref().map(|_| error.message.as_str()),
                              "backoff_ms": u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)}),
             });
             let next = Leaf { attempt: leaf.attempt + 1, notes: Vec::new(), ..leaf.clone() };

@@ -191,8 +191,12 @@ fn after(leaf: &Leaf, reply: &Reply) -> Vec<NewEvent> {
         data: json!(artifact),
     });
     let tried = reply.tried.iter().map(|tried| {
-        let text = format!("{} did not carry it out: {}; {} did", tried.binding, tried.reason, reply.binding);
-        remark(&leaf.path, text)
+        let detail =
+            format!("{} did not carry it out: {}; {} did", tried.binding, tried.reason, reply.binding);
+        let mut event = remark(&leaf.path, "a binding failed, and its fallback was called".to_owned());
+        event.data["code"] = "upstream_failure".into();
+        event.data["detail"] = detail.into();
+        event
     });
     artifacts.chain(tried).collect()
 }

@@ -51,6 +51,12 @@ const LOOK_AFTER: Duration = Duration::from_secs(2);
 /// How long workers leave a store alone that took no reports.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
+/// How often it is made sure that the store can be written, where nothing else is.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The same while it cannot be written.
+const PROBE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The workers of this process. Dropping it stops them as [`Supervisor::shutdown`] does, without waiting.
 #[derive(Debug)]
 pub struct Supervisor {
@@ -100,6 +106,7 @@ impl Supervisor {
         let here = Workplace::here();
         let mut tasks = JoinSet::new();
         tasks.spawn(beat(shared.clone(), here.next_worker()));
+        tasks.spawn(probe(shared.clone()));
         for _ in 0..workers {
             tasks.spawn(work(shared.clone(), here.next_worker()));
         }
@@ -115,10 +122,16 @@ impl Supervisor {
 
     /// Claims nothing more, lets the runs at hand go on for the grace period, then stops them and gives their leases
     /// back, so that other workers can go on at once. Returns when all that is done.
-    pub async fn shutdown(mut self) {
+    pub async fn shutdown(self) {
+        let grace = self.grace;
+        self.shutdown_within(grace).await;
+    }
+
+    /// The same with a grace period of its own.
+    pub async fn shutdown_within(mut self, grace: Duration) {
         self.shared.closing.cancel();
         let finished = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.grace, finished).await.is_err() {
+        if tokio::time::timeout(grace, finished).await.is_err() {
             self.shared.stop.cancel();
             while self.tasks.join_next().await.is_some() {}
         }
@@ -228,6 +241,26 @@ async fn take_over(shared: &Shared, here: &Workplace) {
         match shared.store.abandon(worker).await {
             Ok(runs) => tracing::warn!("worker {worker} is dead; {runs} of its runs are taken over"),
             Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
+        }
+    }
+}
+
+/// Makes sure again and again that the store can be written; what its health says follows from that.
+async fn probe(shared: Arc<Shared>) {
+    let mut failing = false;
+    loop {
+        match shared.store.probe().await {
+            Ok(()) => failing = false,
+            Err(error) if failing => tracing::debug!("the store still cannot be written: {error}"),
+            Err(error) => {
+                failing = true;
+                tracing::error!("the store cannot be written: {error}");
+            }
+        }
+        let pause = if failing { PROBE_RETRY_INTERVAL } else { PROBE_INTERVAL };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shared.closing.cancelled() => return,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::workplace::Workplace;
 use crate::runs::RunState;
@@ -57,8 +58,19 @@ pub(super) enum Left {
     StoreFailed,
 }
 
-/// Executes a claimed run under its lease.
+/// Executes a claimed run under its lease. Every line that is logged meanwhile carries the run and its trace.
 pub(super) async fn carry_out(
+    store: &Arc<dyn Store>,
+    execute: &Arc<dyn Execute>,
+    claimed: Claimed,
+    leases: Leases,
+    stop: &CancellationToken,
+) -> Left {
+    let span = tracing::info_span!("run", run = %claimed.run.id, trace_id = claimed.run.trace_id);
+    execute_claimed(store, execute, claimed, leases, stop).instrument(span).await
+}
+
+async fn execute_claimed(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     claimed: Claimed,
@@ -67,12 +79,13 @@ pub(super) async fn carry_out(
 ) -> Left {
     let (run, fence) = (claimed.run.id.clone(), claimed.fence);
     let cancel = stop.child_token();
-    let keeper = tokio::spawn(keep(store.clone(), run.clone(), fence, leases, cancel.clone()));
+    let keeper = keep(store.clone(), run.clone(), fence, leases, cancel.clone());
+    let keeper = tokio::spawn(keeper.in_current_span());
     // In a task of its own: a panic in there ends this run's execution, never the worker.
     let execution = tokio::spawn({
         let execute = execute.clone();
         let cancel = cancel.clone();
-        async move { execute.execute(claimed, cancel).await }
+        async move { execute.execute(claimed, cancel).await }.in_current_span()
     });
     let left = match execution.await {
         Ok(Ok(())) if stop.is_cancelled() => Left::Stopped,

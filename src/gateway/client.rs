@@ -40,6 +40,15 @@ pub trait Client: Send + Sync + 'static {
     /// News: catalogue changes, scan and index progress. A receiver that lags asks for the catalogue anew.
     fn events(&self) -> broadcast::Receiver<Event>;
 
+    /// Waits until the first scan of the roots has finished, for ten seconds at most: before that, a skill that is not
+    /// in the catalog may still be found.
+    ///
+    /// # Errors
+    /// `not_ready` where the scan has not finished by then.
+    async fn wait_for_catalog(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The present snapshot: roots, entries, shadowed and refused ones.
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error>;
 
@@ -76,6 +85,14 @@ pub trait Client: Send + Sync + 'static {
 
     /// Counts per operation, per link, roots, cache, memory.
     async fn diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// Makes sure that runs can be recorded, as far as the last write and the last probe of the store tell.
+    ///
+    /// # Errors
+    /// `store_unavailable`, with the cause and since when as its reason.
+    async fn ensure_store(&self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Sets the counts of diagnostics and all metrics back to nothing; answers diagnostics as they stand then.
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error>;

@@ -1,11 +1,9 @@
 //! Which skills a client keeps from its model, so that people alone call them.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
+use crate::skill::Skill;
 use crate::skill::client::{PeopleOnly, Profile};
-use crate::skill::{Skill, read_regular_text};
 
 /// Beside a skill's instructions: how it looks and is called in Codex.
 const OPENAI: &str = "agents/openai.yaml";
@@ -23,13 +21,13 @@ pub fn mark(profile: &Profile, skill: &Skill) -> Option<Result<&'static str, Str
     kept.iter().find_map(|way| match way {
         PeopleOnly::Frontmatter => skill.clients.disable_model_invocation.then_some(Ok(IN_FRONTMATTER)),
         PeopleOnly::OpenaiYaml => {
-            forbids(&skill.root_dir).then_some(Ok("allow_implicit_invocation in agents/openai.yaml"))
+            forbids(skill).then_some(Ok("allow_implicit_invocation in agents/openai.yaml"))
         }
     })
 }
 
 /// Whether `policy.allow_implicit_invocation` is false; a file that cannot be read forbids nothing.
-fn forbids(folder: &Path) -> bool {
+fn forbids(skill: &Skill) -> bool {
     #[derive(Deserialize)]
     struct Written {
         policy: Option<Policy>,
@@ -38,7 +36,8 @@ fn forbids(folder: &Path) -> bool {
     struct Policy {
         allow_implicit_invocation: Option<bool>,
     }
-    let Ok(text) = read_regular_text(&folder.join(OPENAI), MOST) else { return false };
+    let Ok(bundle) = skill.open() else { return false };
+    let Ok(text) = bundle.read_text(OPENAI, MOST) else { return false };
     let read = serde_saphyr::from_str::<Written>(&text).ok();
     read.and_then(|written| written.policy?.allow_implicit_invocation) == Some(false)
 }

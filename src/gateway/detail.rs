@@ -5,10 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::lint::Neighbors;
 use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
+use crate::files::Refusal;
 use crate::registry::Catalogue;
-use crate::skill::{self, PathRefusal, Skill, lint};
+use crate::skill::{self, BundleFile, Skill, lint};
 
 /// How much of a text file is read.
 const TEXT_LIMIT: u64 = 1 << 20;
@@ -20,7 +22,7 @@ const BINARY_LIMIT: usize = 512;
 /// # Errors
 /// `not_found` when it has gone meanwhile, `invalid_configuration` when it cannot be read.
 pub fn source(skill: &Skill) -> Result<String, Error> {
-    let bytes = skill::read_regular(&skill.location, skill::MAX_BYTES).map_err(|e| gone(skill, &e))?;
+    let bytes = skill.read().map_err(|refusal| gone(skill, &refusal.into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -35,9 +37,12 @@ pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail
     let mut summary =
         summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
     let mut findings = lint::bundle(skill, &source);
+    if !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() {
+        findings.extend(Neighbors::of(catalogue).check(skill, &source));
+    }
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = findings.len();
-    let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
+    let files = files_of(skill);
     Ok(SkillDetail {
         summary,
         skill: Arc::clone(skill),
@@ -56,27 +61,10 @@ pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail
 /// # Errors
 /// `path_escape` for a path that leaves the bundle, `not_found`.
 pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
-    let place = skill::resolve(&skill.root_dir, path).map_err(|refusal| {
-        let code = match refusal {
-            PathRefusal::NotFound { .. } => Code::NotFound,
-            PathRefusal::NotInside(_) | PathRefusal::LeavesBundle(_) => Code::PathEscape,
-        };
-        let message = format!("{refusal} (skill {})", skill.id);
-        let near = match code {
-            Code::NotFound => {
-                let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
-                super::names::near(path, files.iter().map(|file| file.path.as_str()))
-            }
-            _ => Vec::new(),
-        };
-        Error { suggestions: near, ..Error::new(code, message) }
-    })?;
-    if place.is_dir() {
-        return Err(Error::new(Code::InvalidRequest, format!("{path} is a folder; name a file in it")));
-    }
+    let bundle = skill.open().map_err(|e| gone(skill, &e))?;
+    let (file, metadata) = bundle.open_file(path).map_err(|refusal| refused(skill, path, &refusal))?;
     let mut bytes = Vec::new();
-    let (file, metadata) = skill::open_regular(&place).map_err(|e| unreadable(&place, &e))?;
-    file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(&place, &e))?;
+    file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(path, &e))?;
     let content = as_text(bytes, metadata.len());
     Ok(FileContent {
         path: path.to_owned(),
@@ -167,8 +155,31 @@ fn gone(skill: &Skill, error: &std::io::Error) -> Error {
     )
 }
 
-fn unreadable(place: &Path, error: &std::io::Error) -> Error {
-    Error::new(Code::InvalidConfiguration, format!("{}: {error}", place.display()))
+fn unreadable(path: &str, error: &std::io::Error) -> Error {
+    Error::new(Code::InvalidConfiguration, format!("{path}: {error}"))
+}
+
+/// Why a file of a bundle is not opened.
+pub fn refused(skill: &Skill, path: &str, refusal: &Refusal) -> Error {
+    let code = match refusal {
+        Refusal::NotFound { .. } => Code::NotFound,
+        Refusal::NotInside { .. } | Refusal::Link { .. } | Refusal::PseudoFileSystem { .. } => {
+            Code::PathEscape
+        }
+        Refusal::NotRegular { .. } => Code::InvalidRequest,
+        Refusal::TooLarge { .. } => Code::PayloadTooLarge,
+        Refusal::Io { .. } => Code::InvalidConfiguration,
+    };
+    let suggestions = match code {
+        Code::NotFound => super::names::near(path, files_of(skill).iter().map(|file| file.path.as_str())),
+        _ => Vec::new(),
+    };
+    Error { suggestions, ..Error::new(code, format!("{refusal} (skill {})", skill.id)) }
+}
+
+/// The resource files of a skill; none where its folder cannot be read.
+fn files_of(skill: &Skill) -> Vec<BundleFile> {
+    skill.open().and_then(|bundle| skill::bundle_files(&bundle)).unwrap_or_default()
 }
 
 #[cfg(test)]

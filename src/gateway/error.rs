@@ -44,8 +44,11 @@ pub enum Code {
     NotLoaded,
     TooManySkills,
     SessionConflict,
+    MethodNotAllowed,
+    RequestTimeout,
     ConformanceUnmet,
     PayloadTooLarge,
+    UnsupportedMediaType,
     ConfirmationRequired,
     RateLimited,
     RuntimeError,
@@ -53,6 +56,8 @@ pub enum Code {
     NotImplemented,
     UpstreamFailure,
     GateExecutionFailure,
+    NotReady,
+    StoreUnavailable,
     StepTimeout,
     UpstreamTimeout,
 }
@@ -66,6 +71,8 @@ impl Code {
             Self::Unauthorized => 401,
             Self::Forbidden | Self::Untrusted | Self::SafetyDenied => 403,
             Self::NotFound | Self::TargetNotFound | Self::CheckpointNotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::RequestTimeout => 408,
             Self::InvalidConfiguration
             | Self::InvalidTransition
             | Self::IdempotencyConflict
@@ -75,27 +82,42 @@ impl Code {
             | Self::SessionConflict => 409,
             Self::ConformanceUnmet => 412,
             Self::PayloadTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
             Self::ConfirmationRequired => 428,
             Self::RateLimited => 429,
             Self::RuntimeError | Self::InternalError => 500,
             Self::NotImplemented => 501,
             Self::UpstreamFailure => 502,
-            Self::GateExecutionFailure => 503,
+            Self::GateExecutionFailure | Self::NotReady | Self::StoreUnavailable => 503,
             Self::StepTimeout | Self::UpstreamTimeout => 504,
         }
     }
 
-    /// The process exit code of the command line for this failure:
-    /// 2 usage, 3 not found, 4 refused, 5 waiting for somebody, 1 the run failed, 70 internal.
+    /// The process exit code of the command line for this failure: 1 the run failed, 2 usage, 3 not found, 4 refused,
+    /// 5 waiting for a person or a signal, 69 the service cannot answer, 70 internal or the store cannot be used.
     #[must_use]
     pub fn exit(self) -> u8 {
-        match self.status() {
-            400 => 2,
-            404 => 3,
-            428 => 5,
-            401 | 403 | 409 | 412 | 413 | 429 => 4,
-            502..=504 => 1,
-            _ => 70,
+        match self {
+            Self::NotReady => 69,
+            Self::StoreUnavailable => 70,
+            _ => match self.status() {
+                400 | 405 | 415 => 2,
+                404 => 3,
+                428 => 5,
+                401 | 403 | 408 | 409 | 412 | 413 | 429 => 4,
+                502..=504 => 1,
+                _ => 70,
+            },
+        }
+    }
+
+    /// Seconds after which the same request may succeed, for a condition that passes by itself.
+    #[must_use]
+    pub fn retry_after_seconds(self) -> Option<u64> {
+        match self {
+            Self::NotReady => Some(2),
+            Self::StoreUnavailable => Some(5),
+            _ => None,
         }
     }
 }
@@ -119,7 +141,41 @@ impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), suggestions: Vec::new(), reason: None }
     }
+
+    /// A failure to reach a service, which its [`exit`](Self::exit) code tells from a failure that the service reports.
+    pub fn service_unreachable(
+        code: Code,
+        address: impl std::fmt::Display,
+        message: impl Into<String>,
+    ) -> Self {
+        let reason = serde_json::json!({ SERVICE_UNREACHABLE: address.to_string() });
+        Self { reason: Some(reason), ..Self::new(code, message) }
+    }
+
+    /// The process exit code of the command line: that of the code, but 69 for a service that cannot be reached, and for
+    /// an attachment what its failed check means: 3 for an unknown skill, 4 for one that cannot be attached there.
+    #[must_use]
+    pub fn exit(&self) -> u8 {
+        let reason = |member: &str| self.reason.as_ref().and_then(|reason| reason.get(member));
+        match self.code {
+            _ if reason(SERVICE_UNREACHABLE).is_some() => 69,
+            Code::AttachInvalid if reason("cause").is_some_and(|cause| cause == "not_found") => 3,
+            Code::AttachInvalid if reason("check").is_some() => 4,
+            code => code.exit(),
+        }
+    }
+
+    /// The failure of a task that panicked or was stopped. What it panicked with goes to the log alone: it may quote
+    /// what nobody but the operator should read.
+    #[must_use]
+    pub fn broken_off(error: &tokio::task::JoinError) -> Self {
+        tracing::error!(%error, "an operation broke off");
+        Self::new(Code::InternalError, "the operation broke off; the log has the reason")
+    }
 }
+
+/// Member of [`Error::reason`] with the address of a service that cannot be reached.
+const SERVICE_UNREACHABLE: &str = "service_unreachable";
 
 /// The one shape of errors on every wire: `{"error": {"code", "message", "type"}, "trace_id"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -137,7 +193,7 @@ pub struct ErrorDetail {
     pub code: Code,
     /// What was wrong, where, and what to do.
     pub message: String,
-    /// `usage`, `not_found`, `refused`, `waiting`, `failed`, `internal`: the exit code in a word.
+    /// `usage`, `not_found`, `refused`, `waiting`, `failed`, `unavailable` or `internal`: the exit code in a word.
     #[serde(rename = "type")]
     pub kind: String,
     /// Near names, if any.
@@ -150,12 +206,13 @@ pub struct ErrorDetail {
 
 impl From<&Error> for ErrorBody {
     fn from(error: &Error) -> Self {
-        let kind = match error.code.exit() {
+        let kind = match error.exit() {
             1 => "failed",
             2 => "usage",
             3 => "not_found",
             4 => "refused",
             5 => "waiting",
+            69 => "unavailable",
             _ => "internal",
         };
         Self {

@@ -12,8 +12,9 @@ use crate::discovery::{
     self, Baseline, Case, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression, Router,
     golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
+use crate::files::Folder;
 use crate::registry::{Catalogue, RootState};
-use crate::skill::{self, SkillId};
+use crate::skill::SkillId;
 
 /// Name of a root's own golden set.
 const GOLDEN: &str = "golden.yaml";
@@ -71,21 +72,23 @@ pub struct Golden {
 pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
     let mut golden = Golden::default();
     for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
-        golden.read(&root.path.join(GOLDEN), golden_yaml, |file| {
-            skill::read_regular_text(file, GOLDEN_LIMIT)
+        golden.read(&root.path.join(GOLDEN), golden_yaml, |_| {
+            Ok(Folder::follow(&root.path)?.read_text(GOLDEN, GOLDEN_LIMIT)?)
         })?;
     }
     for entry in &catalogue.entries {
-        let Ok(files) = fs::read_dir(entry.skill.root_dir.join(EVALS)) else { continue };
-        let mut files: Vec<PathBuf> = files.flatten().map(|file| file.path()).collect();
-        files.retain(|file| file.extension().is_some_and(|e| e == "json"));
-        files.sort();
-        for file in files {
+        let Ok(bundle) = entry.skill.open() else { continue };
+        let Ok(files) = bundle.entries(EVALS) else { continue };
+        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
+        names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
+        names.sort();
+        for name in names {
+            let path = format!("{EVALS}/{name}");
             // A folder of that name holds other things too: what is no such list is not meant.
-            let Ok(text) = skill::read_regular_text(&file, GOLDEN_LIMIT) else { continue };
+            let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
             if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
                 golden.cases.extend(cases);
-                golden.files.push(file);
+                golden.files.push(entry.skill.root_dir.join(path));
             }
         }
     }
@@ -131,7 +134,7 @@ impl Golden {
         &mut self,
         file: &Path,
         read: fn(&str) -> Result<Vec<Case>, GoldenError>,
-        open: fn(&Path) -> io::Result<String>,
+        open: impl FnOnce(&Path) -> io::Result<String>,
     ) -> Result<bool, Error> {
         let text = match open(file) {
             Ok(text) => text,

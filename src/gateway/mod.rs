@@ -5,6 +5,7 @@ mod client;
 mod client_people;
 mod client_reach;
 mod client_view;
+mod content;
 mod contract_types;
 mod detail;
 mod door;
@@ -15,6 +16,7 @@ mod limits;
 mod lint;
 mod listing;
 mod local;
+mod local_files;
 mod looks;
 mod names;
 pub mod operations;
@@ -56,12 +58,14 @@ pub use eval::{EvalJob, Evaluation};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
 pub use local::{Local, Needs, eval, lint, usual_request};
+pub use local_files::LocalFiles;
 pub(crate) use looks::Looks;
 pub use names::near;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
     validate as package_validate,
 };
+pub(crate) use paging::LARGEST_PAGE;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
@@ -71,16 +75,16 @@ pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
 pub use run_standing::{PENDING_MS, unworked};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
-    ExecutionOptions, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, StepState, StepView,
-    TargetChoice,
+    ExecutionOptions, LaunchRequest, Launched, NewArtifact, Ordered, ResumeMode, RunDetail, RunOrder,
+    StepState, StepView, StoredArtifact, TargetChoice,
 };
-pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, scaffold};
+pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};
 pub use service_types::{
     AuditFilter, AuditPurged, AuditReport, CallerView, CapabilityRequest, Counting, GovernanceFilter,
-    GovernanceList, GovernedSkill, StoreHealth,
+    GovernanceList, GovernedSkill, StoreHealth, StoreReset,
 };
-pub use session_client::{SessionClient, SharedSessionClient};
+pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
 pub use session_standing::{LoadedFile, LoadedFrom, Standing};
 pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Code, Error};
-use crate::registry::Catalogue;
+use crate::registry::{Catalogue, is_shipped_id};
 use crate::skill::Skill;
 
 /// How alike two names must be to be offered (Jaro-Winkler, 0 to 1).
@@ -65,6 +65,13 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
         let id = skill.id.to_string();
         let message = format!("{wanted} is a link to the folder of {id}: name that");
         return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
+    }
+    if is_shipped_id(wanted) {
+        let message = format!(
+            "no skill is called {wanted} here; it is a shipped example, and those are used only where no other \
+             skills are found (`skills --demo` uses them alone; `--demo --store sqlite:FILE` keeps their runs)"
+        );
+        return Err(Error::new(Code::NotFound, message));
     }
     let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {

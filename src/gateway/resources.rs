@@ -6,13 +6,13 @@
 //! `node_modules` are no part of what is served.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::{Code, Connection, Error, SharedClient, detail};
+use crate::files::Folder;
 use crate::session::{ToolError, read};
 use crate::skill::{self, Digest, Skill};
 
@@ -173,13 +173,28 @@ async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|e| Err(Error::new(Code::InternalError, format!("the operation broke off: {e}"))))
+    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
 }
 
 fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     let own = skill.location.file_name().and_then(|name| name.to_str()).unwrap_or(MAIN);
     let place = if path == main_path(skill) { own } else { path };
-    read::whole(&skill.root_dir, place, most).map_err(|error| told(skill, &error))
+    if place == own {
+        let bytes = skill.read().map_err(|refusal| told(skill, &read::refused(&refusal)))?;
+        if bytes.len() as u64 > most {
+            let message =
+                format!("{path} has more than {most} bytes, which are served at most ({})", skill.id);
+            return Err(Error::new(Code::PayloadTooLarge, message));
+        }
+        return Ok(bytes);
+    }
+    read::whole(&opened(skill)?, place, most).map_err(|error| told(skill, &error))
+}
+
+fn opened(skill: &Skill) -> Result<Folder, Error> {
+    skill.open().map_err(|error| {
+        Error::new(Code::NotFound, format!("{}: {}: {error}", skill.id, skill.root_dir.display()))
+    })
 }
 
 fn told(skill: &Skill, error: &ToolError) -> Error {
@@ -189,26 +204,22 @@ fn told(skill: &Skill, error: &ToolError) -> Error {
 
 /// Every file, nested skills included: for the enclosing skill those are files like others.
 fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
-    let gone = |error: std::io::Error| {
-        Error::new(Code::NotFound, format!("{}: {}: {error}", skill.id, skill.root_dir.display()))
-    };
-    let root = skill.root_dir.canonicalize().map_err(gone)?;
+    let bundle = opened(skill)?;
     let main = main_path(skill);
     let (mut found, mut folders) = (Vec::new(), vec![String::new()]);
     while let Some(prefix) = folders.pop() {
-        let Ok(entries) = fs::read_dir(root.join(&prefix)) else { continue };
-        for entry in entries.flatten() {
-            // A name that is no UTF-8 has no address.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.starts_with('.') || name == "node_modules" {
+        let Ok(entries) = bundle.entries(prefix.trim_end_matches('/')) else { continue };
+        for entry in entries {
+            if entry.name.starts_with('.') || entry.name == "node_modules" {
                 continue;
             }
-            let path = format!("{prefix}{name}");
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(format!("{path}/")),
-                Ok(kind) if kind.is_file() => found.push(path),
-                Ok(kind) if kind.is_symlink() && leads_to_file(&entry.path(), &root) => found.push(path),
-                _ => {}
+            let path = format!("{prefix}{}", entry.name);
+            let Ok(metadata) = bundle.metadata(&path) else { continue };
+            if metadata.is_file() {
+                found.push(path);
+            } else if metadata.is_dir() && !entry.is_link {
+                // A link to a folder inside would bring the same files twice.
+                folders.push(format!("{path}/"));
             }
         }
         if found.len() > MOST_FILES {
@@ -223,14 +234,10 @@ fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// Whether a link ends at a file inside; one to a folder would bring the same files twice.
-fn leads_to_file(link: &Path, root: &Path) -> bool {
-    link.canonicalize().is_ok_and(|real| real.starts_with(root) && real.is_file())
-}
-
 #[cfg(all(test, unix))]
 #[allow(clippy::unwrap_used, clippy::assigning_clones, reason = "a test fails by a panic")]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -5,7 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
-    Error, LaunchRequest, Launched, Ordered, RunDetail, RunOrder, TargetChoice,
+    Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
+    StoredArtifact, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -108,13 +109,22 @@ pub trait RunClient: Send + Sync + 'static {
         self.attach(request).await
     }
 
-    /// References of this type that exist, newest first, those that hold `text` only.
+    /// References of this type that exist, newest first, those that hold `text` only: sessions that the caller may
+    /// use, and files of this machine for a caller that may name such.
     async fn target_choices(
         &self,
         target_type: AttachTarget,
         text: &str,
         limit: usize,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error>;
+
+    /// Stores content as an artifact, which targets name by its digest. The same content is stored once.
+    ///
+    /// # Errors
+    /// `payload_too_large` beyond 8 MiB; `invalid_request` for a name that is none.
+    async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error>;
 
     /// The contract of a skill.
     ///

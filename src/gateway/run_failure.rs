@@ -30,7 +30,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
-            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::Refused(refusal) | StoreError::AlreadyDecided { refusal, .. } => refusal.into(),
             StoreError::NoRun(_) => Self::new(Code::NotFound, message),
             StoreError::NoCheckpoint { .. } => Self::new(Code::CheckpointNotFound, message),
             StoreError::IdempotencyConflict { run, .. } => {
@@ -38,6 +38,9 @@ impl From<StoreError> for Error {
             }
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
+            StoreError::Unavailable { cause, .. } => {
+                Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }
+            }
             StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
             StoreError::Failed { .. } => Self::new(Code::InternalError, message),
         }
@@ -67,6 +70,7 @@ impl From<CallFailure> for Code {
             CallFailure::InvalidConfiguration => Self::InvalidConfiguration,
             CallFailure::ConformanceUnmet => Self::ConformanceUnmet,
             CallFailure::Untrusted => Self::Untrusted,
+            CallFailure::SkillChanged => Self::SkillChanged,
             CallFailure::SafetyDenied => Self::SafetyDenied,
             CallFailure::RuntimeError => Self::RuntimeError,
             CallFailure::UpstreamFailure => Self::UpstreamFailure,
@@ -80,7 +84,8 @@ impl From<CallFailure> for Code {
 
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
-        Self::new(error.code.into(), error.message)
+        let reason = error.reason.map(|reason| *reason).or_else(|| error.public.map(|public| json!(public)));
+        Self { reason, ..Self::new(error.code.into(), error.message) }
     }
 }
 

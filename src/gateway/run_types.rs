@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::contract_types::InputFields;
+use super::operations::Scope;
 use super::run_history::EarlierAttempt;
+use super::session_client::SessionAccess;
+use super::{Code, LocalFiles};
 use crate::engine::Artifact;
 use crate::runs::{Choice, Expiry, Verdict};
 use crate::skill::contract::Conformance;
@@ -74,14 +77,14 @@ pub struct Launched {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum RunOrder {
-    /// Approve or deny the gate that waits.
+    /// Approve or deny the gate that waits. What is missing is refused with what would be decided: what was read is
+    /// what is decided.
     Decide {
         /// Yes or no.
         verdict: Verdict,
-        /// The step; the waiting one, where absent.
+        /// The step. Required.
         step: Option<String>,
-        /// What was seen; the waiting gate's, where absent. A screen always sends it: what was read is what is
-        /// decided.
+        /// Digest of what was read. Required of an approval.
         inputs_digest: Option<String>,
         /// Who decides.
         approver: Option<String>,
@@ -146,6 +149,17 @@ pub struct Ordered {
     /// Whether somebody had ordered the same before, so that this order changed nothing.
     #[serde(default)]
     pub repeated: bool,
+    /// How a resumed run goes on; absent for other orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ResumeMode>,
+}
+
+/// How a resumed run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeMode {
+    /// Its state is restored from a checkpoint, and the steps after it run.
+    CheckpointResume,
 }
 
 /// Where a step stands.
@@ -258,6 +272,9 @@ pub struct DecisionSheet {
     /// Why a yes would only fail the step, with what to do: it is refused. A no is always taken.
     #[serde(default)]
     pub blocked: Option<String>,
+    /// The scope that the caller's key lacks: neither a yes nor a no is taken from it. A client finds out for itself.
+    #[serde(skip)]
+    pub missing_scope: Option<Scope>,
     /// The sidecar that wants the run paused: after a yes it is held until somebody resumes it.
     #[serde(default)]
     pub pause: Option<String>,
@@ -305,7 +322,8 @@ pub struct AttachRequest {
     pub skill: String,
     /// What kind of thing it is attached to.
     pub target_type: String,
-    /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
+    /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST`, `skill:ID/RELATIVE/PATH`; a path only
+    /// with `local_files`.
     pub target_ref: String,
     /// Its inputs.
     #[serde(default)]
@@ -316,6 +334,39 @@ pub struct AttachRequest {
     /// Who asks.
     #[serde(default)]
     pub started_by: Option<String>,
+    /// Whose sessions can be its target.
+    #[serde(skip)]
+    pub sessions: SessionAccess,
+    /// The files that the caller may name by their paths; none, where absent. Never sent: whoever calls from elsewhere
+    /// names no file of this machine.
+    #[serde(skip)]
+    pub local_files: Option<LocalFiles>,
+}
+
+/// Content to store as an artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewArtifact {
+    /// What the file is called.
+    pub name: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// Who stores it; the account, where absent.
+    pub by: Option<String>,
+}
+
+/// An artifact that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoredArtifact {
+    /// How a target names it: `artifact:` and the digest.
+    pub target_ref: String,
+    /// SHA-256 of the content, hexadecimal.
+    pub digest: String,
+    /// The name it was given.
+    pub name: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Media type by content, and by name where the content does not tell.
+    pub media_type: String,
 }
 
 /// The four checks of an attachment, in the order in which they are made.
@@ -366,6 +417,9 @@ pub struct AttachReason {
     pub given: String,
     /// What would be allowed.
     pub allowed: Vec<String>,
+    /// Why the skill does not load, where that is the check: `not_found`, or what is wrong with one that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Code>,
 }
 
 /// What attaching would do, before it is done.

@@ -17,14 +17,16 @@ pub fn schema() -> Result<String, Error> {
 
 /// How a copy differs from the schema: the first place, as a JSON pointer; none when it says the same.
 /// The order of keys and the layout of the text do not count.
-#[must_use]
-pub fn schema_drift(copy: &str, schema: &str) -> Option<String> {
-    let copy: Value = match serde_json::from_str(copy) {
-        Ok(copy) => copy,
-        Err(error) => return Some(format!("it is no JSON: {error}")),
+///
+/// # Errors
+/// `invalid_request` for a copy that is not JSON.
+pub fn schema_drift(copy: &str, schema: &str) -> Result<Option<String>, Error> {
+    let parsed = |what: &str, text: &str| {
+        serde_json::from_str::<Value>(text).map_err(|error| {
+            Error::new(Code::InvalidRequest, format!("the {what} is not valid JSON: {error}"))
+        })
     };
-    let schema: Value = serde_json::from_str(schema).ok()?;
-    difference(&copy, &schema, "")
+    Ok(difference(&parsed("copy", copy)?, &parsed("document", schema)?, ""))
 }
 
 fn difference(copy: &Value, schema: &Value, at: &str) -> Option<String> {
@@ -52,14 +54,14 @@ mod tests {
     #[test]
     fn the_schema_does_not_differ_from_itself() {
         let schema = schema().unwrap();
-        assert_eq!(schema_drift(&schema, &schema), None);
+        assert_eq!(schema_drift(&schema, &schema), Ok(None));
     }
 
     #[test]
     fn a_difference_is_named_by_its_place() {
         let (a, b) = (r#"{"x": {"y": [1, 2]}}"#, r#"{"x": {"y": [1, 3]}}"#);
-        assert_eq!(schema_drift(a, b).as_deref(), Some("/x/y/1 differs"));
-        assert_eq!(schema_drift(r#"{"x": {}}"#, b).as_deref(), Some("/x/y is missing"));
-        assert!(schema_drift("{", b).unwrap().starts_with("it is no JSON"));
+        assert_eq!(schema_drift(a, b).unwrap().as_deref(), Some("/x/y/1 differs"));
+        assert_eq!(schema_drift(r#"{"x": {}}"#, b).unwrap().as_deref(), Some("/x/y is missing"));
+        assert_eq!(schema_drift("{", b).unwrap_err().code, Code::InvalidRequest);
     }
 }

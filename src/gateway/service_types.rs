@@ -11,7 +11,7 @@ use strum::IntoEnumIterator as _;
 
 use super::ExecutionOptions;
 use super::operations::Scope;
-use crate::audit::Verification;
+use crate::audit::{AnchorCheck, Verification};
 use crate::governance::QualityState;
 use crate::skill::SkillId;
 use crate::store::Health;
@@ -86,6 +86,12 @@ pub struct AuditReport {
     /// What was found.
     #[serde(flatten)]
     pub verification: Verification,
+    /// How far the log is known to reach, by the file beside it and by the store.
+    #[serde(default)]
+    pub anchors: Vec<AnchorCheck>,
+    /// Why the store could not be asked how far the log reaches, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
 }
 
 /// Which skills to judge. Empty keeps all.
@@ -102,6 +108,7 @@ pub struct GovernanceFilter {
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
     /// Where the page before ended: its `next`.
+    #[schemars(length(min = 1))]
     pub cursor: Option<String>,
 }
 
@@ -147,6 +154,17 @@ pub struct CapabilityRequest {
     /// Who asks; the user's name where absent.
     #[serde(default)]
     pub started_by: Option<String>,
+}
+
+/// A store that was begun anew, and what became of the files of the former one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoreReset {
+    /// What it is and where.
+    pub place: String,
+    /// Id of the new store.
+    pub id: String,
+    /// Where the former files are now.
+    pub kept: Vec<PathBuf>,
 }
 
 /// The store of runs, looked over.

@@ -12,6 +12,54 @@ use super::{
 };
 use crate::session::{Api, Payload, Speaker};
 
+/// Whose sessions a caller may use. A session belongs to the principal who made it; to others it does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionAccess {
+    /// Who owns the sessions that are made; nobody in particular for the local account, and where no keys are asked
+    /// for.
+    owner: Option<String>,
+    /// Whether the sessions of others, and those without an owner, can be used too.
+    all: bool,
+}
+
+impl SessionAccess {
+    /// Everything: the local account, and callers of a service that asks nobody for a key.
+    #[must_use]
+    pub fn unrestricted() -> Self {
+        Self { owner: None, all: true }
+    }
+
+    /// A principal: their own sessions, or all of them.
+    #[must_use]
+    pub fn of(principal: &str, all: bool) -> Self {
+        Self { owner: Some(principal.to_owned()), all }
+    }
+
+    /// Who owns a session that is made with this access.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Whether a session of this owner can be used.
+    #[must_use]
+    pub fn admits(&self, owner: Option<&str>) -> bool {
+        self.all || (owner.is_some() && owner == self.owner())
+    }
+
+    /// The one owner whose sessions can be used; none where all can.
+    #[must_use]
+    pub fn only(&self) -> Option<&str> {
+        self.owner().filter(|_| !self.all)
+    }
+}
+
+impl Default for SessionAccess {
+    fn default() -> Self {
+        Self::unrestricted()
+    }
+}
+
 /// A client for sessions that several tasks share.
 pub type SharedSessionClient = Arc<dyn SessionClient>;
 
@@ -19,6 +67,10 @@ pub type SharedSessionClient = Arc<dyn SessionClient>;
 /// no other session has.
 #[async_trait]
 pub trait SessionClient: Send + Sync + 'static {
+    /// The same sessions as somebody with this access sees them: what they may not use is `not_found`. A remote form
+    /// answers itself, because the service knows by the key who calls.
+    fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient;
+
     /// A new, empty session.
     ///
     /// # Errors

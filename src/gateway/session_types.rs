@@ -12,6 +12,7 @@ use crate::session::{
     ToolError, ToolSpec,
 };
 use crate::skill::SkillId;
+use crate::skill::tokens::TokenCount;
 
 /// A session in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -28,6 +29,9 @@ pub struct SessionSummary {
     pub agent: Option<String>,
     /// Entries of its transcript.
     pub entries: u64,
+    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// Changes of a session's settings; absent ones stay.
@@ -79,6 +83,9 @@ pub struct SessionView {
     pub transcript: Vec<Arc<Entry>>,
     /// What its scripts would run in here, in a few words.
     pub isolation: String,
+    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 impl SessionView {
@@ -119,6 +126,43 @@ pub struct LevelSize {
     pub bytes: u64,
     /// Tokens (o200k vocabulary).
     pub tokens: u32,
+    /// `tokens` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl LevelSize {
+    /// A size of so many bytes and tokens.
+    #[must_use]
+    pub fn new(bytes: u64, count: TokenCount) -> Self {
+        Self { bytes, tokens: count.tokens, estimated: count.estimated }
+    }
+
+    /// Its tokens.
+    #[must_use]
+    pub fn count(&self) -> TokenCount {
+        TokenCount { tokens: self.tokens, estimated: self.estimated }
+    }
+}
+
+impl std::ops::Add for LevelSize {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self::new(self.bytes.saturating_add(other.bytes), self.count() + other.count())
+    }
+}
+
+impl std::ops::AddAssign for LevelSize {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl std::iter::Sum for LevelSize {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), std::ops::Add::add)
+    }
 }
 
 /// How large a call is, by level of disclosure.
@@ -277,6 +321,9 @@ pub struct ComposedView {
     /// Tokens of each part of the instructions, in their order.
     #[serde(default)]
     pub part_tokens: Vec<u32>,
+    /// Those of the parts, by their place from 0, whose `part_tokens` are an estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts_estimated: Vec<usize>,
     /// Bodies that stand in the answers of calls, in the order in which they were given; a skill that was loaded twice
     /// stands there twice.
     #[serde(default)]
@@ -300,14 +347,20 @@ impl ComposedView {
     /// The body of a skill as it stands in the call: in the instructions, else in the answer that gave it last.
     #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
-        let mut parts = self.composed.parts.iter().zip(&self.part_tokens);
-        let of = |(part, tokens): (&Part, &u32)| {
-            let body = matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
-            let this = body && part.skill.as_deref() == Some(name);
-            this.then(|| LevelSize { bytes: (part.end - part.start) as u64, tokens: *tokens })
+        let this = |part: &&(&Part, LevelSize)| {
+            let body = matches!(part.0.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+            body && part.0.skill.as_deref() == Some(name)
         };
         let given = self.given.iter().rev().find(|given| given.skill == name).map(|given| given.size);
-        parts.find_map(of).or(given)
+        self.part_sizes().find(|part| this(&part)).map(|(_, size)| size).or(given)
+    }
+
+    /// The parts of the instructions with their sizes, in their order.
+    pub fn part_sizes(&self) -> impl Iterator<Item = (&Part, LevelSize)> {
+        self.composed.parts.iter().zip(&self.part_tokens).enumerate().map(|(at, (part, tokens))| {
+            let count = TokenCount { tokens: *tokens, estimated: self.parts_estimated.contains(&at) };
+            (part, LevelSize::new((part.end - part.start) as u64, count))
+        })
     }
 
     /// The entry of the transcript whose answer has the body of a skill, where the instructions have it not.
@@ -359,6 +412,9 @@ pub struct BudgetView {
     pub not_listed: Vec<NotListed>,
     /// Tokens of the catalogue as written, and as shown: of what a session puts into every call.
     pub tokens: (u32, u32),
+    /// One of `tokens` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_estimated: bool,
     /// Descriptions of more than twenty tokens, which is what one should have: name and tokens, largest first.
     pub long: Vec<(String, u32)>,
 }

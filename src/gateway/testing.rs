@@ -52,6 +52,7 @@ pub fn skill(id: &str, name: &str) -> Skill {
         body_lines: 0,
         has_body: false,
         findings: Vec::new(),
+        real: None,
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Code, Error};
+use crate::files::Folder;
 use crate::registry::trust::{Measured, TrustError, is_bundle};
 use crate::registry::{Trust, TrustState};
 use crate::skill::contract::{self, StepAction};
-use crate::skill::{Digest, Skill, SkillId, read_regular_text};
+use crate::skill::{Digest, Skill, SkillId};
 
 /// A contract or binding is a page of YAML; past this it is none.
 const MAX_BYTES: u64 = 2 << 20;
@@ -71,7 +72,8 @@ pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubjec
     let other = paths.iter().filter(|path| !path.starts_with("scripts/")).filter(executable).copied();
     let mut scripts: Vec<String> = below("scripts/").chain(other).cloned().collect();
     scripts.sort();
-    let read = |path: &String| read_regular_text(&place.join(path), MAX_BYTES).ok();
+    let folder = Folder::follow(place).ok();
+    let read = |path: &String| folder.as_ref()?.read_text(path, MAX_BYTES).ok();
     let bindings = below("bindings/").filter(|path| is_yaml(path)).map(|path| {
         let binding = read(path).and_then(|text| contract::parse_binding(&place.join(path), &text).0);
         binding.map_or_else(
@@ -111,7 +113,7 @@ pub fn has_contract(bundle: &Path) -> bool {
 
 fn contract_of(bundle: &Path) -> Option<contract::Contract> {
     let file = bundle.join("skill.yaml");
-    let text = read_regular_text(&file, MAX_BYTES).ok()?;
+    let text = Folder::follow(bundle).ok()?.read_text("skill.yaml", MAX_BYTES).ok()?;
     contract::parse(&file, &text).0
 }
 

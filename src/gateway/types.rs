@@ -11,6 +11,7 @@ use super::error::{Code, Error};
 use crate::engine::Reminder;
 use crate::registry::{Change, Root, ScanProgress, Trusted};
 use crate::runs::{Choice, Verdict};
+use crate::skill::tokens::TokenCount;
 use crate::skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
 };
@@ -157,6 +158,7 @@ pub struct ListFilter {
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
     /// Where the page before ended: its `next`.
+    #[schemars(length(min = 1))]
     pub cursor: Option<String>,
 }
 
@@ -283,7 +285,7 @@ pub enum FileText {
     Binary(Vec<u8>),
 }
 
-/// Exact token counts of one skill, by level of disclosure (o200k vocabulary).
+/// Token counts of one skill, by level of disclosure (o200k vocabulary).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelTokens {
     /// The skill.
@@ -294,10 +296,39 @@ pub struct LevelTokens {
     pub l2: u32,
     /// L3: its resource files as text; binary files count 0.
     pub l3: u32,
+    /// `l1` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l1_estimated: bool,
+    /// `l2` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l2_estimated: bool,
+    /// `l3` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l3_estimated: bool,
     /// L3: number of resource files.
     pub l3_files: u32,
     /// L3: their bytes.
     pub l3_bytes: u64,
+}
+
+impl LevelTokens {
+    /// Tokens of its catalogue entry.
+    #[must_use]
+    pub fn entry_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l1, estimated: self.l1_estimated }
+    }
+
+    /// Tokens of its body.
+    #[must_use]
+    pub fn body_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l2, estimated: self.l2_estimated }
+    }
+
+    /// Tokens of its resource files.
+    #[must_use]
+    pub fn files_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l3, estimated: self.l3_estimated }
+    }
 }
 
 /// What a client does with a bundle.

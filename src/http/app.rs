@@ -12,6 +12,9 @@ use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 
 use super::feed::Feed;
 use super::listen::Patience;
@@ -88,12 +91,22 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         .layer(map_request(|request: Request| async { guard::own_page(request) }))
         .layer(from_fn(lost::shaped));
     let router = router.merge(more).fallback(lost::unknown);
-    let router = router.layer(from_fn_with_state(Arc::clone(app), front::admit));
+    let router = router.layer(from_fn_with_state(Arc::clone(app), front::admit)).layer(compression());
     if app.cors.is_empty() {
         return router;
     }
     router.layer(from_fn_with_state(Arc::clone(&app.cors), cors::share))
 }
+
+/// Compresses large answers for those who accept it; streams of events are sent as they come.
+fn compression() -> CompressionLayer<And<SizeAbove, NotForContentType>> {
+    let worthwhile = SizeAbove::new(COMPRESSED_FROM_BYTES).and(NotForContentType::SSE);
+    // A list of 15,000 skills is compressed while somebody waits for it.
+    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile)
+}
+
+/// Answers of fewer bytes fit into a few packets as they are.
+const COMPRESSED_FROM_BYTES: u16 = 8 * 1024;
 
 fn filter(method: Method) -> MethodFilter {
     match method {
@@ -125,17 +138,32 @@ pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
 async fn ready(app: Arc<App>) -> Response {
     let found = app.service.core.diagnostics().await;
     let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
+    let store = app.service.core.ensure_store().await;
     let status = match (app.end.is_cancelled(), scan && index, &found) {
         (true, ..) => "ending",
         (_, _, Err(_)) => "failing",
+        _ if store.is_err() => "store_unavailable",
         (_, true, _) => "ready",
         _ => "starting",
     };
     let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response =
-        text("application/json", json!({ "status": status, "scan": scan, "index": index }).to_string());
+    let mut response = text("application/json", ready_body(status, (scan, index), store.err()).to_string());
     *response.status_mut() = code;
+    if let Some(seconds) =
+        Code::StoreUnavailable.retry_after_seconds().filter(|_| status == "store_unavailable")
+    {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
     response
+}
+
+/// Without paths: everybody may ask.
+fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -> serde_json::Value {
+    let mut body = json!({ "status": status, "scan": scan, "index": index });
+    if let Some(reason) = store.and_then(|error| error.reason) {
+        body["store"] = reason;
+    }
+    body
 }
 
 async fn prometheus(app: Arc<App>, request: Request) -> Response {

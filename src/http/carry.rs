@@ -19,8 +19,6 @@ use crate::gateway::operations::{Caller, Operation, Written, from_query};
 use crate::gateway::{Code, Error};
 use crate::store::RunId;
 
-/// Bytes of a body, at most.
-pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
 /// How long something that only looks may take; it waits a minute for news at most.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
 /// The header that makes a launch safe to repeat.
@@ -61,11 +59,15 @@ async fn answered(
             let message = format!("{} takes its arguments in the body, not in the query", operation.name);
             return Err(Refusal::new(Code::InvalidRequest, message));
         }
-        read_body(body, &parts.headers, app.patience.body).await?
+        // Who may not call it sends no content here.
+        operation.may(caller)?;
+        read_body(body, &parts.headers, app.patience.body, operation.max_body).await?
     };
     from_path(&mut parts, &mut arguments).await?;
     from_headers(operation, &parts.headers, &mut arguments)?;
-    belongs_to(&arguments, caller);
+    if operation.takes_body() {
+        belongs_to(&arguments, caller);
+    }
     if operation.follows {
         let resumed = stream::resumed(&parts.headers)?;
         if accepts_events(&parts.headers) {
@@ -144,21 +146,20 @@ async fn read_body(
     body: Body,
     headers: &HeaderMap,
     patience: Duration,
+    max_bytes: usize,
 ) -> Result<Map<String, Value>, Refusal> {
     let too_large = || {
-        let message = format!("the body has more than {MOST_BYTES} bytes (2 MiB)");
+        let message = format!("the body has more than {max_bytes} bytes ({} MiB)", max_bytes >> 20);
         // The rest of the body is not read: the connection cannot go on.
         Refusal::new(Code::PayloadTooLarge, message).header(header::CONNECTION, "close")
     };
     let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if stated.is_some_and(|length: u64| length > MOST_BYTES as u64) {
+    if stated.is_some_and(|length: u64| length > max_bytes as u64) {
         return Err(too_large());
     }
-    let read = tokio::time::timeout(patience, to_bytes(body, MOST_BYTES)).await.map_err(|_| {
+    let read = tokio::time::timeout(patience, to_bytes(body, max_bytes)).await.map_err(|_| {
         let message = format!("the body did not come within {} s", patience.as_secs());
-        Refusal::new(Code::InvalidRequest, message)
-            .status(StatusCode::REQUEST_TIMEOUT)
-            .header(header::CONNECTION, "close")
+        Refusal::new(Code::RequestTimeout, message).header(header::CONNECTION, "close")
     })?;
     let bytes = read.map_err(|error| {
         let mut cause: Option<&dyn std::error::Error> = Some(&error);
@@ -201,9 +202,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
     }
     let is = stated.map_or_else(|| "absent".to_owned(), |kind| format!("{kind:?}"));
     let message = format!("the content type of the body is {is}; wanted: application/json");
-    Err(Refusal::new(Code::InvalidRequest, message)
-        .status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
-        .header(header::ACCEPT, "application/json"))
+    Err(Refusal::new(Code::UnsupportedMediaType, message).header(header::ACCEPT, "application/json"))
 }
 
 /// Parameters of the path join the arguments.

@@ -33,10 +33,14 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::NotLoaded => "The session has not loaded the skill.",
         Code::TooManySkills => "The session holds as many skills as it may.",
         Code::SessionConflict => "The session changed meanwhile; ask again.",
+        Code::MethodNotAllowed => "The path does not take this method; `Allow` lists those it takes.",
+        Code::RequestTimeout => "The body did not arrive in time.",
         Code::ConformanceUnmet => "No binding conforms as much as is asked for.",
         Code::PayloadTooLarge => "The body is larger than 2 MiB, or a value than what may be kept.",
+        Code::UnsupportedMediaType => "The body is not declared as `application/json`.",
         Code::ConfirmationRequired => {
-            "The run waits for a person; `reason` has the run and the gate. Approve or deny it."
+            "The run waits for a person, or a decision does not name what it decides. `reason` has the run, what would be \
+             decided, and in `send` the request that does."
         }
         Code::RateLimited => "Too many requests; `Retry-After` says when the next one is let through.",
         Code::RuntimeError => "The run failed; `reason` has its error.",
@@ -48,6 +52,13 @@ pub(super) fn meaning(code: Code) -> &'static str {
         }
         Code::UpstreamFailure => "What a binding called failed.",
         Code::GateExecutionFailure => "A gate could not be asked.",
+        Code::NotReady => {
+            "The service has just started and is still reading its skills; `Retry-After` says when to try again."
+        }
+        Code::StoreUnavailable => {
+            "The store of runs cannot be read or written now; nothing of the request happened. `reason.cause` says why, \
+             `Retry-After` when to try again."
+        }
         Code::StepTimeout => "A step took longer than its contract allows.",
         Code::UpstreamTimeout => "What a binding called did not answer in time.",
     }

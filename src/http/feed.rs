@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 
+use crate::gateway::operations::{may_hold_details, remove_details};
 use crate::gateway::{Error, SharedClient};
 use crate::store::RunEvent;
 
@@ -23,13 +24,25 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Told {
     pub event: RunEvent,
-    pub json: String,
+    json: String,
+    /// The same without details of failed calls, where it has any.
+    public: Option<String>,
 }
 
 impl Told {
     pub fn of(event: RunEvent) -> Self {
         let json = serde_json::to_string(&event).unwrap_or_default();
-        Self { event, json }
+        let public = may_hold_details(json.as_bytes()).then(|| {
+            let mut value = serde_json::to_value(&event).unwrap_or_default();
+            remove_details(&mut value);
+            value.to_string()
+        });
+        Self { event, json, public }
+    }
+
+    /// The event as JSON, for a caller who may or may not know where calls go.
+    pub fn json_for(&self, admin: bool) -> &str {
+        self.public.as_deref().filter(|_| !admin).unwrap_or(&self.json)
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) async fn admit(
 ) -> Response {
     let _busy = Busy::with(&peer);
     let has_body = !request.body().is_end_stream();
-    peer.owes.store(false, Ordering::Relaxed);
+    peer.activity.owes.store(false, Ordering::Relaxed);
     let began = Instant::now();
     let method = method(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -41,7 +41,13 @@ pub(super) async fn admit(
         Err(refusal) => (new_trace_id(), Err(refusal)),
     };
     let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
-    let admitted = match traced {
+    let line_ends = traced.and_then(|()| guard::line_ends(&peer.activity));
+    let addressed = line_ends.and_then(|()| guard::addressed(&request)).and_then(|()| {
+        // A link on a page of somebody else may lead to what is open, and runs nothing there.
+        let link = open && request.method() == Method::GET;
+        if link { Ok(()) } else { guard::same_origin(request.headers(), &app.cors) }
+    });
+    let admitted = match addressed {
         Ok(()) => known(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
@@ -62,7 +68,8 @@ pub(super) async fn admit(
     let mut response = match admitted {
         Err(refusal) => refusal.answer(&trace_id, &path),
         Ok(principal) => {
-            let caller = Caller { principal, trace_id: trace_id.clone(), leave: app.end.child_token() };
+            let leave = app.end.child_token();
+            let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave };
             request.extensions_mut().insert(caller);
             // A mistake of ours ends its request alone.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -71,7 +78,7 @@ pub(super) async fn admit(
     };
     let status = response.status().as_u16();
     // What is refused may be refused before its body is read.
-    peer.owes.store(has_body && status >= 400, Ordering::Relaxed);
+    peer.activity.owes.store(has_body && status >= 400, Ordering::Relaxed);
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&trace_id) {
         headers.entry(TRACE).or_insert(id);

@@ -4,10 +4,67 @@
 use std::net::IpAddr;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
+use super::listen::Activity;
 use super::problem::Refusal;
+use super::{Origin, cors};
 use crate::gateway::Code;
+
+/// Where the page that sends a request comes from, as its browser says
+/// (<https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>).
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Lets a request through whose head has CR LF behind each line; the connection of another one ends.
+///
+/// # Errors
+/// `invalid_request`.
+pub(super) fn line_ends(activity: &Activity) -> Result<(), Refusal> {
+    if activity.has_bare_line_feed() {
+        let message = "a line of the request's head ends with a bare LF; end each with CR LF";
+        return Err(Refusal::new(Code::InvalidRequest, message).header(header::CONNECTION, "close"));
+    }
+    Ok(())
+}
+
+/// Lets a request through that says once, and in one voice, which host it is for
+/// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
+///
+/// # Errors
+/// `invalid_request` for two `Host` headers, for none of HTTP/1.1, and for a target that names another host.
+pub(super) fn addressed(request: &Request) -> Result<(), Refusal> {
+    let wrong = |message: &str| Err(Refusal::new(Code::InvalidRequest, message));
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (_, Some(_)) => return wrong("the request has several `Host` headers; send one"),
+        (None, None) if request.version() == Version::HTTP_11 => {
+            return wrong("the request has no `Host` header; HTTP/1.1 asks for one");
+        }
+        (host, None) => host.map(|host| host.to_str().unwrap_or_default()),
+    };
+    let target = request.uri().authority().map(Authority::as_str);
+    match (target, host) {
+        (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => {
+            wrong("the request's target names another host than its `Host` header; send the path alone")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets a request through that no page of another origin sends, unless that was named.
+///
+/// # Errors
+/// `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
+pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), Refusal> {
+    let foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
+    if headers.get_all(FETCH_SITE).iter().any(foreign) && !cors::is_named(named, headers) {
+        let message =
+            "a page of another origin may not call this service; let its origin in by `skills serve --cors`";
+        return Err(Refusal::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
 
 /// Lets a request of a program, or of a page of this service itself, through; of another page only where its origin
 /// was named.

@@ -1,11 +1,12 @@
 //! Connections with an end: a peer that sends no whole request, or takes no answer, is not waited for.
 
+use std::collections::HashMap;
 use std::future::Future as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::framing::Framing;
 
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
@@ -25,9 +29,18 @@ pub struct Patience {
     pub body: Duration,
     /// With an answer to send: for the peer to take some of it.
     pub write: Duration,
-    /// Connections at once; others wait to be accepted.
+    /// Connections at once. One more takes the place of an idle one, or waits until one ends.
     pub connections: usize,
 }
+
+/// A connection that has not sent a whole request for so long gives way when there are too many.
+const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
+/// One whose last answer is so long ago gives way too: longer than streams are silent.
+const MIN_IDLE: Duration = Duration::from_secs(20);
+/// How often an idle connection is looked for while a new one waits.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
+/// How often it is logged that there are too many.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Default for Patience {
     fn default() -> Self {
@@ -40,35 +53,111 @@ impl Default for Patience {
     }
 }
 
-/// A peer, and how many of its requests are being answered.
+/// A peer, and how its connection stands.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub address: SocketAddr,
-    pub busy: Arc<AtomicUsize>,
+    pub activity: Arc<Activity>,
+}
+
+/// What goes on on a connection.
+#[derive(Debug)]
+pub(super) struct Activity {
+    began: Instant,
+    /// Requests that are being answered.
+    busy: AtomicUsize,
+    /// Requests that came so far.
+    asked: AtomicU64,
+    /// The first request with a bare LF in its head; 0 without one.
+    bare_line_feed: AtomicU64,
     /// Whether some of its last request may not have been read.
-    pub owes: Arc<AtomicBool>,
+    pub owes: AtomicBool,
+    /// Milliseconds from its beginning to when some of an answer was sent last.
+    moved_ms: AtomicU64,
+    /// Fires when it has to give way to others.
+    evicted: CancellationToken,
+}
+
+impl Activity {
+    fn begin() -> Self {
+        Self {
+            began: Instant::now(),
+            busy: AtomicUsize::new(0),
+            asked: AtomicU64::new(0),
+            bare_line_feed: AtomicU64::new(0),
+            owes: AtomicBool::new(false),
+            moved_ms: AtomicU64::new(0),
+            evicted: CancellationToken::new(),
+        }
+    }
+
+    /// Whether the present request has a bare LF in its head: requests of a connection come one after the other.
+    pub fn has_bare_line_feed(&self) -> bool {
+        let first = self.bare_line_feed.load(Ordering::Relaxed);
+        first > 0 && self.asked.load(Ordering::Relaxed) >= first
+    }
+
+    fn moved(&self) -> Instant {
+        self.began + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
+    }
+
+    fn move_on(&self) {
+        let since = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved_ms.store(since, Ordering::Relaxed);
+    }
+
+    /// How ready it is to give way: those that never asked for anything before others, and by how long nothing moved.
+    fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
+        let (asked, idle) = (self.asked.load(Ordering::Relaxed) > 0, now - self.moved());
+        let least = if asked { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };
+        let gives_way =
+            self.busy.load(Ordering::Relaxed) == 0 && idle >= least && !self.evicted.is_cancelled();
+        gives_way.then_some((!asked, idle))
+    }
+}
+
+/// The connections there are.
+#[derive(Debug, Default)]
+struct Connections(Mutex<HashMap<u64, Arc<Activity>>>);
+
+impl Connections {
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<u64, Arc<Activity>>) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Cuts the most idle one.
+    fn evict_one(&self) {
+        let now = Instant::now();
+        self.with(|all| {
+            let idle = all.values().filter_map(|one| Some((one.idleness(now)?, one)));
+            if let Some((_, one)) = idle.max_by_key(|(idleness, _)| *idleness) {
+                one.evicted.cancel();
+            }
+        });
+    }
 }
 
 impl Connected<IncomingStream<'_, Entrance>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Entrance>) -> Self {
-        let line = stream.io();
-        Self { address: *stream.remote_addr(), busy: Arc::clone(&line.busy), owes: Arc::clone(&line.owes) }
+        Self { address: *stream.remote_addr(), activity: Arc::clone(&stream.io().activity) }
     }
 }
 
 /// Counts a request of a peer until it is dropped.
-pub(super) struct Busy(Arc<AtomicUsize>);
+pub(super) struct Busy(Arc<Activity>);
 
 impl Busy {
     pub fn with(peer: &Peer) -> Self {
-        peer.busy.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(&peer.busy))
+        peer.activity.busy.fetch_add(1, Ordering::Relaxed);
+        peer.activity.asked.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&peer.activity))
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.move_on();
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -76,12 +165,44 @@ impl Drop for Busy {
 pub(super) struct Entrance {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    accepted: u64,
+    warned: Option<Instant>,
     patience: Patience,
 }
 
 impl Entrance {
     pub fn new(listener: TcpListener, patience: Patience) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(patience.connections)), patience }
+        Self {
+            listener,
+            places: Arc::new(Semaphore::new(patience.connections)),
+            connections: Arc::default(),
+            accepted: 0,
+            warned: None,
+            patience,
+        }
+    }
+
+    /// A place for one more connection; where there is none, that of an idle one.
+    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
+            self.warned = Some(Instant::now());
+            tracing::warn!(
+                "all {} connections are in use; idle ones are cut for new ones (--max-connections)",
+                self.patience.connections
+            );
+        }
+        loop {
+            self.connections.evict_one();
+            let place = Arc::clone(&self.places).acquire_owned();
+            // The semaphore is never closed.
+            if let Ok(place) = tokio::time::timeout(EVICTION_INTERVAL, place).await {
+                return place.ok();
+            }
+        }
     }
 }
 
@@ -90,12 +211,13 @@ impl Listener for Entrance {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Line, SocketAddr) {
-        // The semaphore is never closed: without a place there is nothing to do but wait.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
+        let place = self.place().await;
         // Small answers must not wait for more to come; a peer that is gone shows at the first read.
         let _ = stream.set_nodelay(true);
-        (Line::new(stream, self.patience, place), address)
+        self.accepted += 1;
+        let seat = Seat::take(self.accepted, &self.connections, place);
+        (Line::new(stream, self.patience, seat), address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -103,45 +225,66 @@ impl Listener for Entrance {
     }
 }
 
+/// A place among the connections, given back when it is dropped.
+struct Seat {
+    number: u64,
+    activity: Arc<Activity>,
+    connections: Arc<Connections>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Seat {
+    fn take(number: u64, connections: &Arc<Connections>, place: Option<OwnedSemaphorePermit>) -> Self {
+        let activity = Arc::new(Activity::begin());
+        connections.with(|all| all.insert(number, Arc::clone(&activity)));
+        Self { number, activity, connections: Arc::clone(connections), _place: place }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.connections.with(|all| all.remove(&self.number));
+    }
+}
+
 /// A connection whose reads and writes come to an end.
 pub(super) struct Line {
     stream: TcpStream,
     patience: Patience,
-    busy: Arc<AtomicUsize>,
-    owes: Arc<AtomicBool>,
+    activity: Arc<Activity>,
+    framing: Framing,
+    evicted: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What the peer still sends, read for nothing.
     lingering: Option<Lingering>,
     /// Fires when nothing moved for as long as the peer is waited for; set anew only when it fires.
     alarm: Pin<Box<Sleep>>,
-    /// When the last answer was sent, or the connection began.
-    moved: Instant,
     /// Since when the peer has taken nothing of an answer.
     stuck: Option<Pin<Box<Sleep>>>,
-    _place: Option<OwnedSemaphorePermit>,
+    _seat: Seat,
 }
 
 impl Line {
-    fn new(stream: TcpStream, patience: Patience, place: Option<OwnedSemaphorePermit>) -> Self {
-        let now = Instant::now();
+    fn new(stream: TcpStream, patience: Patience, seat: Seat) -> Self {
+        let activity = Arc::clone(&seat.activity);
         Self {
             stream,
             patience,
-            busy: Arc::default(),
-            owes: Arc::default(),
+            framing: Framing::default(),
+            evicted: Box::pin(activity.evicted.clone().cancelled_owned()),
+            alarm: Box::pin(tokio::time::sleep_until(activity.began + patience.head)),
+            activity,
             lingering: None,
-            alarm: Box::pin(tokio::time::sleep_until(now + patience.head)),
-            moved: now,
             stuck: None,
-            _place: place,
+            _seat: seat,
         }
     }
 
     /// Whether the peer was waited for long enough. While a request is under way its handler sets the times.
     fn idle_too_long(&mut self, cx: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(cx).is_ready() {
-            let end = self.moved + self.patience.head;
+            let end = self.activity.moved() + self.patience.head;
             let now = Instant::now();
-            if self.busy.load(Ordering::Relaxed) > 0 {
+            if self.activity.busy.load(Ordering::Relaxed) > 0 {
                 self.alarm.as_mut().reset(now + self.patience.head);
             } else if end > now {
                 self.alarm.as_mut().reset(end);
@@ -155,7 +298,7 @@ impl Line {
     fn wrote<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stuck = None;
-            self.moved = Instant::now();
+            self.activity.move_on();
             return polled;
         }
         let wait = self.patience.write;
@@ -229,9 +372,16 @@ impl AsyncRead for Line {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let known = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if self.idle_too_long(cx) {
+        if self.evicted.as_mut().poll(cx).is_ready() || self.idle_too_long(cx) {
             return Poll::Ready(Err(late("no whole request came")));
+        }
+        if matches!(read, Poll::Ready(Ok(()))) {
+            let line = &mut *self;
+            if let Some(number) = line.framing.check(&buffer.filled()[known..]) {
+                line.activity.bare_line_feed.store(number, Ordering::Relaxed);
+            }
         }
         read
     }
@@ -264,7 +414,7 @@ impl AsyncWrite for Line {
         let line = &mut *self;
         if line.lingering.is_none() {
             match Pin::new(&mut line.stream).poll_shutdown(cx) {
-                Poll::Ready(Ok(())) if line.owes.load(Ordering::Relaxed) => {}
+                Poll::Ready(Ok(())) if line.activity.owes.load(Ordering::Relaxed) => {}
                 other => return other,
             }
         }

@@ -37,8 +37,7 @@ pub(super) async fn wrong_method(allowed: String, request: Request) -> Response 
         return refusal.answer(&trace_of(&request), path);
     }
     let message = format!("{path} does not take {}; it takes {allowed}", request.method());
-    Refusal::new(Code::InvalidRequest, message)
-        .status(StatusCode::METHOD_NOT_ALLOWED)
+    Refusal::new(Code::MethodNotAllowed, message)
         .header(header::ALLOW, &allowed)
         .answer(&trace_of(&request), path)
 }
@@ -64,7 +63,10 @@ pub(super) async fn shaped(request: Request, next: Next) -> Response {
         StatusCode::UNAUTHORIZED => Code::Unauthorized,
         StatusCode::FORBIDDEN => Code::Forbidden,
         StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
+        StatusCode::REQUEST_TIMEOUT => Code::RequestTimeout,
         StatusCode::PAYLOAD_TOO_LARGE => Code::PayloadTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Code::UnsupportedMediaType,
         StatusCode::NOT_IMPLEMENTED => Code::NotImplemented,
         status if status.is_client_error() => Code::InvalidRequest,
         _ => Code::InternalError,

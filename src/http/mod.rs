@@ -6,6 +6,7 @@ mod carry;
 mod codes;
 mod cors;
 mod feed;
+mod framing;
 mod front;
 mod guard;
 mod keys;
@@ -21,7 +22,7 @@ mod trace;
 use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use tokio::net::TcpListener;
@@ -68,6 +69,24 @@ pub struct Server {
     end: CancellationToken,
 }
 
+/// How long an address that is in use is tried again: of a process that was killed, a child between its fork and its
+/// exec may hold it a moment longer.
+const BIND_TIMEOUT: Duration = Duration::from_secs(2);
+const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Listens at an address as soon as nobody else does.
+async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let deadline = Instant::now() + BIND_TIMEOUT;
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+                tokio::time::sleep(BIND_RETRY_INTERVAL).await;
+            }
+            bound => return bound,
+        }
+    }
+}
+
 /// How long answers under way may take when the service ends.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -82,7 +101,7 @@ impl Server {
                 format!("cannot listen at {address}: {error}; --port takes another one, 0 a free one");
             Error::new(Code::InvalidConfiguration, message)
         };
-        let listener = TcpListener::bind(address).await.map_err(wrong)?;
+        let listener = listen(address).await.map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         let Settings { authenticator, limiter, metrics, patience, more, cors } = settings;
         let end = CancellationToken::new();

@@ -231,17 +231,13 @@ fn errors(out: &mut String) {
         "<h2 id=\"errors\">errors</h2><p>An error is a problem document: <code>error.code</code> is one of \
                   these, <code>error.message</code> says what was wrong, where, and what to do.</p><table>",
     );
-    for (status, codes) in by_status().into_iter().filter(|(status, _)| !matches!(status, 405 | 408 | 415)) {
+    for (status, codes) in by_status() {
         for code in codes {
             let _ =
                 write!(out, "<tr id=\"{code}\"><th>{code}<td>{status}<td>{}", marked(codes::meaning(code)));
         }
     }
-    out.push_str(
-        "</table><p>A method that a path does not take is answered with 405, a body that does not come with \
-                  408, and one that is no JSON by its content type with 415, all of them \
-                  <code>invalid_request</code>.</p>",
-    );
+    out.push_str("</table>");
 }
 
 fn types(out: &mut String) {
@@ -265,6 +261,17 @@ fn types(out: &mut String) {
 
 /// A type that is one of several.
 fn variants(out: &mut String, schema: &Value) {
+    if let (Some(values), Some(descriptions)) =
+        (schema["enum"].as_array(), schema["x-enum-descriptions"].as_array())
+    {
+        out.push_str("<table>");
+        for (value, description) in values.iter().zip(descriptions) {
+            let (value, about) = (escaped(&value.to_string()), description.as_str().unwrap_or_default());
+            let _ = write!(out, "<tr><td>{value}<td>{}", marked(about));
+        }
+        out.push_str("</table>");
+        return;
+    }
     let several = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
     let Some(several) = several else {
         let _ = write!(out, "<p>{}</p>", kind(schema));

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::app::App;
 use super::feed::Told;
 use super::problem::Refusal;
-use crate::gateway::operations::{Caller, Operation};
+use crate::gateway::operations::{Caller, Operation, Scope};
 use crate::gateway::{Code, ConnectionState, Event, SharedClient};
 use crate::store::{RunEvent, RunId};
 
@@ -100,6 +100,7 @@ pub(super) async fn follow(
         news,
         ready,
         behind: true,
+        admin: caller.may(Scope::Admin),
         end: app.end.clone(),
     };
     let frames = futures::stream::unfold(following, |mut following| async move {
@@ -125,6 +126,8 @@ struct Following {
     ready: VecDeque<Frame>,
     /// The store may hold events after the last one.
     behind: bool,
+    /// They may know where calls go.
+    admin: bool,
     end: CancellationToken,
 }
 
@@ -167,7 +170,9 @@ impl Following {
         let other = self.run.as_ref().is_some_and(|run| *run != told.event.run);
         if !other && number > self.after {
             self.after = number;
-            self.ready.push_back(Frame::default().id(number.to_string()).event("run").data(&told.json));
+            self.ready.push_back(
+                Frame::default().id(number.to_string()).event("run").data(told.json_for(self.admin)),
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! What a tool call comes to: structured content with the same as text, or the one error body, marked as an error.
+//! What a tool call comes to: its answer as text, where everything is asked for as structured content too, or the one
+//! error body, marked as an error.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Value, json};
@@ -8,9 +9,14 @@ use crate::gateway::{Error, ErrorBody};
 /// Where the session of a call is told, in the result's `_meta`.
 pub const SESSION: &str = "session_id";
 
-/// The answer of an operation.
-pub fn answered(value: Value) -> CallToolResult {
+/// The whole answer of an operation, as text and as structured content.
+pub fn explained(value: Value) -> CallToolResult {
     CallToolResult::structured(value)
+}
+
+/// An answer as text alone, which a model reads once.
+pub fn told(value: &Value) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(value.to_string())])
 }
 
 /// A failure as the model reads it.

@@ -318,6 +318,7 @@ mod tests {
             on_expiry: crate::runs::Expiry::default(),
             changed: None,
             blocked: None,
+            missing_scope: None,
             pause: None,
         }
     }

@@ -1,14 +1,15 @@
 //! A call of an operation: carried out, and asked about where a run of it waits for a person.
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{answered, failed, failed_with};
+use super::answer::{explained, failed, failed_with, told};
 use super::asking::{self, Answered, Ticket, Way};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
+use super::short::{EXPLAIN, short};
 use super::tools;
 use crate::gateway::operations::{Caller, Operation};
 use crate::gateway::{Code, Error, Needs};
@@ -38,6 +39,14 @@ pub async fn operation(
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
     let mut arguments = request.arguments.unwrap_or_default();
+    let explain = match arguments.remove(EXPLAIN) {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(explain)) => explain,
+        Some(other) => {
+            let message = format!("`{EXPLAIN}` is {other}; wanted: true or false");
+            return failed(&Error::new(Code::InvalidRequest, message), &caller.trace_id).into();
+        }
+    };
     if let Some(page) = operation.page {
         let limit = arguments.entry(tools::LIMIT).or_insert(Value::Null);
         if limit.is_null() {
@@ -52,8 +61,9 @@ pub async fn operation(
     if let Some(key) = &lent {
         arguments.insert(KEY.to_owned(), json!(key));
     }
-    let progress = Progress::follow(server, cx, &trace_of(&arguments, caller)).await;
-    let made = Made { server, operation, arguments, caller, cx, lent };
+    let caller = &Caller { trace_id: trace_of(&arguments, caller), ..caller.clone() };
+    let progress = Progress::follow(server, cx, &caller.trace_id).await;
+    let made = Made { server, operation, arguments, explain, caller, cx, lent };
     let response = made.through(way, ticket, request.input_responses).await;
     progress.end().await;
     response
@@ -66,7 +76,7 @@ fn repeatable(operation: &Operation, arguments: &Map<String, Value>) -> bool {
     takes && arguments.get(KEY).is_none_or(Value::is_null) && own.is_none_or(Value::is_null)
 }
 
-/// The trace a run of this call is launched under.
+/// The trace of a call: as its arguments name it, else that of the request.
 fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
     let own = arguments.get("options").and_then(|options| options.get("trace_id"));
     let given = arguments.get("trace_id").or(own).and_then(Value::as_str);
@@ -78,6 +88,8 @@ struct Made<'a> {
     server: &'a Server,
     operation: &'static Operation,
     arguments: Map<String, Value>,
+    /// Whether the whole answer is wanted.
+    explain: bool,
     caller: &'a Caller,
     cx: &'a RequestContext<RoleServer>,
     /// The key that was lent to it.
@@ -104,7 +116,7 @@ impl Made<'_> {
             let arguments = Value::Object(self.arguments.clone());
             let service = &self.server.inner().service;
             let error = match self.operation.call(service, self.caller, arguments).await {
-                Ok(answer) => return answered(self.without_loan(answer)).into(),
+                Ok(answer) => return self.answered(self.without_loan(answer)).into(),
                 Err(error) => error,
             };
             let Some(run) = waiting_run(&error).filter(|_| way != Way::None && self.knows_again()) else {
@@ -122,6 +134,10 @@ impl Made<'_> {
         self.failed(&Error::new(Code::ConfirmationRequired, message))
     }
 
+    fn answered(&self, answer: Value) -> CallToolResult {
+        if self.explain { explained(answer) } else { told(&short(self.operation.name, answer)) }
+    }
+
     /// Whether calling again finds the run of this call instead of launching another one.
     fn knows_again(&self) -> bool {
         let own = self.arguments.get("options").and_then(|options| options.get(KEY));
@@ -130,7 +146,10 @@ impl Made<'_> {
 
     fn failed(&self, error: &Error) -> CallToolResponse {
         let Some(run) = waiting_run(error) else { return failed(error, &self.caller.trace_id).into() };
-        let onward = self.server.inner().settings.onward().of_run(&run);
+        let gate = error.reason.as_ref().map(|reason| &reason["gate"]["human"]);
+        let text = |name: &str| gate.and_then(|gate| gate[name].as_str());
+        let asks = text("step").zip(text("inputs_digest"));
+        let onward = self.server.inner().settings.onward().of_run(&run, asks);
         failed_with(error, &self.caller.trace_id, &onward).into()
     }
 

@@ -41,7 +41,7 @@ impl Door {
                 (found.principal.clone(), given.unwrap_or_else(|| found.trace_id.clone()))
             }
         };
-        Ok(Caller { principal, trace_id, leave: leave.clone() })
+        Ok(Caller { principal, local: matches!(self, Self::Process(_)), trace_id, leave: leave.clone() })
     }
 
     /// Whether what is kept for this connection is there for its next call. Since revision 2026-07-28 requests over

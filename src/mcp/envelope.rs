@@ -41,28 +41,42 @@ pub async fn read(request: Request, next: Next) -> Response {
             return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
         }
     };
-    match wrong(&bytes) {
-        Some((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
-        None => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    match read_method(&bytes) {
+        Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
+        Ok(method) => {
+            let mut request = Request::from_parts(parts, Body::from(bytes));
+            if let Some(method) = method {
+                request.extensions_mut().insert(MethodName(method));
+            }
+            next.run(request).await
+        }
     }
 }
 
+/// What a message asks for, among the extensions of its request.
+#[derive(Debug, Clone)]
+pub struct MethodName(pub String);
+
+/// The method of a message, where it is no answer.
+///
+/// # Errors
 /// Why a body is no message: the code, the id of the request as far as there is one, and the reason.
-fn wrong(bytes: &Bytes) -> Option<(i32, Value, String)> {
-    let message: Value = match serde_json::from_slice(bytes) {
-        Ok(message) => message,
-        Err(error) => return Some((PARSE_ERROR, Value::Null, format!("the body is no JSON: {error}"))),
-    };
+fn read_method(bytes: &Bytes) -> Result<Option<String>, (i32, Value, String)> {
+    let message: Value = serde_json::from_slice(bytes)
+        .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is no JSON: {error}")))?;
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
     let why = match &message {
         Value::Array(_) => {
             "the body is a list: batches are not taken, send each message by itself".to_owned()
         }
-        Value::Object(_) => serde_json::from_slice::<ClientJsonRpcMessage>(bytes).err()?.to_string(),
+        Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
+            Ok(_) => return Ok(message.get("method").and_then(Value::as_str).map(str::to_owned)),
+            Err(error) => error.to_string(),
+        },
         _ => "the body is no object".to_owned(),
     };
     let wanted = "wanted: {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
-    Some((INVALID_REQUEST, id, format!("the body is no message of JSON-RPC 2.0 ({why}); {wanted}")))
+    Err((INVALID_REQUEST, id, format!("the body is no message of JSON-RPC 2.0 ({why}); {wanted}")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -81,7 +95,8 @@ fn too_large(error: &axum::Error) -> bool {
     false
 }
 
-fn refused(status: StatusCode, code: i32, id: &Value, message: &str) -> Response {
+/// An error of JSON-RPC as an answer.
+pub(super) fn refused(status: StatusCode, code: i32, id: &Value, message: &str) -> Response {
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
@@ -100,7 +115,7 @@ mod tests {
     use super::*;
 
     fn code(body: &str) -> Option<(i32, Value)> {
-        wrong(&Bytes::copy_from_slice(body.as_bytes())).map(|(code, id, _)| (code, id))
+        read_method(&Bytes::copy_from_slice(body.as_bytes())).err().map(|(code, id, _)| (code, id))
     }
 
     #[test]

@@ -35,14 +35,18 @@ impl Onward {
         safe_text::line(&line).into_owned()
     }
 
-    /// How a run that waits is decided.
-    pub fn of_run(&self, run: &str) -> String {
+    /// How a run that waits is decided. `asks` is the step with the digest of what it asks, where that is known.
+    pub fn of_run(&self, run: &str, asks: Option<(&str, &str)>) -> String {
         if *self == Self::Nowhere {
             return format!("As it is, {NOWHERE}");
         }
-        let approve = self.line(&["runs", "approve", run]);
+        let exact = asks.map_or(Vec::new(), |(step, digest)| vec!["--step", step, "--inputs-digest", digest]);
+        let approve = self.line(&[&["runs", "approve", run], &exact[..]].concat());
         let show = self.line(&["runs", "show", run]);
-        let route = self.route("run.approve", &[("run_id", run)]);
+        let mut route = self.route("run.approve", &[("run_id", run)]);
+        if !route.is_empty() {
+            route += " and `step` and `inputs_digest` in the body";
+        }
         format!("A person reads what it asks with `{show}` and decides with `{approve}` (or deny){route}")
     }
 
@@ -119,20 +123,22 @@ mod tests {
         let hidden =
             called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })));
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
-        assert!(called.of_run("r1").contains("`skills --store 'sqlite:my m.db' runs approve r1`"));
+        let told = called.of_run("r1", Some(("book", "9f")));
+        let approve = "`skills --store 'sqlite:my m.db' runs approve r1 --step book --inputs-digest 9f`";
+        assert!(told.contains(approve), "{told}");
     }
 
     #[test]
     fn of_what_is_in_memory_no_command_is_named() {
         let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })));
-        for said in [Onward::Nowhere.of_run("r1"), script] {
+        for said in [Onward::Nowhere.of_run("r1", None), script] {
             assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
         }
     }
 
     #[test]
     fn over_http_the_route_is_named_and_none_of_the_servers_options() {
-        let run = Onward::Service.of_run("r1");
+        let run = Onward::Service.of_run("r1", None);
         assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
         assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");
         let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })));

@@ -8,22 +8,52 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{SESSION, answered, failed, of_session};
+use super::answer::{SESSION, failed, of_session, told};
 use super::asking::{self, Ticket, Way};
 use super::server::Server;
 use crate::gateway::operations::{Called, Caller, operation};
 use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange};
-use crate::session::{Instructions, Tool};
+use crate::session::{Compat, Instructions, Tool};
 use crate::skill::{Digest, safe_text};
+
+/// A runtime tool as it is called: by its own name, or by an older one of the same meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// What it does.
+    pub tool: Tool,
+    /// The older name.
+    pub compat: Option<Compat>,
+}
+
+impl Named {
+    /// The tool of this name; the older names count where they are offered.
+    pub fn find(name: &str, compat: bool) -> Option<Self> {
+        if let Ok(tool) = name.parse() {
+            return Some(Self { tool, compat: None });
+        }
+        let older: Compat = name.parse().ok().filter(|_| compat)?;
+        let tool = match older {
+            Compat::ListSkills => Tool::List,
+            Compat::ReadSkill => Tool::Load,
+            Compat::ReadSkillResource => Tool::Read,
+        };
+        Some(Self { tool, compat: Some(older) })
+    }
+
+    fn name(self) -> String {
+        self.compat.map_or_else(|| self.tool.to_string(), |older| older.to_string())
+    }
+}
 
 /// Calls a runtime tool.
 pub async fn call(
     server: &Server,
-    tool: Tool,
+    named: Named,
     request: CallToolRequestParams,
     caller: &Caller,
     cx: &RequestContext<RoleServer>,
 ) -> CallToolResponse {
+    let tool = named.tool;
     server.ready(if tool == Tool::List { Needs::Index } else { Needs::Catalogue }).await;
     let mut arguments = request.arguments.unwrap_or_default();
     let wanted = match arguments.remove(SESSION) {
@@ -45,15 +75,16 @@ pub async fn call(
         );
         return failed(&Error::new(Code::NotLoaded, message), &caller.trace_id).into();
     }
-    let session = match session(server, caller, cx, wanted, tool == Tool::Load).await {
+    let session = match session(server, caller, cx, wanted, named).await {
         Ok(session) => session,
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
-    let made = Made { server, tool, arguments, session: &session, caller, cx };
+    let made = Made { server, named, arguments, session: &session, caller, cx };
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
             // Where requests stand alone, the model itself has to name the session again.
-            let result = if server.inner().settings.door.lasts(cx) { result } else { told(result, &session) };
+            let lasts = server.inner().settings.door.lasts(cx);
+            let result = if lasts { result } else { naming_session(result, &session) };
             of_session(result, &session).into()
         }
         Ok(response) => response,
@@ -67,7 +98,7 @@ fn keeps(server: &Server, cx: &RequestContext<RoleServer>) -> bool {
     settings.session.is_some() || settings.door.lasts(cx)
 }
 
-fn told(mut result: CallToolResult, session: &str) -> CallToolResult {
+fn naming_session(mut result: CallToolResult, session: &str) -> CallToolResult {
     let hint = format!("{SESSION}: {session} (give it with the next call, to go on with what is loaded)");
     result.content.push(ContentBlock::text(hint));
     result
@@ -80,17 +111,22 @@ async fn session(
     caller: &Caller,
     cx: &RequestContext<RoleServer>,
     wanted: Option<String>,
-    loads: bool,
+    named: Named,
 ) -> Result<String, Error> {
     let inner = server.inner();
-    let change = SettingsChange { instructions: Some(Instructions::ToolResult), ..SettingsChange::default() };
-    if let Some(named) = wanted.or_else(|| inner.settings.session.clone()) {
-        if !loads {
-            return Ok(named);
+    let change = SettingsChange {
+        instructions: Some(Instructions::ToolResult),
+        compat: inner.settings.compat.then_some(true),
+        ..SettingsChange::default()
+    };
+    if let Some(session) = wanted.or_else(|| inner.settings.session.clone()) {
+        if named.tool != Tool::Load && named.compat.is_none() {
+            return Ok(session);
         }
-        let view = through(server, caller, "session.show", json!({ SESSION: named })).await?;
+        let view = through(server, caller, "session.show", json!({ SESSION: session })).await?;
         let view: SessionView = read(view)?;
-        if view.settings.instructions != Instructions::ToolResult {
+        let settings = &view.settings;
+        if settings.instructions != Instructions::ToolResult || (named.compat.is_some() && !settings.compat) {
             let arguments = json!({ SESSION: view.session_id, "settings": change });
             through(server, caller, "session.configure", arguments).await?;
         }
@@ -128,7 +164,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
 /// One call of a tool in a session.
 struct Made<'a> {
     server: &'a Server,
-    tool: Tool,
+    named: Named,
     arguments: Map<String, Value>,
     session: &'a str,
     caller: &'a Caller,
@@ -145,7 +181,7 @@ impl Made<'_> {
             return self.again(&ticket, responses).await;
         }
         let error = match self.made(false).await {
-            Ok(value) => return Ok(answered(value).into()),
+            Ok(value) => return Ok(told(&value).into()),
             Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
@@ -182,20 +218,20 @@ impl Made<'_> {
     }
 
     async fn approved(&self) -> Result<CallToolResponse, Error> {
-        self.made(true).await.map(|value| answered(value).into())
+        self.made(true).await.map(|value| told(&value).into())
     }
 
     async fn made(&self, approved: bool) -> Result<Value, Error> {
         let arguments = json!({
             SESSION: self.session,
-            "tool": self.tool.to_string(),
+            "tool": self.named.name(),
             "arguments": self.arguments,
             "approved": approved,
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
         let mut result = read::<Called>(answer)?.result;
-        // What is loaded is gone on with by naming the session: a model reads the structured answer, not its `_meta`.
-        if let (Tool::Load, Some(receipt)) = (self.tool, result.as_object_mut()) {
+        // What is loaded is gone on with by naming the session: a model reads the text, not the result's `_meta`.
+        if let (Tool::Load, Some(receipt)) = (self.named.tool, result.as_object_mut()) {
             receipt.insert(SESSION.to_owned(), json!(self.session));
         }
         Ok(result)
@@ -207,7 +243,7 @@ impl Made<'_> {
     }
 
     fn ticket(&self) -> Ticket {
-        let what = json!([self.session, self.tool.to_string(), self.arguments]).to_string();
+        let what = json!([self.session, self.named.name(), self.arguments]).to_string();
         let digest = Digest::of(what.as_bytes()).to_string();
         Ticket { about: self.session.to_owned(), step: self.path(), digest, key: None }
     }

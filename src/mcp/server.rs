@@ -8,16 +8,18 @@ use rmcp::model::{
     ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult,
-    ReadResourceRequestParams, ReadResourceResponse, Reference, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    ReadResourceRequestParams, ReadResourceResponse, Reference, RequestMetaObject, ServerCapabilities,
+    ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
 use super::onward::Onward;
+use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
 use crate::config::Invocation;
 use crate::gateway::operations::{Caller, Scope, Service, operations};
@@ -33,8 +35,9 @@ const MOST_CALLS: u32 = 256;
 const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Look at the available ones before a complex \
     task: skills.list lists them, with `query` those that fit. Load one with skills.load before using it, and follow \
     the instructions that this answers; where two loaded skills disagree, the later one holds. skills.read reads the \
-    files a loaded skill names, skills.run_script runs its scripts. skill.discover explains a ranking; skill.execute \
-    and skill.attach run skills that have a contract, and capability.execute one step of it.";
+    files a loaded skill names, skills.run_script runs its scripts. skill.discover ranks them; skill.execute \
+    and skill.attach run skills that have a contract, and capability.execute one step of it. Answers are short; \
+    `explain: true` says everything, such as why a skill ranks where it does.";
 
 /// How a server is to behave.
 #[derive(Debug, Clone)]
@@ -46,6 +49,8 @@ pub struct Settings {
     /// How this process was called, for commands that lead to the same core; none where nothing outside of this
     /// process does, because its store is in memory.
     pub called: Option<Invocation>,
+    /// Whether the runtime tools are offered under their older names too.
+    pub compat: bool,
     /// Fires when the service ends: calls that wait for a run leave it then, and it is given back.
     pub leave: CancellationToken,
 }
@@ -128,6 +133,7 @@ impl Server {
             return Err(resources::failed(&Error::new(Code::Forbidden, message)));
         }
         self.ready(Needs::Catalogue).await;
+        self.core().wait_for_catalog().await.map_err(|error| resources::failed(&error))?;
         Ok(self.core())
     }
 }
@@ -169,10 +175,18 @@ impl ServerHandler for Server {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+        let asks = |meta: &RequestMetaObject| meta.get(EXPLAIN) == Some(&Value::Bool(true));
+        let own = request.and_then(|request| request.meta);
+        let offered = tools::offered(self.inner.settings.compat);
+        let tools = if own.as_ref().is_some_and(asks) || asks(&cx.meta) {
+            offered.map(tools::with_output_schema).collect()
+        } else {
+            offered.cloned().collect()
+        };
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -180,8 +194,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(kind) = tools::named(&request.name) else {
-            let names = tools::all().iter().map(|tool| tool.name.as_ref());
+        let compat = self.inner.settings.compat;
+        let Some(kind) = tools::named(&request.name, compat) else {
+            let names = tools::offered(compat).map(|tool| tool.name.as_ref());
             let near = crate::gateway::near(&request.name, names);
             let hint = near.first().map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool {:?}{hint}", request.name), None));
@@ -195,7 +210,7 @@ impl ServerHandler for Server {
             tools::Kind::Operation(operation) => {
                 call::operation(self, operation, request, &caller, &cx).await
             }
-            tools::Kind::Runtime(tool) => runtime::call(self, tool, request, &caller, &cx).await,
+            tools::Kind::Runtime(named) => runtime::call(self, named, request, &caller, &cx).await,
         })
     }
 

@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::answer::SESSION;
-use crate::gateway::operations::{Operation, operation, operations};
-use crate::session::Tool;
+use super::runtime::Named;
+use super::short::EXPLAIN;
+use crate::gateway::operations::{Operation, operation, operations, simplify};
+use crate::session::{Compat, Tool};
 
 /// The argument that says how many items a page has.
 pub const LIMIT: &str = "limit";
@@ -20,24 +22,41 @@ pub enum Kind {
     /// An operation of the table.
     Operation(&'static Operation),
     /// A runtime tool.
-    Runtime(Tool),
+    Runtime(Named),
 }
 
-/// The tool of this name.
-pub fn named(name: &str) -> Option<Kind> {
+/// The tool of this name; older names of runtime tools count with `compat`.
+pub fn named(name: &str, compat: bool) -> Option<Kind> {
     match operation(name).filter(|operation| operation.tool) {
         Some(operation) => Some(Kind::Operation(operation)),
-        None => name.parse().ok().map(Kind::Runtime),
+        None => Named::find(name, compat).map(Kind::Runtime),
     }
 }
 
-/// All tools as a client gets them.
-pub fn all() -> &'static [Described] {
+/// The tools as a client gets them, those with older names too with `compat`.
+pub fn offered(compat: bool) -> impl Iterator<Item = &'static Described> {
+    static COMPAT: LazyLock<Vec<Described>> = LazyLock::new(|| Compat::iter().map(of_compat).collect());
+    all().iter().chain(if compat { COMPAT.as_slice() } else { &[] })
+}
+
+/// The tools that are always offered.
+fn all() -> &'static [Described] {
     static ALL: LazyLock<Vec<Described>> = LazyLock::new(|| {
         let own = operations().iter().filter(|operation| operation.tool).map(of_operation);
         own.chain(Tool::iter().map(of_runtime)).collect()
     });
     &ALL
+}
+
+/// A tool with the schema of what it answers to `explain: true`.
+pub fn with_output_schema(tool: &Described) -> Described {
+    let schema = operation(&tool.name)
+        .filter(|operation| operation.tool)
+        .map(|operation| Arc::new(whole(|generator| operation.answer(generator))));
+    match schema {
+        Some(schema) => tool.clone().with_raw_output_schema(schema),
+        None => tool.clone(),
+    }
 }
 
 /// Whether a tool takes this argument.
@@ -63,34 +82,45 @@ fn of_operation(operation: &Operation) -> Described {
              it."
         ));
     }
-    Described::new(operation.name, operation.summary, Arc::new(input))
-        .with_raw_output_schema(Arc::new(whole(|generator| operation.answer(generator))))
-        .with_annotations(annotations)
+    let properties = input.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        let about = "Answer everything, as structured content too; a short form otherwise.";
+        properties.insert(EXPLAIN.to_owned(), json!({ "type": "boolean", "description": about }));
+    }
+    Described::new(operation.name, operation.summary, Arc::new(input)).with_annotations(annotations)
 }
 
 fn of_runtime(tool: Tool) -> Described {
-    let mut schema = match tool.schema() {
-        Value::Object(schema) => schema,
-        _ => Map::new(),
-    };
-    let properties = schema.entry("properties").or_insert_with(|| json!({}));
-    if let Some(properties) = properties.as_object_mut() {
-        let unsigned = |format: &Value| format.as_str().is_some_and(|format| format.starts_with("uint"));
-        for property in properties.values_mut().filter_map(Value::as_object_mut) {
-            if property.get("format").is_some_and(unsigned) {
-                property.remove("format");
-            }
-        }
-        let about = "Go on with this session instead of the connection's own.";
-        properties.insert(SESSION.to_owned(), json!({ "type": "string", "description": about }));
-    }
-    let looks = matches!(tool, Tool::List | Tool::Read);
     let annotations = ToolAnnotations::new()
-        .read_only(looks)
+        .read_only(matches!(tool, Tool::List | Tool::Read))
         .destructive(tool == Tool::RunScript)
         .idempotent(tool != Tool::RunScript)
         .open_world(false);
-    Described::new(tool.to_string(), tool.description(), Arc::new(schema)).with_annotations(annotations)
+    of_session(tool.to_string(), tool.description(), tool.schema()).with_annotations(annotations)
+}
+
+fn of_compat(tool: Compat) -> Described {
+    let annotations = ToolAnnotations::new()
+        .read_only(tool != Compat::ReadSkill)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    of_session(tool.to_string(), tool.description(), tool.schema()).with_annotations(annotations)
+}
+
+/// A tool of a session: it can name another session than the connection's own.
+fn of_session(name: String, description: &'static str, schema: Value) -> Described {
+    let mut schema = match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    };
+    plain(&mut schema);
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        let about = "Go on with this session instead of the connection's own.";
+        properties.insert(SESSION.to_owned(), json!({ "type": "string", "description": about }));
+    }
+    Described::new(name, description, Arc::new(schema))
 }
 
 /// A schema that stands alone: its root is the type itself, what it refers to lies in its own `$defs`.
@@ -121,19 +151,28 @@ fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
     root
 }
 
-/// Takes away the names of this program's number types, which clients' validators warn of: what they mean is said by
-/// `minimum` already.
+/// A schema in plain forms, without what only other programs than models read: formats of numbers, whose range is said
+/// by `minimum` already, and keywords that validators warn of.
 fn plain(schema: &mut JsonObject) {
-    let format = schema.get("format").and_then(Value::as_str);
-    if format.is_some_and(|format| format.starts_with("uint")) {
-        schema.remove("format");
+    let mut whole = Value::Object(std::mem::take(schema));
+    simplify(&mut whole);
+    bare(&mut whole);
+    if let Value::Object(whole) = whole {
+        *schema = whole;
     }
-    for inner in schema.values_mut() {
-        match inner {
-            Value::Object(inner) => plain(inner),
-            Value::Array(list) => list.iter_mut().filter_map(Value::as_object_mut).for_each(plain),
-            _ => {}
+}
+
+fn bare(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            if members.get("format").is_some_and(Value::is_string) {
+                members.shift_remove("format");
+            }
+            members.shift_remove("x-enum-descriptions");
+            members.values_mut().for_each(bare);
         }
+        Value::Array(items) => items.iter_mut().for_each(bare),
+        _ => {}
     }
 }
 
@@ -186,13 +225,24 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_tools_stays_small() {
+        let listed = serde_json::to_string(&offered(false).collect::<Vec<_>>()).unwrap();
+        assert!(listed.len() <= 40_000, "{} bytes", listed.len());
+        assert!(all().iter().all(|tool| tool.output_schema.is_none()));
+        assert_eq!(offered(true).count(), all().len() + 3);
+    }
+
+    #[test]
     fn schemas_are_objects_that_stand_alone() {
-        for tool in all() {
+        for tool in offered(true).map(with_output_schema) {
             let schemas = [Some(&tool.input_schema), tool.output_schema.as_ref()];
             for schema in schemas.into_iter().flatten() {
                 assert_eq!(schema["type"], "object", "{}", tool.name);
                 let text = serde_json::to_string(schema).unwrap();
-                assert!(!text.contains("\"format\":\"uint"), "{}: clients know no such format", tool.name);
+                assert!(!text.contains("\"format\":"), "{}: clients know no such format", tool.name);
+                let bare = text.replace("\"additionalProperties\":true", "").replace("\"default\":true", "");
+                assert!(!bare.contains(":true"), "{}: {bare}", tool.name);
+                assert!(!text.contains("\"default\":null"), "{}", tool.name);
                 for name in text.split("\"#/$defs/").skip(1).filter_map(|rest| rest.split('"').next()) {
                     assert!(schema["$defs"].get(name).is_some(), "{}: {name} is defined nowhere", tool.name);
                 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
-use crate::skill::{Digest, Skill, SkillId};
+use crate::skill::{Digest, Skill, SkillId, slice};
 
 /// A snapshot of the tree. `live` says for each root whether events reach us there.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
@@ -86,7 +86,8 @@ fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId
     let mut id = short.clone();
     if taken.contains(&id) {
         let place = Digest::of(skill.location.as_os_str().as_encoded_bytes()).to_string();
-        let longer = (6..=place.len()).map(|digits| SkillId::new(format!("{short}.{}", &place[..digits])));
+        let longer =
+            (6..=place.len()).map(|digits| SkillId::new(format!("{short}.{}", slice(&place, ..digits))));
         id = longer.into_iter().find(|id| !taken.contains(id)).unwrap_or(id);
     }
     taken.insert(id.clone());

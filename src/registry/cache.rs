@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::roots::RootSpec;
 use super::tree::{Known, Outcome, Stamp, Tree};
+use crate::private_files;
 
 /// Counts up when the layout changes. (A change of the parser shows in the build stamp.)
 const MAGIC: &[u8; 8] = b"SKILLS\x00\x01";
@@ -79,7 +80,7 @@ pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io
         .collect();
     let payload = postcard::to_extend(&lines, Vec::new()).map_err(io::Error::other)?;
     let folder = file.parent().unwrap_or(file);
-    fs::create_dir_all(folder)?;
+    private_files::create_folder(folder)?;
     let mut out = tempfile::Builder::new().prefix(".catalogue-").tempfile_in(folder)?;
     let stamp = short(build);
     out.write_all(MAGIC)?;

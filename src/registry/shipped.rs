@@ -9,12 +9,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::RootOrigin;
 use super::roots::RootSpec;
+use crate::private_files;
 
 static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/skills");
 
 /// How runs name the shipped skills that they were launched from, whichever version of this program brought them: what
 /// a script was at the launch is kept with the run.
 pub const SHIPPED: &str = "shipped";
+
+/// Whether an embedded example has this id.
+#[must_use]
+pub fn is_shipped_id(id: &str) -> bool {
+    SKILLS.get_file(Path::new(id).join("SKILL.md")).is_some()
+        || SKILLS.get_file(Path::new(id).join("skill.yaml")).is_some()
+}
 
 /// The folder below a cache folder that holds the shipped skills of each version.
 #[must_use]
@@ -45,7 +53,7 @@ pub fn unpack(target: &Path) -> io::Result<()> {
         return Ok(());
     }
     let parent = target.parent().unwrap_or(target);
-    fs::create_dir_all(parent)?;
+    private_files::create_folder(parent)?;
     let work = tempfile::Builder::new().prefix(".unpacking-").tempdir_in(parent)?;
     for (path, content) in files() {
         let path = work.path().join(path);
@@ -97,6 +105,13 @@ fn make_executable(_: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_examples_have_a_shipped_id() {
+        assert!(is_shipped_id("log-digest"));
+        assert!(!is_shipped_id("log"));
+        assert!(!is_shipped_id(""));
+    }
 
     #[test]
     fn unpacking_twice_gives_one_whole_folder() {

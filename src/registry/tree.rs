@@ -14,7 +14,9 @@ use super::RootState;
 use super::roots::RootSpec;
 use super::walk::{self, Seen, main_file, passes_skipped};
 use crate::skill::lint::rules;
-use crate::skill::{Finding, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle};
+use crate::skill::{
+    Finding, RealPaths, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle_at,
+};
 
 /// What tells whether a bundle changed since it was read: size and time of its main file, and the
 /// neighbours that make a tool of it.
@@ -268,7 +270,8 @@ fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Re
     let stamp = Stamp::of(&location)?;
     let known = scan.known.get(&location).filter(|(then, _)| *then == stamp);
     if let Some((_, outcome)) = known {
-        return Some(Record { location, real, stamp, outcome: outcome.clone(), loser: OnceLock::new() });
+        let outcome = lying(outcome.clone(), RealPaths::of(&location, real.clone()).ok()?);
+        return Some(Record { location, real, stamp, outcome, loser: OnceLock::new() });
     }
     scan.parsed.fetch_add(1, Ordering::Relaxed);
     read(location, real, Some(stamp))
@@ -278,12 +281,28 @@ fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Re
 fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record> {
     // The stamp is taken first: a change while reading makes it stale, never the other way round.
     let stamp = stamp.or_else(|| Stamp::of(&location))?;
-    let outcome = match read_bundle(&location) {
+    let places = RealPaths::of(&location, real.clone()).ok()?;
+    let outcome = match read_bundle_at(&location, places) {
         Ok(skill) => Outcome::Skill(Arc::new(skill)),
         Err(_) if !location.exists() => return None,
         Err(refusal) => Outcome::Refused(Arc::new(refusal)),
     };
     Some(Record { location, real, stamp, outcome, loser: OnceLock::new() })
+}
+
+/// An outcome with where its bundle really lies, which is not remembered with it.
+fn lying(outcome: Outcome, real: RealPaths) -> Outcome {
+    match outcome {
+        Outcome::Skill(skill) => {
+            let linked = real.location != skill.location || real.folder != skill.root_dir;
+            if linked {
+                Outcome::Skill(Arc::new(Arc::unwrap_or_clone(skill).lies(real)))
+            } else {
+                Outcome::Skill(skill)
+            }
+        }
+        refused @ Outcome::Refused(_) => refused,
+    }
 }
 
 fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use fail::fail_point;
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::assemble::{assemble, difference};
@@ -66,6 +67,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Lives until it is told to stop.
     pub fn run(mut self) {
+        fail_point!("first-scan");
         self.first_scan();
         self.save();
         if self.settings.watch {

@@ -121,7 +121,7 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
         return Ok(Next::Same);
     }
     if run.state != RunState::WaitingForHuman {
-        if let Some(first) = run.decided.as_ref().filter(|d| same_gate(d, decision)) {
+        if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
             return Err(Refusal::OtherDecision(format!(
                 "step {} was already decided: {}; a decision cannot be taken back",
                 first.step, first.verdict
@@ -129,19 +129,24 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
         }
         return Err(invalid(run, &decision.verdict.to_string(), None));
     }
+    if run.expired_ms.is_some() {
+        return Err(invalid(run, &decision.verdict.to_string(), None));
+    }
     match &run.gate {
-        Some(Gate::Human { step, inputs_digest, why })
-            if *step == decision.step && *inputs_digest == decision.inputs_digest =>
-        {
+        Some(Gate::Human { step, why, .. }) if decision.answers(run.gate.as_ref()) => {
             fits(step, why, decision)?;
             Ok(match decision.verdict {
                 Verdict::Approve => on_with(run),
                 Verdict::Deny => to(run, RunState::Canceled),
             })
         }
+        Some(Gate::Human { step, .. }) if *step != decision.step => Err(Refusal::OtherDecision(format!(
+            "the run waits for a decision on step {step}, not on step {}",
+            decision.step
+        ))),
         Some(Gate::Human { step, inputs_digest, .. }) => Err(Refusal::OtherDecision(format!(
-            "the run waits for a decision on step {step} with inputs {inputs_digest}, not on step {} with inputs {}",
-            decision.step, decision.inputs_digest
+            "the run waits for a decision on step {step} with inputs {inputs_digest}, not with inputs {}",
+            decision.inputs_digest
         ))),
         _ => Err(invalid(run, &decision.verdict.to_string(), None)),
     }
@@ -152,11 +157,11 @@ fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
     let unknown = *why == Asked::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
         (true, None) => Err(Refusal::OtherDecision(format!(
-            "nobody knows how step {step} ended: say whether it is to be run again, whether it happened (and with \
-             what result), or whether to skip or fail it"
+            "the outcome of step {step} is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`"
         ))),
         (true, Some(Choice::Happened)) if decision.result.is_none() => Err(Refusal::OtherDecision(format!(
-            "step {step} happened, and the run goes on with what it gave: state its result"
+            "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
+             `skip` and `fail`"
         ))),
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
             Err(Refusal::OtherDecision(format!(
@@ -186,12 +191,9 @@ fn expire(run: &Standing, expiry: Expiry) -> Result<Next, Refusal> {
     }
 }
 
-fn same_gate(a: &Decision, b: &Decision) -> bool {
-    a.step == b.step && a.inputs_digest == b.inputs_digest
-}
-
 fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
     match (run.state, &run.gate) {
+        (RunState::WaitingForSignal, _) if run.expired_ms.is_some() => Err(invalid(run, "signal", None)),
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(on_with(run))
         }

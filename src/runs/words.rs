@@ -214,7 +214,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The step it was about.
     pub step: String,
-    /// What would run, as the gate had it.
+    /// What would run, as the gate had it. Empty in a denial that names its step alone, until it is bound to the gate
+    /// ([`Decision::bound_to`]).
     pub inputs_digest: String,
     /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,6 +223,41 @@ pub struct Decision {
     /// What the step gave, where the choice says that it happened: its outputs as an object of fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
+}
+
+impl Decision {
+    /// Whether `gate` asks exactly what this decides.
+    #[must_use]
+    pub fn answers(&self, gate: Option<&Gate>) -> bool {
+        matches!(gate, Some(Gate::Human { step, inputs_digest, .. })
+            if *step == self.step && *inputs_digest == self.inputs_digest)
+    }
+
+    /// Whether both are about the same question.
+    #[must_use]
+    pub fn same_gate(&self, other: &Self) -> bool {
+        self.step == other.step && self.inputs_digest == other.inputs_digest
+    }
+
+    /// A denial that names its step alone, with the digest of the gate that waits at this step, else with that of the
+    /// newest earlier denial of the step, which it repeats. Every other decision as it is.
+    #[must_use]
+    pub fn bound_to<'d>(
+        mut self,
+        gate: Option<&Gate>,
+        earlier: impl DoubleEndedIterator<Item = &'d Self>,
+    ) -> Self {
+        if self.verdict == Verdict::Deny && self.inputs_digest.is_empty() {
+            let waiting = match gate {
+                Some(Gate::Human { step, inputs_digest, .. }) if *step == self.step => Some(inputs_digest),
+                _ => None,
+            };
+            let denied = |other: &&Self| other.verdict == Verdict::Deny && other.step == self.step;
+            let digest = waiting.or_else(|| earlier.rev().find(denied).map(|other| &other.inputs_digest));
+            self.inputs_digest = digest.cloned().unwrap_or_default();
+        }
+        self
+    }
 }
 
 /// What the table needs to know of a run.
@@ -240,7 +276,8 @@ pub struct Standing {
     pub gate: Option<Gate>,
     /// The last decision, if any.
     pub decided: Option<Decision>,
-    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    /// When the time of its wait was over, where that is what ended it or nobody has recorded it so far; milliseconds
+    /// since 1970-01-01 UTC.
     pub expired_ms: Option<i64>,
 }
 

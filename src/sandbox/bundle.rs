@@ -1,13 +1,21 @@
-//! A script inside its bundle: found without leaving it, and copied to where another user can read it.
+//! A script inside its bundle: found without leaving it, and run from a copy of the bundle, whose digests are those
+//! of exactly what it can read.
 
-use std::fs;
-use std::io;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
 
 use super::error::SandboxError;
 
-/// A bundle that is copied for a run may have this many files and bytes.
+/// A bundle may have this many files and bytes for its scripts to run.
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -52,61 +60,292 @@ pub fn locate(root: &Path, script: &Path) -> Result<Located, SandboxError> {
     Ok(Located { root, script: plain, executable: meta.mode() & 0o111 != 0 })
 }
 
-/// Copies a bundle so that everybody can read it and nobody but root can change it.
-///
-/// Links are copied as links (those with an absolute path into the bundle are led into the copy), special files and
-/// the history kept in `.git` are left out.
-pub fn copy_readable(root: &Path, to: &Path) -> Result<(), SandboxError> {
-    let mut copy = Copy { from: root, to, files: 0, bytes: 0 };
-    copy.folder(root, to)
+/// What a script finds in its bundle: the digest of each entry by its path, `/` between parts. A file is told by the
+/// SHA-256 of its content (an executable one with `x` after it), a link by `link:` and the SHA-256 of its target.
+pub type Contents = BTreeMap<String, String>;
+
+/// Whether an entry is left out of what a script finds: history of a version control system, caches that
+/// interpreters and tools write by themselves, what an editor keeps beside the file it edits.
+fn is_transient(name: &str, is_folder: bool) -> bool {
+    const FOLDERS: [&str; 7] =
+        [".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"];
+    let suffix = name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+    if is_folder {
+        return FOLDERS.contains(&name);
+    }
+    // The `.git` of a submodule or a second worktree is a file.
+    matches!(name, ".git" | ".DS_Store" | "Thumbs.db")
+        || (name.starts_with('.') && matches!(suffix, "swp" | "swo" | "swx"))
+        || name.starts_with(".#")
+        || name.ends_with('~')
 }
 
-struct Copy<'a> {
-    from: &'a Path,
-    to: &'a Path,
+/// Folders of a registry that come together; the bundles below it stand for themselves.
+const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
+
+/// Whether a folder holds a registry and is no bundle itself.
+fn is_registry(root: &Path) -> bool {
+    let is_bundle = fs::read_dir(root).is_ok_and(|entries| {
+        entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"
+        })
+    });
+    !is_bundle && ["bindings", "capabilities", "services"].iter().any(|folder| root.join(folder).is_dir())
+}
+
+/// Copies what a script may find of a bundle, readable by everybody, and answers what was copied: the digests are
+/// taken from the bytes on their way, so that they hold for the copy whatever happens to the original meanwhile.
+///
+/// Every entry is opened beneath its folder, no link is followed. Links are copied as links (those with an absolute
+/// path into the bundle are led into the copy); pipes, sockets and devices are left out.
+pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
+    let mut walk = Walk::new(root, Some(to));
+    walk.top(root)?;
+    Ok(walk.contents)
+}
+
+/// Tells, without reading it, that a file is another one than before. The time of the last change of the inode is
+/// part of it: who writes the file cannot set that back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    mode: u32,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(meta: &fs::Metadata) -> Self {
+        Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            mode: meta.mode(),
+            bytes: meta.len(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    /// Whether a change after this moment would show: file systems count time in steps, the coarsest in use in steps
+    /// of two seconds.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let latest = self.modified.0.max(self.changed.0);
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        i64::try_from(now).is_ok_and(|now| latest.saturating_add(2) < now)
+    }
+}
+
+type Known = HashMap<String, (Stamp, String)>;
+
+/// Digests of bundles as they lie on disk. Files are read again only when something about them changed, which is good
+/// enough to notice an edit early; what runs is decided by the digests of [`copy`].
+#[derive(Debug, Default)]
+pub struct ContentsCache {
+    bundles: Mutex<HashMap<PathBuf, Arc<Known>>>,
+}
+
+impl ContentsCache {
+    /// What a script would find in a bundle now. Touches every file of it.
+    pub fn contents(&self, root: &Path) -> Result<Contents, SandboxError> {
+        let bundles = || self.bundles.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = bundles().get(root).cloned().unwrap_or_default();
+        let mut walk = Walk { known: Some(known), ..Walk::new(root, None) };
+        walk.top(root)?;
+        bundles().insert(root.to_owned(), Arc::new(walk.seen));
+        Ok(walk.contents)
+    }
+}
+
+/// One pass over a bundle.
+struct Walk<'a> {
+    root: &'a Path,
+    /// Where a copy goes.
+    to: Option<&'a Path>,
+    /// Digests of an earlier pass; none where every byte has to be read.
+    known: Option<Arc<Known>>,
+    seen: Known,
+    contents: Contents,
     files: usize,
     bytes: u64,
+    now: SystemTime,
 }
 
-impl Copy<'_> {
-    fn folder(&mut self, from: &Path, to: &Path) -> Result<(), SandboxError> {
-        fs::create_dir(to).map_err(|source| SandboxError::io("creating", to, source))?;
-        let entries = fs::read_dir(from).map_err(|source| SandboxError::io("reading", from, source))?;
-        for entry in entries {
-            let entry = entry.map_err(|source| SandboxError::io("reading", from, source))?;
-            if entry.file_name() != ".git" {
-                self.entry(&entry.path(), &to.join(entry.file_name()))?;
-            }
+impl<'a> Walk<'a> {
+    fn new(root: &'a Path, to: Option<&'a Path>) -> Self {
+        Self {
+            root,
+            to,
+            known: None,
+            seen: Known::new(),
+            contents: Contents::new(),
+            files: 0,
+            bytes: 0,
+            now: SystemTime::now(),
         }
-        set_mode(to, 0o755)
     }
 
-    fn entry(&mut self, from: &Path, to: &Path) -> Result<(), SandboxError> {
-        let meta = fs::symlink_metadata(from).map_err(|source| SandboxError::io("reading", from, source))?;
-        self.files += 1;
-        self.bytes += meta.len();
-        if self.files > MAX_FILES || self.bytes > MAX_BYTES {
-            let why =
-                format!("more than {MAX_FILES} files or {} MiB; run as an ordinary user", MAX_BYTES >> 20);
-            return Err(SandboxError::bad(format!("bundle {}", self.from.display()), why));
+    fn top(&mut self, root: &Path) -> Result<(), SandboxError> {
+        // The path of the bundle itself may lead through links: that is how its owner named it.
+        let folder =
+            File::open(root).map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+        let only = is_registry(root).then_some(&REGISTRY_FOLDERS[..]);
+        self.folder(&folder, Path::new(""), only)
+    }
+
+    fn failed(&self, doing: &'static str, place: &Path, error: rustix::io::Errno) -> SandboxError {
+        SandboxError::io(doing, &self.root.join(place), error.into())
+    }
+
+    fn folder(&mut self, folder: &File, place: &Path, only: Option<&[&str]>) -> Result<(), SandboxError> {
+        if let Some(to) = self.to {
+            let to = to.join(place);
+            fs::create_dir(&to).map_err(|source| SandboxError::io("creating", &to, source))?;
         }
-        if meta.is_dir() {
-            return self.folder(from, to);
+        let entries =
+            rustix::fs::Dir::read_from(folder).map_err(|error| self.failed("reading", place, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| self.failed("reading", place, error))?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let is_wanted = only.is_none_or(|only| only.iter().any(|wanted| name == *wanted));
+            if name != "." && name != ".." && is_wanted {
+                self.entry(folder, name, &place.join(name))?;
+            }
         }
-        if meta.is_symlink() {
-            let target = fs::read_link(from).map_err(|source| SandboxError::io("reading", from, source))?;
-            let target = match target.strip_prefix(self.from) {
-                Ok(inside) => self.to.join(inside),
-                Err(_) => target,
+        self.to.map_or(Ok(()), |to| set_mode(&to.join(place), 0o755))
+    }
+
+    fn entry(&mut self, folder: &File, name: &OsStr, place: &Path) -> Result<(), SandboxError> {
+        use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| self.failed("reading", place, error))?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if is_transient(&name.to_string_lossy(), kind == FileType::Directory) {
+            return Ok(());
+        }
+        self.count(1, 0)?;
+        let open = |flags| {
+            openat(folder, name, flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+                .map(File::from)
+        };
+        match kind {
+            FileType::Directory => {
+                let below = open(OFlags::DIRECTORY).map_err(|error| self.failed("opening", place, error))?;
+                self.folder(&below, place, None)
+            }
+            FileType::Symlink => {
+                let target = readlinkat(folder, name, Vec::new())
+                    .map_err(|error| self.failed("reading", place, error))?;
+                self.link(place, Path::new(OsStr::from_bytes(target.to_bytes())))
+            }
+            FileType::RegularFile => {
+                // A pipe that took its place meanwhile would hold up the opening for ever.
+                let file = open(OFlags::NONBLOCK).map_err(|error| self.failed("opening", place, error))?;
+                self.file(file, place)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&mut self, files: usize, bytes: u64) -> Result<(), SandboxError> {
+        self.files += files;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.files <= MAX_FILES && self.bytes <= MAX_BYTES {
+            return Ok(());
+        }
+        Err(SandboxError::bad(
+            format!("bundle {}", self.root.display()),
+            format!(
+                "has more than {MAX_FILES} files or {} MiB, all of which would be copied for each start of a script; \
+                 move what the script does not read out of the folder",
+                MAX_BYTES >> 20
+            ),
+        ))
+    }
+
+    fn link(&mut self, place: &Path, target: &Path) -> Result<(), SandboxError> {
+        // Led into the copy, it is another link; it means the same file.
+        let digest = hex(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
+        self.contents.insert(name_of(place), format!("link:{digest}"));
+        let Some(to) = self.to else { return Ok(()) };
+        let (to, target) = (
+            to.join(place),
+            match target.strip_prefix(self.root) {
+                Ok(inside) => to.join(inside),
+                Err(_) => target.to_owned(),
+            },
+        );
+        symlink(target, &to).map_err(|source| SandboxError::io("creating", &to, source))
+    }
+
+    fn file(&mut self, mut file: File, place: &Path) -> Result<(), SandboxError> {
+        let path = self.root.join(place);
+        let reading = |source| SandboxError::io("reading", &path, source);
+        let meta = file.metadata().map_err(reading)?;
+        if !meta.is_file() {
+            return Ok(());
+        }
+        let (stamp, name) = (Stamp::of(&meta), name_of(place));
+        let known = self.known.as_ref().and_then(|known| known.get(&name)).filter(|(seen, _)| *seen == stamp);
+        if let Some((_, digest)) = known.cloned() {
+            self.count(0, meta.len())?;
+            self.seen.insert(name.clone(), (stamp, digest.clone()));
+            self.contents.insert(name, digest);
+            return Ok(());
+        }
+        let mut copy = match self.to {
+            None => None,
+            Some(to) => {
+                let to = to.join(place);
+                let made = File::options().write(true).create_new(true).open(&to);
+                Some((made.map_err(|source| SandboxError::io("creating", &to, source))?, to))
+            }
+        };
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
+        loop {
+            let read = match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(reading(error)),
             };
-            return symlink(target, to).map_err(|source| SandboxError::io("creating", to, source));
+            self.count(0, read as u64)?;
+            hash.update(&buffer[..read]);
+            if let Some((copy, to)) = &mut copy {
+                copy.write_all(&buffer[..read]).map_err(|source| SandboxError::io("writing", to, source))?;
+            }
         }
-        if meta.is_file() {
-            fs::copy(from, to).map_err(|source| SandboxError::io("copying", from, source))?;
-            return set_mode(to, if meta.mode() & 0o111 == 0 { 0o444 } else { 0o555 });
+        let executable = meta.mode() & 0o111 != 0;
+        if let Some((_, to)) = copy {
+            set_mode(&to, if executable { 0o555 } else { 0o444 })?;
         }
+        let mut digest = hex(&hash.finalize());
+        if executable {
+            digest.push('x');
+        }
+        if stamp.is_settled(self.now) {
+            self.seen.insert(name.clone(), (stamp, digest.clone()));
+        }
+        self.contents.insert(name, digest);
         Ok(())
     }
+}
+
+/// A path as text; no two paths have the same.
+fn name_of(place: &Path) -> String {
+    place
+        .to_str()
+        .map_or_else(|| place.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
@@ -156,15 +395,67 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_readable_by_all_and_keeps_its_links_inside() {
+    fn copy_is_readable_by_all_and_keeps_links_inside() {
         let bundle = bundle();
         let script = bundle.path().join("scripts/run.py");
         fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).expect("own file");
         symlink(bundle.path().join("lib.py"), bundle.path().join("link.py")).expect("linked");
         let place = tempfile::tempdir().expect("temporary folder");
         let to = place.path().join("copy");
-        copy_readable(bundle.path(), &to).expect("copied");
+        let copied = copy(bundle.path(), &to).expect("copied");
         assert_eq!(fs::metadata(to.join("scripts/run.py")).expect("there").mode() & 0o777, 0o555);
         assert_eq!(fs::read_link(to.join("link.py")).expect("a link"), to.join("lib.py"));
+        assert_eq!(copied, ContentsCache::default().contents(bundle.path()).expect("read"));
+        assert_eq!(copied.keys().collect::<Vec<_>>(), ["lib.py", "link.py", "scripts/run.py"]);
+        assert!(copied["scripts/run.py"].ends_with('x') && !copied["lib.py"].ends_with('x'));
+    }
+
+    #[test]
+    fn any_file_a_script_can_read_counts() {
+        let bundle = bundle();
+        let write = |name: &str, text: &str| {
+            let path = bundle.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+            fs::write(path, text).expect("written");
+        };
+        let cache = ContentsCache::default();
+        let before = cache.contents(bundle.path()).expect("read");
+        for transient in ["scripts/__pycache__/run.pyc", ".git/HEAD", ".run.py.swp", "run.py~", ".DS_Store"] {
+            write(transient, "x");
+        }
+        assert_eq!(cache.contents(bundle.path()).expect("read"), before);
+        let to = tempfile::tempdir().expect("temporary folder");
+        assert_eq!(
+            copy(bundle.path(), &to.path().join("copy")).expect("copied"),
+            before,
+            "nor are they copied"
+        );
+        for name in ["references/word.sh", ".settings", "lib.py", "scripts/.hidden"] {
+            let before = cache.contents(bundle.path()).expect("read");
+            write(name, "y = 2");
+            assert_ne!(cache.contents(bundle.path()).expect("read"), before, "{name}");
+        }
+        write("lib.py", "y = 3");
+        let digest = cache.contents(bundle.path()).expect("read")["lib.py"].clone();
+        write("lib.py", "y = 4");
+        assert_ne!(cache.contents(bundle.path()).expect("read")["lib.py"], digest, "of the same length");
+    }
+
+    #[test]
+    fn registry_is_its_own_folders_without_its_bundles() {
+        let registry = bundle();
+        for name in ["bindings/b.yaml", "skills/one/SKILL.md"] {
+            let path = registry.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("created");
+            fs::write(path, "").expect("written");
+        }
+        let contents = ContentsCache::default().contents(registry.path()).expect("read");
+        assert_eq!(contents.keys().collect::<Vec<_>>(), ["bindings/b.yaml", "scripts/run.py"]);
+        fs::write(registry.path().join("SKILL.md"), "").expect("written");
+        let contents = ContentsCache::default().contents(registry.path()).expect("read");
+        assert!(
+            contents.contains_key("skills/one/SKILL.md"),
+            "a bundle is one whatever its folders are called"
+        );
     }
 }

@@ -11,11 +11,12 @@ use super::helper::{WARDEN, WORD};
 use super::identity;
 use super::interpreter::Table;
 use super::plan::{
-    CallFilter, Ended, FileAccess, Findings, Order, Plan, ResourceLimits, Verdict, WITNESS, receive, send,
+    CallFilter, Disk, Ended, FileAccess, Findings, Order, Plan, ResourceLimits, Verdict, WITNESS, receive,
+    send,
 };
 use super::report::{Evidence, Report};
 use super::workdir::WorkDir;
-use super::{bwrap, seatbelt};
+use super::{Setup, bwrap, seatbelt};
 
 /// How long the helper may take; a program that is no helper never answers.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,6 +33,8 @@ pub struct Means {
     pub identity: bool,
     /// Enter a user namespace.
     pub namespace: bool,
+    /// A file system of its own for what it writes.
+    pub disk: bool,
     /// The bubblewrap to put around.
     pub wrapper: Option<PathBuf>,
     pub report: Report,
@@ -46,6 +49,7 @@ impl Means {
             limits: false,
             identity: false,
             namespace: false,
+            disk: false,
             wrapper: None,
             report,
         }
@@ -53,23 +57,31 @@ impl Means {
 }
 
 /// Tries everything once; with bubblewrap first, and without when that does not work.
-pub fn detect(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Means {
+pub fn detect(setup: &Setup, table: &Table) -> Means {
+    let (helper, wrapper) = (setup.helper.as_path(), setup.bubblewrap.as_deref());
+    let base = setup.work_base.as_deref();
     let mut failure = None;
     if let Some(wrapper) = wrapper {
-        match attempt(helper, Some(wrapper), table) {
+        match attempt(helper, Some(wrapper), base, table) {
             Ok(means) => return means,
             Err(why) => failure = Some(why),
         }
     }
-    let mut means = attempt(helper, None, table).unwrap_or_else(|why| Means::none(&why));
+    let mut means = attempt(helper, None, base, table).unwrap_or_else(|why| Means::none(&why));
     means.report.missing.extend(failure.map(|why| format!("bubblewrap: {why}")));
     means
 }
 
-fn attempt(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Result<Means, String> {
+fn attempt(
+    helper: &Path,
+    wrapper: Option<&Path>,
+    base: Option<&Path>,
+    table: &Table,
+) -> Result<Means, String> {
     let lease = if identity::is_root() { identity::lease() } else { None };
     let owner = lease.as_ref().map(identity::Lease::identity);
-    let work = WorkDir::create(owner, &[], Path::new("")).map_err(|error| error.to_string())?;
+    let mut work = WorkDir::create(base, owner, &[], Path::new("")).map_err(|error| error.to_string())?;
+    let out = work.export().map_err(|error| error.to_string())?;
     let outside = work.outer().join("outside");
     let failed = |error: std::io::Error| format!("preparing a trial: {error}");
     std::fs::create_dir(&outside).map_err(failed)?;
@@ -94,6 +106,12 @@ fn attempt(helper: &Path, wrapper: Option<&Path>, table: &Table) -> Result<Means
         identity: owner,
         namespace: cfg!(target_os = "linux") && owner.is_none() && wrapper.is_none(),
         limits: Some(TRIAL),
+        disk: cfg!(target_os = "linux").then(|| Disk {
+            work: work.path().to_owned(),
+            out,
+            bytes: 1 << 20,
+            files: 16,
+        }),
         seatbelt: cfg!(target_os = "macos").then(|| seatbelt::profile(&files)),
         files: Some(files),
         syscalls: Some(CallFilter { freeze_metadata: owner.is_none() && wrapper.is_none() }),
@@ -116,6 +134,7 @@ const TRIAL: ResourceLimits = ResourceLimits {
 fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means {
     let evidence = Evidence {
         adopts: verdict.adopts,
+        disk: verdict.disk.clone().map(|disk| disk.error.map_or(Ok(()), Err)),
         wrapper: wrapper.map(|_| Ok(())),
         seatbelt: cfg!(target_os = "macos"),
         findings,
@@ -127,6 +146,7 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
         limits: matches!(found.limits, Some(Ok(()))),
         identity: matches!(found.identity, Some(Ok(()))),
         namespace: matches!(found.namespace, Some(Ok(()))),
+        disk: matches!(evidence.disk, Some(Ok(()))),
         wrapper: wrapper.map(Path::to_owned),
         report: Report::from_evidence(&evidence),
     }

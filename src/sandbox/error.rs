@@ -69,6 +69,12 @@ pub enum SandboxError {
         /// What is wrong with it and what to do.
         why: String,
     },
+    /// The bundle is not the one that may run.
+    #[error("the script was not started: {why}")]
+    Changed {
+        /// What is another than expected.
+        why: String,
+    },
     /// This machine cannot isolate the script.
     #[error(
         "this machine cannot isolate a script: {why}; it can be run without isolation only when that is asked for (--unsandboxed)"
@@ -109,6 +115,7 @@ impl SandboxError {
             Self::Escapes { .. } => "path_escape",
             Self::Missing { .. } => "not_found",
             Self::NoInterpreterKnown { .. } | Self::NoInterpreter { .. } => "invalid_configuration",
+            Self::Changed { .. } => "skill_changed",
             Self::NoIsolation { .. } => "safety_denied",
             Self::NotStarted { .. } | Self::Lost { .. } | Self::Io { .. } => "runtime_error",
         }

@@ -98,6 +98,18 @@ pub fn readable(path: &Path, other: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a folder can be made in a folder that the script can get through to.
+pub fn passable(folder: &Path, other: bool) -> Result<(), String> {
+    use nix::unistd::{AccessFlags, access};
+    access(folder, AccessFlags::W_OK | AccessFlags::X_OK)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let closed = |step: &&Path| std::fs::metadata(step).is_ok_and(|meta| meta.mode() & 0o001 == 0);
+    match folder.ancestors().find(closed).filter(|_| other) {
+        Some(step) => Err(format!("{} is closed to other users", step.display())),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::SandboxError;
 use super::helper::{WARDEN, WORD};
-use super::outcome::{End, Stream};
+use super::outcome::{DiskLimit, End, Exceeded, Stream};
 use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
 use super::spec::Limits;
 use super::tap::{Channel, Lines, Tap};
+use super::workdir::{POLL_INTERVAL, WorkDir};
 
 /// How long the helper may take for its own part beyond the script's time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +40,10 @@ pub struct Ran {
     pub cancelled: bool,
     pub duration: Duration,
     pub leftovers: u32,
+    /// It reached a limit on what it may write.
+    pub exceeded: Option<Exceeded>,
+    /// More was produced than could be carried out of its file system.
+    pub truncated: bool,
 }
 
 /// Runs a script under the helper.
@@ -48,6 +53,7 @@ pub async fn isolated(
     stdin: &[u8],
     limits: &Limits,
     tap: Option<Tap>,
+    counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
     let lost = |error: io::Error| SandboxError::Lost { why: error.to_string() };
@@ -83,7 +89,7 @@ pub async fn isolated(
         from.read_exact(&mut body).await?;
         Ok::<Verdict, io::Error>(serde_json::from_slice(&body)?)
     };
-    let (answer, stopped) = shepherd(answer, &mut Reins::Warden(to), limits, cancel).await;
+    let (answer, stopped) = shepherd(answer, &mut Reins::Warden(to), limits, counted, cancel).await;
     let verdict = match answer {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => {
@@ -111,8 +117,18 @@ pub async fn isolated(
             return Err(SandboxError::NotStarted { why });
         }
     };
-    let Stopped { timed_out, cancelled } = stopped;
-    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers: verdict.leftovers })
+    let disk = verdict.disk.unwrap_or_default();
+    if let Some(why) = disk.error {
+        return Err(SandboxError::Lost { why });
+    }
+    let exceeded = match (disk.bytes_full, disk.files_full) {
+        (true, _) => Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk }),
+        (_, true) => Some(Exceeded { limit: DiskLimit::Files, allowed: limits.files }),
+        _ => stopped.exceeded.or_else(|| exceeded(counted?, limits)),
+    };
+    let Stopped { timed_out, cancelled, .. } = stopped;
+    let (leftovers, truncated) = (verdict.leftovers, disk.truncated);
+    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
 /// Runs a script as any program runs another: its own process group, a clean environment, and nothing more.
@@ -121,6 +137,7 @@ pub async fn bare(
     stdin: Vec<u8>,
     limits: &Limits,
     tap: Option<Tap>,
+    counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
 ) -> Result<Ran, SandboxError> {
     use std::os::unix::process::ExitStatusExt;
@@ -137,7 +154,7 @@ pub async fn bare(
         // Ends when the script has read it all, or is gone.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
     }
-    let (status, stopped) = shepherd(child.wait(), &mut reins, limits, cancel).await;
+    let (status, stopped) = shepherd(child.wait(), &mut reins, limits, counted, cancel).await;
     let status = match status {
         Some(Ok(status)) => status,
         Some(Err(error)) => return Err(SandboxError::Lost { why: error.to_string() }),
@@ -150,8 +167,10 @@ pub async fn bare(
         (Some(code), _) => End::ExitCode(code),
         (None, signal) => End::Signal(signal.unwrap_or_default()),
     };
-    let Stopped { timed_out, cancelled } = stopped;
-    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers: 0 })
+    let exceeded = stopped.exceeded.or_else(|| exceeded(counted?, limits));
+    let Stopped { timed_out, cancelled, .. } = stopped;
+    let (leftovers, truncated) = (0, false);
+    Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
 /// What a running script is held by.
@@ -196,6 +215,28 @@ impl Reins {
 struct Stopped {
     timed_out: bool,
     cancelled: bool,
+    exceeded: Option<Exceeded>,
+}
+
+/// The limit that what a script has written so far exceeds.
+fn exceeded(work: &WorkDir, limits: &Limits) -> Option<Exceeded> {
+    let usage = work.usage();
+    if usage.bytes > limits.disk || usage.is_closed {
+        return Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk });
+    }
+    (usage.files > limits.files).then_some(Exceeded { limit: DiskLimit::Files, allowed: limits.files })
+}
+
+/// Counts what a script writes until it exceeds a limit; for ever where it is limited by a file system.
+async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
+    let Some(work) = work else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let work = Arc::clone(work);
+        if let Ok(Some(found)) = tokio::task::spawn_blocking(move || exceeded(&work, &limits)).await {
+            return found;
+        }
+    }
 }
 
 /// Waits for an end; asks for it when time is over or the caller wishes so, and forces it after the grace. Answers
@@ -204,6 +245,7 @@ async fn shepherd<T>(
     end: impl Future<Output = T>,
     reins: &mut Reins,
     limits: &Limits,
+    counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
 ) -> (Option<T>, Stopped) {
     tokio::pin!(end);
@@ -212,10 +254,14 @@ async fn shepherd<T>(
         end = &mut end => return (Some(end), stopped),
         () = tokio::time::sleep(limits.wall) => stopped.timed_out = true,
         () = cancel.cancelled() => stopped.cancelled = true,
+        found = count(counted, *limits) => stopped.exceeded = Some(found),
     }
-    reins.pull(false).await;
-    if let Ok(end) = timeout(limits.grace, &mut end).await {
-        return (Some(end), stopped);
+    // Who fills the disk gets no time to go on with it.
+    if stopped.exceeded.is_none() {
+        reins.pull(false).await;
+        if let Ok(end) = timeout(limits.grace, &mut end).await {
+            return (Some(end), stopped);
+        }
     }
     reins.pull(true).await;
     (timeout(PATIENCE, &mut end).await.ok(), stopped)

@@ -26,17 +26,20 @@ mod spec;
 mod tap;
 mod workdir;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+pub use bundle::{Contents, ContentsCache};
 pub use error::SandboxError;
 pub use helper::helper_entry;
-pub use outcome::{End, Outcome, Produced, Stream};
+pub use outcome::{DiskLimit, End, Exceeded, Outcome, Produced, Stream};
 pub use report::{Coverage, Held, Level, Promise, Report};
-pub use spec::{InputFile, Limits, Spec};
+pub use spec::{InputFile, Limits, Spec, Verify};
 pub use tap::{Channel, Tap};
+pub use workdir::Leftovers;
 
 use prepare::{Prepared, Workshop};
 
@@ -47,6 +50,8 @@ pub struct Setup {
     pub helper: PathBuf,
     /// The bubblewrap to put around the helper, when that works.
     pub bubblewrap: Option<PathBuf>,
+    /// Where the work folders of scripts are made; a temporary folder of the system, where none is stated.
+    pub work_base: Option<PathBuf>,
     /// Folders in which interpreters are looked for, before the usual ones.
     pub search: Vec<PathBuf>,
 }
@@ -62,7 +67,7 @@ impl Setup {
         } else {
             std::env::current_exe().unwrap_or_default()
         };
-        Self { helper, bubblewrap: bwrap::find(&search), search }
+        Self { helper, bubblewrap: bwrap::find(&search), work_base: None, search }
     }
 }
 
@@ -78,8 +83,27 @@ impl Sandbox {
     ///
     /// The program must call [`helper_entry`] first thing in `main`; otherwise everything is reported unavailable.
     pub fn detect() -> Self {
-        static FOUND: OnceLock<Sandbox> = OnceLock::new();
-        FOUND.get_or_init(|| Self::with(Setup::of_this_program())).clone()
+        Self::detect_in(None)
+    }
+
+    /// As [`Self::detect`], with the work folders of scripts in this folder.
+    pub fn detect_in(work_base: Option<PathBuf>) -> Self {
+        static FOUND: Mutex<BTreeMap<Option<PathBuf>, Sandbox>> = Mutex::new(BTreeMap::new());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let sandbox = found
+            .entry(work_base.clone())
+            .or_insert_with(|| Self::with(Setup { work_base, ..Setup::of_this_program() }));
+        sandbox.clone()
+    }
+
+    /// The work folders of scripts whose processes are gone, in all places where they are made.
+    pub fn leftovers(&self) -> Leftovers {
+        workdir::leftovers(self.workshop.work_base(), false)
+    }
+
+    /// Deletes the work folders of scripts whose processes are gone.
+    pub fn clear_leftovers(&self) -> Leftovers {
+        workdir::leftovers(self.workshop.work_base(), true)
     }
 
     /// A sandbox with given parts; tries out what works.
@@ -111,14 +135,23 @@ impl Sandbox {
             .await
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
         let Prepared { order, stdin, limits, work, report, isolated, lease } = prepared;
-        let ran = if isolated {
-            launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, &cancel).await?
+        let work = Arc::new(work);
+        // What is not limited by a file system is counted.
+        let counted = order.plan.disk.is_none().then_some(&work);
+        let mut ran = if isolated {
+            launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, counted, &cancel).await?
         } else {
-            launch::bare(&order.plan, stdin, &limits, tap, &cancel).await?
+            launch::bare(&order.plan, stdin, &limits, tap, counted, &cancel).await?
         };
         // The user number is free again only now that nothing runs under it.
         drop(lease);
-        let (produced, produced_truncated) = work.produced();
+        let (produced, truncated) = work.produced();
+        let written = produced.iter().map(|file| file.bytes).sum::<u64>();
+        if ran.exceeded.is_none() && written > limits.disk {
+            // Files with holes take less on the disk than they are long, and as artifacts as much as that.
+            ran.exceeded = Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk });
+        }
+        let produced_truncated = truncated || ran.truncated;
         Ok(Outcome {
             end: ran.end,
             stdout: ran.stdout,
@@ -126,6 +159,7 @@ impl Sandbox {
             timed_out: ran.timed_out,
             cancelled: ran.cancelled,
             duration: ran.duration,
+            exceeded: ran.exceeded,
             leftovers: ran.leftovers,
             produced,
             produced_truncated,

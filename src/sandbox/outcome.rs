@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub cancelled: bool,
     /// From the start of the helper to the end of the last process.
     pub duration: Duration,
+    /// It reached a limit on what it may write; what it has written may be incomplete.
+    pub exceeded: Option<Exceeded>,
     /// Processes that were still alive when the script ended, and were killed then.
     pub leftovers: u32,
     /// Regular files in the work directory that are new or changed, by path.
@@ -33,7 +36,7 @@ pub struct Outcome {
     pub produced_truncated: bool,
     /// The isolation that was in force.
     pub report: Report,
-    pub(super) work: WorkDir,
+    pub(super) work: Arc<WorkDir>,
 }
 
 impl Outcome {
@@ -44,8 +47,49 @@ impl Outcome {
 
     /// Opens a produced file for reading. Nothing that is, or lies behind, a symbolic link is listed as produced.
     pub fn open(&self, produced: &Produced) -> Result<File, SandboxError> {
-        let path = self.work.path().join(&produced.path);
+        let path = self.work.produced_at(&produced.path);
         File::open(&path).map_err(|source| SandboxError::io("opening", &path, source))
+    }
+}
+
+/// A limit on what a script may write, and that it reached it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Exceeded {
+    /// Which limit.
+    pub limit: DiskLimit,
+    /// How much it allows.
+    pub allowed: u64,
+}
+
+/// What a script writes is limited in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum DiskLimit {
+    /// Bytes of all files together.
+    #[serde(rename = "disk_bytes")]
+    Bytes,
+    /// The number of files, folders and links.
+    #[serde(rename = "disk_files")]
+    Files,
+}
+
+impl std::fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.limit {
+            DiskLimit::Bytes => {
+                write!(
+                    f,
+                    "its limit of {} MiB; `scripts.disk_mb` in your config.yaml raises it",
+                    self.allowed >> 20
+                )
+            }
+            DiskLimit::Files => {
+                write!(
+                    f,
+                    "its limit of {} files; `scripts.files` in your config.yaml raises it",
+                    self.allowed
+                )
+            }
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Plan {
     /// Enter a user namespace, in which processes are counted for themselves.
     pub namespace: bool,
     pub limits: Option<ResourceLimits>,
+    /// A file system of its own for the work directory.
+    pub disk: Option<Disk>,
     pub files: Option<FileAccess>,
     /// Refuse system calls; see `helper::syscalls`.
     pub syscalls: Option<CallFilter>,
@@ -54,6 +56,32 @@ pub const WITNESS: &str = "witness";
 /// A user and a group of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub u32);
+
+/// A file system of limited size for what a script writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Where it is mounted: the work directory.
+    pub work: PathBuf,
+    /// A folder outside of it that gets what the script has produced.
+    pub out: PathBuf,
+    /// Bytes that the script may write.
+    pub bytes: u64,
+    /// Files, folders and links that it may make.
+    pub files: u64,
+}
+
+/// What became of a script's own file system.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// At some moment no byte was left.
+    pub bytes_full: bool,
+    /// At some moment no file was left.
+    pub files_full: bool,
+    /// More was produced than was carried out of it.
+    pub truncated: bool,
+    /// Why what was produced, or a part of it, could not be carried out; in a trial, why there was none.
+    pub error: Option<String>,
+}
 
 /// The limits that the kernel keeps for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +128,8 @@ pub struct Verdict {
     pub leftovers: u32,
     /// The warden adopts orphans, so none of them can get away.
     pub adopts: bool,
+    /// What became of the script's own file system, where it was to have one.
+    pub disk: Option<DiskUse>,
 }
 
 /// How the script's own process ended, as the warden sees it.
@@ -172,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_message_ends_where_the_next_bytes_begin() {
-        let verdict = Verdict { end: Ended::Signaled(9), leftovers: 2, adopts: true };
+        let verdict = Verdict { end: Ended::Signaled(9), leftovers: 2, adopts: true, disk: None };
         let mut wire = frame(&verdict).expect("small");
         wire.extend_from_slice(b"rest");
         let mut reader = wire.as_slice();

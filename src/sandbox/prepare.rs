@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::bundle::{self, Located};
+use super::bundle::{self, Contents, Located};
 use super::detect::{self, Means};
 use super::error::SandboxError;
 use super::identity::{self, Lease};
 use super::interpreter::{Runner, Table};
-use super::plan::{CallFilter, FileAccess, Order, Plan, ResourceLimits};
+use super::plan::{CallFilter, Disk, FileAccess, Order, Plan, ResourceLimits};
 use super::report::{Level, Report};
 use super::spec::{Limits, Spec};
 use super::workdir::WorkDir;
@@ -45,16 +45,18 @@ impl Workshop {
     /// Tries out what works here.
     pub fn open(setup: Setup) -> Self {
         let table = Table::shipped().map_err(|error| error.to_string());
-        let means = table
-            .as_ref()
-            .ok()
-            .map(|table| detect::detect(&setup.helper, setup.bubblewrap.as_deref(), table));
+        let means = table.as_ref().ok().map(|table| detect::detect(&setup, table));
         let unavailable = Report::unavailable(table.as_ref().err().map_or("", String::as_str));
         Self { setup, table, means, unavailable, runners: Mutex::default() }
     }
 
     pub fn report(&self) -> &Report {
         self.means.as_ref().map_or(&self.unavailable, |means| &means.report)
+    }
+
+    /// Where work folders are made, if it is stated.
+    pub fn work_base(&self) -> Option<&Path> {
+        self.setup.work_base.as_deref()
     }
 
     pub fn helper(&self) -> &Path {
@@ -95,11 +97,11 @@ impl Workshop {
         };
         let owner = lease.as_ref().map(Lease::identity);
         let runner = self.runner(table, &located, owner.is_some())?;
-        let work = WorkDir::create(owner, &spec.files, &spec.workdir)?;
-        let root = match owner {
-            None => located.root.clone(),
-            Some(_) => copied(&located.root, work.outer())?,
-        };
+        let mut work = WorkDir::create(self.setup.work_base.as_deref(), owner, &spec.files, &spec.workdir)?;
+        let (root, contents) = copied(&located.root, work.outer())?;
+        if let Some(verify) = &spec.verify {
+            verify.check(&contents)?;
+        }
         let env = environment::compose(&spec.env, |name| std::env::var_os(name), &runner.path, work.path())?;
         let script = root.join(&located.script);
         let (program, mut args) = match runner.program {
@@ -119,6 +121,7 @@ impl Workshop {
             identity: owner,
             namespace: false,
             limits: None,
+            disk: None,
             files: None,
             syscalls: None,
             seatbelt: None,
@@ -136,6 +139,10 @@ impl Workshop {
             wrapper = self.wrap(means, &files)?;
             plan.namespace = means.namespace;
             plan.limits = means.limits.then(|| kernel_limits(&spec.limits, runner.reserve, uncounted(means)));
+            if means.disk {
+                let (bytes, files) = (spec.limits.disk, spec.limits.files);
+                plan.disk = Some(Disk { work: work.path().to_owned(), out: work.export()?, bytes, files });
+            }
             plan.seatbelt = cfg!(target_os = "macos").then(|| seatbelt::profile(&files));
             plan.files = means.landlock.map(|_| files);
             plan.syscalls = means
@@ -171,15 +178,16 @@ impl Workshop {
     }
 }
 
-/// A copy of the bundle below `place`, under the bundle's own name.
-fn copied(root: &Path, place: &Path) -> Result<PathBuf, SandboxError> {
+/// A copy of the bundle below `place`, under the bundle's own name, and what is in it. The script finds the copy alone:
+/// what was looked at is what runs, whatever happens to the original.
+fn copied(root: &Path, place: &Path) -> Result<(PathBuf, Contents), SandboxError> {
     let holder = place.join("bundle");
     std::fs::create_dir(&holder)
         .and_then(|()| std::fs::set_permissions(&holder, std::os::unix::fs::PermissionsExt::from_mode(0o755)))
         .map_err(|source| SandboxError::io("creating", &holder, source))?;
     let copy = holder.join(root.file_name().unwrap_or_else(|| std::ffi::OsStr::new("root")));
-    bundle::copy_readable(root, &copy)?;
-    Ok(copy)
+    let contents = bundle::copy(root, &copy)?;
+    Ok((copy, contents))
 }
 
 /// Tasks that the kernel counts against a script's limit and that are not the script's.

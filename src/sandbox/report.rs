@@ -57,6 +57,8 @@ pub enum Promise {
     Cpu,
     /// The size of a file is limited.
     FileSize,
+    /// The bytes and the number of all files are limited.
+    Disk,
     /// The number of processes is limited.
     ProcessCount,
     /// Nothing it started outlives it.
@@ -113,6 +115,8 @@ pub(super) struct Evidence {
     pub wrapper: Option<Result<(), String>>,
     /// The helper adopts orphans.
     pub adopts: bool,
+    /// What the script writes goes to a file system of its own.
+    pub disk: Option<Result<(), String>>,
     /// The program runs as root and can give that up.
     pub seatbelt: bool,
 }
@@ -163,6 +167,7 @@ impl Report {
                 let (held, how) = match promise {
                     Promise::Time => (Held::Partly, "its process group is ended; a daemon gets away"),
                     Promise::Output => (Held::Yes, "the rest is read and dropped"),
+                    Promise::Disk => (Held::Partly, COUNTED),
                     _ => (Held::No, "run without isolation on demand"),
                 };
                 Coverage { promise, held, how: how.to_owned() }
@@ -221,11 +226,16 @@ fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
     note("resource limits".to_owned(), found.limits.clone());
     note("unprivileged user".to_owned(), found.identity.clone());
     note("user namespace".to_owned(), found.namespace.clone());
+    note("disk limit (tmpfs)".to_owned(), evidence.disk.clone());
     note("subreaper".to_owned(), evidence.adopts.then_some(Ok(())));
     note("bubblewrap".to_owned(), evidence.wrapper.clone());
     note("Seatbelt".to_owned(), evidence.seatbelt.then_some(Ok(())));
     (means, missing)
 }
+
+/// What holds where no file system can be mounted for a script.
+const COUNTED: &str =
+    "counted every 100 ms in the work directory, so a script may write beyond the limit before it is killed";
 
 /// One promise in the light of the evidence.
 fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
@@ -285,7 +295,11 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
             (Held::Partly, "private memory, as far as this system counts it")
         }
         Promise::Memory | Promise::Cpu => limit("of each process by itself"),
-        Promise::FileSize => limit("of each file; their number is not limited"),
+        Promise::FileSize => limit("of each file"),
+        Promise::Disk if matches!(evidence.disk, Some(Ok(()))) => {
+            (Held::Yes, "a file system of its own, of limited bytes and files")
+        }
+        Promise::Disk => (Held::Partly, COUNTED),
         Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
         Promise::ProcessCount if limited && !own_count => {
             (Held::Partly, "counted together with other processes of this user")
@@ -310,7 +324,7 @@ mod tests {
             syscalls: Some(Ok(())),
             ..Findings::default()
         };
-        Evidence { findings, wrapper: None, adopts: true, seatbelt: false }
+        Evidence { findings, wrapper: None, adopts: true, disk: Some(Ok(())), seatbelt: false }
     }
 
     #[test]
@@ -319,7 +333,7 @@ mod tests {
         assert_eq!(report.level, Level::Full, "{}", report.summary());
         assert_eq!(
             report.summary(),
-            "full: Landlock ABI 7, seccomp, resource limits, unprivileged user, subreaper"
+            "full: Landlock ABI 7, seccomp, resource limits, unprivileged user, disk limit (tmpfs), subreaper"
         );
     }
 
@@ -332,6 +346,15 @@ mod tests {
         assert_eq!(report.held(Promise::ProcessCount), Held::Partly);
         evidence.findings.namespace = Some(Ok(()));
         assert_eq!(Report::from_evidence(&evidence).level, Level::Full, "a namespace counts for itself");
+    }
+
+    #[test]
+    fn disk_that_is_only_counted_is_held_in_part() {
+        let mut evidence = whole();
+        evidence.disk = Some(Err("entering a mount namespace: EPERM".to_owned()));
+        let report = Report::from_evidence(&evidence);
+        assert_eq!((report.level, report.held(Promise::Disk)), (Level::Partial, Held::Partly));
+        assert_eq!(report.missing, ["disk limit (tmpfs): entering a mount namespace: EPERM"]);
     }
 
     #[test]
@@ -360,9 +383,9 @@ mod tests {
     }
 
     #[test]
-    fn without_isolation_only_time_and_output_are_promised() {
+    fn without_isolation_disk_time_and_output_are_limited() {
         let report = Report::unsandboxed();
         let kept: Vec<_> = Promise::iter().filter(|promise| report.holds(*promise)).collect();
-        assert_eq!(kept, [Promise::Time, Promise::Output]);
+        assert_eq!(kept, [Promise::Disk, Promise::Time, Promise::Output]);
     }
 }

@@ -1,11 +1,14 @@
 //! What a caller asks for: one script of one bundle, with its arguments, files and limits.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::bundle::Contents;
 use super::error::SandboxError;
 use super::tap::Tap;
 
@@ -35,6 +38,8 @@ pub struct Spec {
     pub limits: Limits,
     /// Run without isolation. Time and output stay limited, the environment stays scrubbed.
     pub unsandboxed: bool,
+    /// Looks at what the script would find in its bundle, before it starts.
+    pub verify: Option<Verify>,
     /// Gets what is printed line by line while the script runs, as far as it is kept.
     pub tap: Option<Tap>,
 }
@@ -52,6 +57,7 @@ impl Spec {
             workdir: PathBuf::new(),
             limits: Limits::default(),
             unsandboxed: false,
+            verify: None,
             tap: None,
         }
     }
@@ -85,6 +91,27 @@ impl Spec {
     }
 }
 
+/// Looks at what a script would find in its bundle, and says why it must not start.
+#[derive(Clone)]
+pub struct Verify(Arc<dyn Fn(&Contents) -> Result<(), String> + Send + Sync>);
+
+impl Verify {
+    /// A check that is made on the copy that the script is about to run from.
+    pub fn new(check: impl Fn(&Contents) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    pub(super) fn check(&self, contents: &Contents) -> Result<(), SandboxError> {
+        (self.0)(contents).map_err(|why| SandboxError::Changed { why })
+    }
+}
+
+impl fmt::Debug for Verify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verify")
+    }
+}
+
 /// A file copied into the private work directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
@@ -110,6 +137,10 @@ pub struct Limits {
     pub processes: u64,
     /// Bytes of each file written.
     pub file_size: u64,
+    /// Bytes of everything written to the work directory.
+    pub disk: u64,
+    /// Files, folders and links in the work directory beside those that were put in.
+    pub files: u64,
     /// Open files of each process.
     pub open_files: u64,
     /// Bytes kept of stdout and of stderr; what comes after is read and dropped.
@@ -125,6 +156,8 @@ impl Default for Limits {
             memory: 512 << 20,
             processes: 64,
             file_size: 64 << 20,
+            disk: 256 << 20,
+            files: 2_000,
             open_files: 256,
             output: 1 << 20,
         }
@@ -139,11 +172,13 @@ impl Limits {
             ("memory", self.memory < 16 << 20),
             ("processes", self.processes == 0),
             ("open_files", self.open_files < 16),
+            ("disk", self.disk < 1 << 20),
+            ("files", self.files == 0),
         ];
         match too_small.iter().find(|(_, small)| *small) {
             Some((name, _)) => Err(SandboxError::bad(
                 format!("limit `{name}`"),
-                "too small for any interpreter to start (memory: 16 MiB, open files: 16, the others: 1)",
+                "too small for any interpreter to start (memory: 16 MiB, open files: 16, disk: 1 MiB, the others: 1)",
             )),
             None => Ok(()),
         }

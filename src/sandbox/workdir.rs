@@ -1,10 +1,12 @@
 //! The private work directory of one run: the only place that a script may write to.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
+use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use super::error::SandboxError;
@@ -15,7 +17,19 @@ use super::spec::InputFile;
 
 /// Produced files that are listed, and how deep the list goes.
 const MAX_LISTED: usize = 10_000;
-const MAX_DEPTH: usize = 32;
+pub const MAX_DEPTH: usize = 32;
+
+/// How often what a script has written is counted.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How the names of work folders begin.
+const PREFIX: &str = "skills-step-";
+/// The file in a work folder that its owner keeps locked (flock(2)); the lock ends with the process.
+const LOCK: &str = "lock";
+/// How long a folder without that file is left alone: an earlier version made none, and may still be running.
+const UNLOCKED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// Folders that another process may clear while they are made, before this one gives up.
+const MAX_TRIES: u32 = 10;
 
 /// A folder of its own for a run, deleted with this value.
 #[derive(Debug)]
@@ -23,23 +37,34 @@ pub struct WorkDir {
     /// Holds the work directory and, beside it, a copy of the bundle where one is needed.
     outer: TempDir,
     work: PathBuf,
+    /// What the script has produced, where that is carried out of a file system of its own.
+    out: Option<PathBuf>,
+    /// Held as long as the folder is there; dropped after it.
+    _lock: File,
     /// The files that were put in, as they were then.
     inputs: BTreeMap<PathBuf, Stamp>,
+    /// Folders that were made for them.
+    laid_out: u64,
 }
 
 /// What changes when a file is written to.
-type Stamp = (u64, i64, i64, u64);
+pub type Stamp = (u64, i64, i64, u64);
 
-fn stamp(meta: &fs::Metadata) -> Stamp {
+pub fn stamp(meta: &fs::Metadata) -> Stamp {
     (meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())
 }
 
 impl WorkDir {
     /// Makes the folder, puts the files in, and gives it to the user the script will run as.
-    pub fn create(owner: Option<Identity>, files: &[InputFile], inner: &Path) -> Result<Self, SandboxError> {
-        let outer = place(owner.is_some())?;
+    pub fn create(
+        base: Option<&Path>,
+        owner: Option<Identity>,
+        files: &[InputFile],
+        inner: &Path,
+    ) -> Result<Self, SandboxError> {
+        let (outer, lock) = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out = Self { outer, work, inputs: BTreeMap::new() };
+        let mut out = Self { outer, work, out: None, _lock: lock, inputs: BTreeMap::new(), laid_out: 0 };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -49,12 +74,56 @@ impl WorkDir {
             give(&out.work, number)?;
         }
         set_mode(&out.work, 0o700)?;
+        out.laid_out = out.usage().files;
         Ok(out)
     }
 
     /// The work directory itself.
     pub fn path(&self) -> &Path {
         &self.work
+    }
+
+    /// Makes a folder beside it, closed to the script, that will hold what the script produced.
+    pub fn export(&mut self) -> Result<PathBuf, SandboxError> {
+        let out = self.outer.path().join("out");
+        make_folders(&out)?;
+        set_mode(&out, 0o700)?;
+        self.out = Some(out.clone());
+        Ok(out)
+    }
+
+    /// Where a produced file lies.
+    pub fn produced_at(&self, inside: &Path) -> PathBuf {
+        self.out.as_ref().unwrap_or(&self.work).join(inside)
+    }
+
+    /// What the script has written so far beyond what was put in.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.count(&self.work, &mut usage);
+        usage.files = usage.files.saturating_sub(self.laid_out);
+        usage
+    }
+
+    fn count(&self, folder: &Path, usage: &mut Usage) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            // A folder that vanished meanwhile is nothing; one that cannot be looked into may hold anything.
+            usage.is_closed |= fs::symlink_metadata(folder).is_ok();
+            return;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if self.inputs.get(&path) == Some(&stamp(&meta)) {
+                continue;
+            }
+            usage.files += 1;
+            if meta.is_dir() {
+                self.count(&path, usage);
+            } else {
+                usage.bytes += meta.blocks().saturating_mul(512);
+            }
+        }
     }
 
     /// The folder around it, of which the script can use nothing else.
@@ -86,7 +155,7 @@ impl WorkDir {
     /// process of the script is left.
     pub fn produced(&self) -> (Vec<Produced>, bool) {
         let mut found = Vec::new();
-        let whole = self.list(&self.work, 0, &mut found);
+        let whole = self.list(&self.produced_at(Path::new("")), 0, &mut found);
         found.sort_by(|a, b| a.path.cmp(&b.path));
         (found, !whole)
     }
@@ -105,7 +174,7 @@ impl WorkDir {
                 whole &= depth < MAX_DEPTH && self.list(&path, depth + 1, found);
             } else if meta.is_file()
                 && self.inputs.get(&path) != Some(&stamp(&meta))
-                && let Ok(inside) = path.strip_prefix(&self.work)
+                && let Ok(inside) = path.strip_prefix(self.out.as_ref().unwrap_or(&self.work))
             {
                 found.push(Produced { path: inside.to_owned(), bytes: meta.len() });
             }
@@ -121,26 +190,129 @@ impl Drop for WorkDir {
     }
 }
 
-/// A new folder in the first temporary place that the script's user can get through to.
-fn place(other: bool) -> Result<TempDir, SandboxError> {
+/// What a script has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Files, folders and links.
+    pub files: u64,
+    /// Bytes that they take on the disk.
+    pub bytes: u64,
+    /// Some of it cannot be looked into.
+    pub is_closed: bool,
+}
+
+/// Folders of processes that are gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// How many.
+    pub folders: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+}
+
+/// Where work folders are made: in the given place, or the first temporary one that the script's user can get through
+/// to.
+fn bases(base: Option<&Path>) -> Vec<PathBuf> {
     let usual = std::env::temp_dir();
+    let all = match base {
+        Some(base) => vec![base],
+        None => vec![usual.as_path(), Path::new("/tmp"), Path::new("/var/tmp")],
+    };
+    let mut seen = BTreeSet::new();
+    let real = all.into_iter().map(|base| base.canonicalize().unwrap_or_else(|_| base.to_owned()));
+    real.filter(|base| seen.insert(base.clone())).collect()
+}
+
+/// A new folder, and the lock that says that it is in use.
+fn make(base: Option<&Path>, other: bool) -> Result<(TempDir, File), SandboxError> {
     let mut why = Vec::new();
-    for base in [usual.as_path(), Path::new("/tmp"), Path::new("/var/tmp")] {
-        let base = base.canonicalize().unwrap_or_else(|_| base.to_owned());
-        if let Err(reason) = identity::readable(&base, other) {
+    if let Some(base) = base.filter(|base| !base.exists()) {
+        make_folders(base)?;
+        set_mode(base, if other { 0o711 } else { 0o700 })?;
+    }
+    for base in bases(base) {
+        if let Err(reason) = identity::passable(&base, other) {
             why.push(reason);
             continue;
         }
-        match tempfile::Builder::new().prefix("skills-step-").tempdir_in(&base) {
-            Ok(outer) => {
-                // The script's user passes through, and sees nothing on the way.
-                set_mode(outer.path(), if other { 0o711 } else { 0o700 })?;
-                return Ok(outer);
-            }
+        match make_in(&base, other) {
+            Ok(made) => return Ok(made),
             Err(error) => why.push(format!("{}: {error}", base.display())),
         }
     }
     Err(SandboxError::NotStarted { why: format!("no place for a work directory: {}", why.join("; ")) })
+}
+
+fn make_in(base: &Path, other: bool) -> std::io::Result<(TempDir, File)> {
+    for _ in 0..MAX_TRIES {
+        let outer = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
+        // The script's user passes through, and sees nothing on the way.
+        fs::set_permissions(outer.path(), PermissionsExt::from_mode(if other { 0o711 } else { 0o700 }))?;
+        let path = outer.path().join(LOCK);
+        let lock = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        // Whoever clears up may have taken it for a leftover in between.
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && path.exists() {
+            return Ok((outer, lock));
+        }
+    }
+    Err(std::io::Error::other("each new folder was taken for a leftover"))
+}
+
+/// Counts the folders that processes which are gone have left behind; with `clear`, deletes them too.
+pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
+    let mut found = Leftovers::default();
+    for base in bases(base) {
+        for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+            if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                continue;
+            }
+            let path = entry.path();
+            let Some(lock) = abandoned(&path) else { continue };
+            let bytes = size(&path, 0);
+            if clear {
+                open_folders(&path, 0);
+                if let Err(error) = fs::remove_dir_all(&path) {
+                    tracing::warn!("clearing {}: {error}", path.display());
+                    continue;
+                }
+            }
+            drop(lock);
+            found.folders += 1;
+            found.bytes += bytes;
+        }
+    }
+    found
+}
+
+/// Takes the lock of a folder whose owner is gone; the folder itself where an earlier version made it. Folders of other users are theirs to clear.
+fn abandoned(folder: &Path) -> Option<File> {
+    let meta = fs::symlink_metadata(folder).ok()?;
+    if !meta.is_dir() || meta.uid() != nix::unistd::geteuid().as_raw() {
+        return None;
+    }
+    let lock = File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(folder.join(LOCK));
+    match lock {
+        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).ok().map(|()| lock),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let age = SystemTime::now().duration_since(meta.modified().ok()?).ok()?;
+            (age > UNLOCKED_FOR).then(|| File::open(folder).ok())?
+        }
+        Err(_) => None,
+    }
+}
+
+fn size(folder: &Path, depth: usize) -> u64 {
+    if depth > 256 {
+        return 0;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.path(), fs::symlink_metadata(entry.path()).ok()?)))
+        .map(|(path, meta)| {
+            let own = meta.blocks().saturating_mul(512);
+            if meta.is_dir() { own + size(&path, depth + 1) } else { own }
+        })
+        .sum()
 }
 
 fn make_folders(path: &Path) -> Result<(), SandboxError> {
@@ -184,8 +356,8 @@ mod tests {
         let given = tempfile::NamedTempFile::new().expect("temporary file");
         fs::write(given.path(), "given").expect("written");
         let put = |to: &str| InputFile { from: given.path().to_owned(), to: to.into() };
-        let work =
-            WorkDir::create(None, &[put("in/same"), put("in/changed")], Path::new("out")).expect("made");
+        let work = WorkDir::create(None, None, &[put("in/same"), put("in/changed")], Path::new("out"))
+            .expect("made");
         fs::write(work.path().join("in/changed"), "changed").expect("written");
         fs::write(work.path().join("out/new"), "four").expect("written");
         std::os::unix::fs::symlink("/etc/hostname", work.path().join("out/link")).expect("linked");
@@ -198,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_closed_folder_does_not_stay_behind() {
-        let work = WorkDir::create(None, &[], Path::new("")).expect("made");
+        let work = WorkDir::create(None, None, &[], Path::new("")).expect("made");
         let closed = work.path().join("closed");
         fs::create_dir(&closed).expect("made");
         fs::write(closed.join("file"), "x").expect("written");
@@ -206,5 +378,41 @@ mod tests {
         let outer = work.outer().to_owned();
         drop(work);
         assert!(!outer.exists());
+    }
+
+    #[test]
+    fn only_folders_of_the_gone_are_cleared() {
+        let base = tempfile::tempdir().expect("temporary folder");
+        let alive = WorkDir::create(Some(base.path()), None, &[], Path::new("")).expect("made");
+        let dead = base.path().join("skills-step-dead");
+        fs::create_dir_all(dead.join("work")).expect("made");
+        fs::write(dead.join("work/file"), "x".repeat(5000)).expect("written");
+        assert_eq!(
+            leftovers(Some(base.path()), true),
+            Leftovers::default(),
+            "an earlier version may have it"
+        );
+        fs::write(dead.join(LOCK), "").expect("written");
+        std::os::unix::fs::symlink(alive.outer(), base.path().join("skills-step-link")).expect("linked");
+        fs::create_dir(base.path().join("another")).expect("made");
+        let found = leftovers(Some(base.path()), false);
+        assert!(found.folders == 1 && found.bytes >= 5000, "{found:?}");
+        assert_eq!(leftovers(Some(base.path()), true), found);
+        assert!(!dead.exists() && alive.work.exists() && base.path().join("another").exists());
+        assert_eq!(leftovers(Some(base.path()), true), Leftovers::default());
+    }
+
+    #[test]
+    fn usage_is_what_was_written() {
+        let given = tempfile::NamedTempFile::new().expect("temporary file");
+        fs::write(given.path(), "x".repeat(100_000)).expect("written");
+        let put = InputFile { from: given.path().to_owned(), to: "in".into() };
+        let work = WorkDir::create(None, None, &[put], Path::new("")).expect("made");
+        assert_eq!(work.usage(), Usage::default());
+        fs::create_dir(work.path().join("folder")).expect("made");
+        fs::write(work.path().join("folder/file"), "x".repeat(50_000)).expect("written");
+        let usage = work.usage();
+        assert_eq!(usage.files, 2);
+        assert!((50_000..100_000).contains(&usage.bytes), "{usage:?}");
     }
 }

@@ -1,4 +1,12 @@
-//! Text inside markup that it cannot leave: escaping for XML 1.0 (<https://www.w3.org/TR/xml/>).
+//! Text inside markup that it cannot leave: escaping for XML 1.0 (<https://www.w3.org/TR/xml/>), and for models, which
+//! read tags but parse no CDATA.
+
+use crate::skill::safe_text::is_invisible;
+
+/// Elements of the composed text.
+const ELEMENTS: &[&str] = &["skill", "active_skills", "available_skills", "name", "description", "location"];
+/// Those that enclose others: bundle text may not begin one either.
+const BLOCKS: &[&str] = &["active_skills", "available_skills"];
 
 /// Text for an element or a quoted attribute: `<`, `>`, `&` and quotes as entities.
 #[must_use]
@@ -16,12 +24,56 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A whole text as CDATA, byte for byte readable; the one sequence that would end it is split in two sections.
+/// A whole text as CDATA. What would end it, and what reads as a tag of the composed text, is split into two sections:
+/// joined by a parser they are the text again, byte for byte, and a model finds no such tag in it.
 #[must_use]
 pub fn cdata(text: &str) -> String {
     let clean: String = text.chars().map(allowed).collect();
-    format!("<![CDATA[{}]]>", clean.replace("]]>", "]]]]><![CDATA[>"))
+    let split = split_tags(&clean.replace("]]>", "]]]]><![CDATA[>"), "<]]><![CDATA[");
+    format!("<![CDATA[{split}]]>")
 }
+
+/// Text on a line of its own, outside of any element: what reads as a tag of the composed text is escaped.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    split_tags(&words.join(" "), "&lt;")
+}
+
+/// Replaces the `<` of each tag of the composed text.
+fn split_tags(text: &str, instead: &str) -> String {
+    let mut parts = text.split('<');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(if is_own_tag(part) { instead } else { "<" });
+        out.push_str(part);
+    }
+    out
+}
+
+/// Whether the text behind a `<` reads as a tag of the composed text: `/skill>`, `/ SKILL x="">`, `active_skills`,
+/// `skill name="…"`. Blanks and characters that nobody sees do not count.
+fn is_own_tag(rest: &str) -> bool {
+    let mut chars = rest.chars().filter(|c| !is_invisible(*c)).skip_while(|c| c.is_whitespace()).peekable();
+    let closes = chars.next_if_eq(&'/').is_some();
+    let mut chars = chars.skip_while(|c| c.is_whitespace()).peekable();
+    let mut name = String::new();
+    while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')) {
+        if name.len() > LONGEST_NAME {
+            return false;
+        }
+        name.extend(c.to_lowercase());
+    }
+    if closes {
+        return ELEMENTS.contains(&name.as_str());
+    }
+    let has_name =
+        || chars.skip_while(|c| c.is_whitespace()).take(4).collect::<String>().eq_ignore_ascii_case("name");
+    BLOCKS.contains(&name.as_str()) || (name == "skill" && has_name())
+}
+
+/// Longer than the name of every element.
+const LONGEST_NAME: usize = 32;
 
 /// XML 1.0 knows no control characters beside tab and line ends (section 2.2).
 fn allowed(c: char) -> char {
@@ -46,9 +98,55 @@ mod tests {
         let wrapped = cdata(hostile);
         let inside = wrapped.strip_prefix("<![CDATA[").unwrap().strip_suffix("]]>").unwrap();
         // Undone the way a parser does it: sections joined.
-        let joined = inside.replace("]]]]><![CDATA[>", "]]>");
+        let joined = inside.replace("]]><![CDATA[", "");
         assert_eq!(joined, hostile.replace('\u{0}', "\u{fffd}"));
-        assert_eq!(wrapped.matches("]]>").count(), 2, "{wrapped}");
+        assert!(!wrapped.contains("</"), "{wrapped}");
+    }
+
+    #[test]
+    fn own_tags_are_found_however_written() {
+        for tag in [
+            "</skill>",
+            "</SKILL>",
+            "< / Skill >",
+            "</\n\tskill\u{a0}>",
+            "</skill x=\"1\">",
+            "<\u{200b}/sk\u{ad}ill>",
+            "</active_skills>",
+            "</available_skills/>",
+            "</description>",
+            "</name>",
+            "</location>",
+            "<active_skills>",
+            "<Available_Skills client=x>",
+            "<skill name=\"trusted\">",
+        ] {
+            let wrapped = cdata(&format!("a{tag}b"));
+            assert_eq!(wrapped, format!("<![CDATA[a<]]><![CDATA[{}b]]>", &tag[1..]), "{tag:?}");
+            assert!(!one_line(tag).contains('<'), "{tag:?}");
+        }
+        assert_eq!(cdata("</skill"), "<![CDATA[<]]><![CDATA[/skill]]>");
+        for text in ["<skill>", "</skills>", "</skill-name>", "<name>", "a < b / c", "</p>", "<", "</"] {
+            assert_eq!(cdata(text), format!("<![CDATA[{text}]]>"));
+            assert_eq!(one_line(text), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_parser_gives_the_text_back(text in "[a-z<>/ \\]\\[!]{0,20}(</?(skill|SKILL|name)( name)?>|\\]\\]>|<!\\[CDATA\\[)[a-z<>/\\] ]{0,20}") {
+            let wrapped = cdata(&text);
+            let mut joined = String::new();
+            let mut rest = wrapped.as_str();
+            while let Some(section) = rest.strip_prefix("<![CDATA[") {
+                let (inside, after) = section.split_once("]]>").unwrap();
+                joined.push_str(inside);
+                proptest::prop_assert!(split_tags(inside, "") == inside, "{}", wrapped);
+                rest = after;
+            }
+            proptest::prop_assert_eq!(rest, "");
+            proptest::prop_assert_eq!(joined, text);
+        }
     }
 
     #[test]

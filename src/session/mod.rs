@@ -3,7 +3,9 @@
 //!
 //! Three levels are disclosed one after the other (<https://agentskills.io/specification>, "Progressive
 //! disclosure"): each skill's name and description in every call (L1), the body of a skill once it is loaded (L2),
-//! its files when they are read (L3). Everything here is pure but [`read`], which opens a file beneath a bundle.
+//! its files when they are read (L3). Everything here is pure but [`read`], which reads a file of a bundle.
+// Text of bundles is foreign: a range that is wrong must not end the program.
+#![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod active;
 mod agent;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::compose::Listed;
 use super::marked::escaped;
 use crate::skill::client::{Budget, Measured, ShareUnit};
+use crate::skill::slice;
 
 /// In what a client counts its catalogue.
 #[derive(
@@ -235,10 +236,10 @@ fn pieces(form: &str) -> impl Iterator<Item = Piece<'_>> {
             Some((0, hole, 0)) => (Piece::Name, hole.len()),
             Some((0, hole, 1)) => (Piece::Description, hole.len()),
             Some((0, hole, _)) => (Piece::Location, hole.len()),
-            Some((at, ..)) => (Piece::Text(&rest[..at]), at),
+            Some((at, ..)) => (Piece::Text(slice(rest, ..at)), at),
             None => (Piece::Text(rest), rest.len()),
         };
-        rest = &rest[taken..];
+        rest = slice(rest, taken..);
         Some(piece)
     })
 }

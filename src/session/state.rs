@@ -74,6 +74,9 @@ pub struct Session {
     pub created_ms: i64,
     /// Counts up with every change; a writer that read an older one has to read again.
     pub version: u64,
+    /// The principal who made it; none for the local account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     /// How it is composed.
     pub settings: Settings,
     /// Loaded skills, most recent last.
@@ -86,7 +89,7 @@ impl Session {
     /// An empty session.
     #[must_use]
     pub fn new(id: SessionId, created_ms: i64, settings: Settings) -> Self {
-        Self { id, created_ms, version: 0, settings, active: Vec::new(), transcript: Vec::new() }
+        Self { id, created_ms, version: 0, owner: None, settings, active: Vec::new(), transcript: Vec::new() }
     }
 
     /// Loads skills that were resolved; all of them or none. Their bodies go where the settings say.

@@ -45,12 +45,24 @@ pub enum Turn {
         /// As given.
         arguments: Value,
         /// What it answered.
+        #[schemars(with = "ToolResult")]
         result: Result<Value, ToolError>,
     },
 }
 
+/// A `Result` as JSON, under a name that does not belong to one language.
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ToolResult {
+    /// What the tool answered.
+    Ok(Value),
+    /// Why it failed.
+    Err(ToolError),
+}
+
 /// An entry of the transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "TranscriptEntry")]
 pub struct Entry {
     /// Counts up from 1.
     pub number: u64,

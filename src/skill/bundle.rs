@@ -1,13 +1,15 @@
 //! A bundle on disk: its main file, its resource files, and paths that stay inside of it.
 
-use std::fs;
-use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
-use super::{Refusal, RefusalReason, Skill, parse, read_regular};
+use super::{RealPaths, Refusal, RefusalReason, Skill, parse};
+use crate::files::{self, Folder};
 
 /// A file of a bundle beside its main file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,32 +18,13 @@ pub struct BundleFile {
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
+    /// When its content changed last, nanoseconds since 1970-01-01 UTC.
+    pub modified_ns: u128,
     /// Whether it is executable.
     pub executable: bool,
 }
 
-/// Why a path inside a bundle is not followed.
-#[derive(Debug, thiserror::Error)]
-pub enum PathRefusal {
-    /// It is absolute, has `..` in it, names a hidden file, or is empty.
-    #[error(
-        "`{0}` is no path inside the bundle: give it relative to the bundle's folder, without `..` and hidden parts"
-    )]
-    NotInside(String),
-    /// A link on the way leads out of the bundle.
-    #[error("`{0}` leads out of the bundle through a symbolic link")]
-    LeavesBundle(String),
-    /// There is no such file.
-    #[error("there is no file `{path}` in the bundle: {source}")]
-    NotFound {
-        /// As given.
-        path: String,
-        /// The system's words.
-        source: io::Error,
-    },
-}
-
-/// Reads a bundle by the place of its main file: its size is checked before it is read.
+/// Reads a bundle by the place of its main file, links in its path followed.
 ///
 /// # Errors
 /// As [`parse`], and a refusal when the file cannot be read.
@@ -50,26 +33,34 @@ pub enum PathRefusal {
     reason = "a refusal is a record that is listed, not an error that is passed on"
 )]
 pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
-    let unreadable = |error: io::Error| {
-        refusal(
-            location,
-            RefusalReason::Unreadable,
-            &rules::UNREADABLE,
-            format!("the file cannot be read: {error}"),
-        )
+    let real = location.canonicalize().and_then(|real| RealPaths::of(location, real));
+    read_bundle_at(location, real.map_err(|error| unreadable(location, &error))?)
+}
+
+/// Reads a bundle that was found to lie at these real paths; a link that has taken the place of one of them since then
+/// is not followed. The size of the file is checked before it is read.
+///
+/// # Errors
+/// As [`read_bundle`].
+#[allow(
+    clippy::result_large_err,
+    reason = "a refusal is a record that is listed, not an error that is passed on"
+)]
+pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Refusal> {
+    let refused = |refusal: files::Refusal| match refusal {
+        files::Refusal::TooLarge { .. } => too_large(location, MAX_BYTES + 1),
+        other => unreadable(location, &io::Error::from(other)),
     };
-    let metadata = fs::metadata(location).map_err(unreadable)?;
+    let (file, metadata) = files::open_file(&real.location).map_err(refused)?;
     if metadata.len() > MAX_BYTES {
         return Err(too_large(location, metadata.len()));
     }
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let modified_ms = modified.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-    let bytes = read_regular(location, MAX_BYTES).map_err(|error| match error.kind() {
-        // It has grown since.
-        io::ErrorKind::FileTooLarge => too_large(location, MAX_BYTES + 1),
-        _ => unreadable(error),
-    })?;
-    let mut skill = parse(location, &bytes, modified_ms)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(location, &error))?;
+    // One that has grown since is refused for its size.
+    let mut skill = parse(location, &bytes, modified_ms)?.lies(real);
     if skill.kind.inferred {
         let beside = |name: &str| skill.root_dir.join(name);
         let (scripts, contract) = (beside("scripts").is_dir(), beside("skill.yaml").is_file());
@@ -78,39 +69,56 @@ pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
     Ok(skill)
 }
 
+fn unreadable(location: &Path, error: &io::Error) -> Refusal {
+    refusal(
+        location,
+        RefusalReason::Unreadable,
+        &rules::UNREADABLE,
+        format!("the file cannot be read: {error}"),
+    )
+}
+
 /// The resource files of a bundle, by path. Left out: its main files, hidden files, `node_modules`,
 /// folders that are skills themselves, and links that lead out of the bundle.
 ///
 /// # Errors
 /// The bundle's folder cannot be read. Folders below that cannot be read are left out.
-pub fn bundle_files(root_dir: &Path) -> io::Result<Vec<BundleFile>> {
-    let root = root_dir.canonicalize()?;
+pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
     let mut found = Vec::new();
-    let mut visited = vec![root.clone()];
-    let mut folders = vec![(root.clone(), String::new())];
-    while let Some((folder, prefix)) = folders.pop() {
-        let entries = match fs::read_dir(&folder) {
+    let mut visited: HashSet<(u64, u64)> =
+        bundle.metadata("").ok().and_then(|own| identity(&own)).into_iter().collect();
+    let mut folders = vec![String::new()];
+    while let Some(prefix) = folders.pop() {
+        let entries = match bundle.entries(prefix.trim_end_matches('/')) {
             Ok(entries) => entries,
-            Err(error) if prefix.is_empty() => return Err(error),
+            Err(error) if prefix.is_empty() => return Err(error.into()),
             Err(_) => continue,
         };
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
+        // A folder below that has a main file is a skill of its own.
+        if !prefix.is_empty() && entries.iter().any(|entry| is_main_file(&entry.name)) {
+            continue;
+        }
+        for entry in entries {
+            let name = entry.name;
             if name.starts_with('.') || name == "node_modules" || (prefix.is_empty() && is_main_file(&name)) {
                 continue;
             }
-            // Follows links, and leaves those out that are broken or lead elsewhere.
-            let Ok(real) = entry.path().canonicalize() else { continue };
-            let Ok(metadata) = real.metadata() else { continue };
-            if !real.starts_with(&root) {
-                continue;
-            }
             let path = format!("{prefix}{name}");
+            // Follows links, and leaves those out that are broken or lead elsewhere.
+            let Ok(metadata) = bundle.metadata(&path) else { continue };
             if metadata.is_file() {
-                found.push(BundleFile { path, bytes: metadata.len(), executable: is_executable(&metadata) });
-            } else if metadata.is_dir() && !visited.contains(&real) && !is_skill(&real) {
-                visited.push(real.clone());
-                folders.push((real, format!("{path}/")));
+                found.push(BundleFile {
+                    path,
+                    bytes: metadata.len(),
+                    modified_ns: modified_ns(&metadata),
+                    executable: is_executable(&metadata),
+                });
+            } else if metadata.is_dir() {
+                // A link to a folder above it would never end.
+                let fresh = identity(&metadata).map_or(!entry.is_link, |id| visited.insert(id));
+                if fresh {
+                    folders.push(format!("{path}/"));
+                }
             }
         }
     }
@@ -118,25 +126,22 @@ pub fn bundle_files(root_dir: &Path) -> io::Result<Vec<BundleFile>> {
     Ok(found)
 }
 
-/// The place of a file inside a bundle.
-///
-/// # Errors
-/// A path that is absolute, has `..` or hidden parts, leads out through a link, or names nothing.
-pub fn resolve(root_dir: &Path, path: &str) -> Result<PathBuf, PathRefusal> {
-    let inside = !path.is_empty()
-        && !path.contains('\0')
-        && Path::new(path).components().all(|part| match part {
-            Component::Normal(name) => !name.to_string_lossy().starts_with('.'),
-            Component::CurDir => true,
-            _ => false,
-        });
-    if !inside {
-        return Err(PathRefusal::NotInside(path.to_owned()));
-    }
-    let not_found = |source| PathRefusal::NotFound { path: path.to_owned(), source };
-    let root = root_dir.canonicalize().map_err(not_found)?;
-    let real = root.join(path).canonicalize().map_err(not_found)?;
-    if real.starts_with(&root) { Ok(real) } else { Err(PathRefusal::LeavesBundle(path.to_owned())) }
+fn modified_ns(metadata: &Metadata) -> u128 {
+    let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    modified.unwrap_or_default().as_nanos()
+}
+
+/// Tells folders of one bundle apart, where the system numbers them.
+#[cfg(unix)]
+#[allow(clippy::unnecessary_wraps, reason = "other systems have no such number")]
+fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> Option<(u64, u64)> {
+    None
 }
 
 /// Whether a file name is that of a bundle's main file.
@@ -145,25 +150,21 @@ pub fn is_main_file(name: &str) -> bool {
     name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"
 }
 
-fn is_skill(folder: &Path) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
-}
-
 #[cfg(unix)]
-fn is_executable(metadata: &fs::Metadata) -> bool {
+fn is_executable(metadata: &Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     metadata.permissions().mode() & 0o111 != 0
 }
 
 #[cfg(not(unix))]
-fn is_executable(_: &fs::Metadata) -> bool {
+fn is_executable(_: &Metadata) -> bool {
     false
 }
 
 #[cfg(all(test, unix))]
 #[allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -195,24 +196,35 @@ mod tests {
     #[test]
     fn resource_files_are_those_inside_and_no_other_skills() {
         let dir = bundle();
-        let files = bundle_files(&dir.path().join("a")).unwrap();
+        let folder = Folder::follow(&dir.path().join("a")).unwrap();
+        let files = bundle_files(&folder).unwrap();
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["inside.md", "references/b.md", "scripts/run.sh"]);
     }
 
     #[test]
-    fn paths_stay_inside_of_the_bundle() {
+    fn a_main_file_swapped_for_a_link_is_refused() {
         let dir = bundle();
-        let root = dir.path().join("a");
-        assert!(resolve(&root, "./scripts/run.sh").unwrap().ends_with("a/scripts/run.sh"));
-        assert!(resolve(&root, "inside.md").is_ok());
-        for path in ["", "../secret.txt", "scripts/../../secret.txt", "/etc/hostname", ".hidden", "a\0b"] {
-            assert!(matches!(resolve(&root, path), Err(PathRefusal::NotInside(_))), "{path:?}");
-        }
-        for path in ["out.txt", "up/secret.txt"] {
-            assert!(matches!(resolve(&root, path), Err(PathRefusal::LeavesBundle(_))), "{path}");
-        }
-        assert!(matches!(resolve(&root, "none.md"), Err(PathRefusal::NotFound { .. })));
+        let at = dir.path().canonicalize().unwrap().join("a/SKILL.md");
+        let real = RealPaths::of(&at, at.clone()).unwrap();
+        fs::remove_file(&at).unwrap();
+        symlink("/etc/passwd", &at).unwrap();
+        let refused = read_bundle_at(&at, real).unwrap_err();
+        assert_eq!(refused.reason, RefusalReason::Unreadable);
+        let told = format!("{refused:?}");
+        assert!(!told.contains("root:"), "{told}");
+    }
+
+    #[test]
+    fn a_main_file_that_is_a_link_is_read_where_it_leads() {
+        let dir = bundle();
+        let at = dir.path().canonicalize().unwrap();
+        fs::write(at.join("shared.md"), "---\nname: a\ndescription: Does a thing\n---\nbody\n").unwrap();
+        fs::remove_file(at.join("a/SKILL.md")).unwrap();
+        symlink("../shared.md", at.join("a/SKILL.md")).unwrap();
+        let skill = read_bundle(&at.join("a/SKILL.md")).unwrap();
+        assert_eq!(skill.real_folder(), at.join("a"));
+        assert!(String::from_utf8(skill.read().unwrap()).unwrap().ends_with("body\n"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Splits a `SKILL.md` into frontmatter and body, and says which fences had to be guessed.
 
+use super::notes::slice;
 use std::ops::Range;
 
 /// What is wrong with the fences of a file, with the byte at which it shows.
@@ -37,7 +38,7 @@ struct Line<'a> {
 
 fn lines(source: &str, from: usize) -> impl Iterator<Item = Line<'_>> {
     let mut at = from;
-    source[from..].split_inclusive('\n').map(move |raw| {
+    slice(source, from..).split_inclusive('\n').map(move |raw| {
         let line = Line { text: raw.trim_end_matches(['\n', '\r']), start: at, end: at + raw.len() };
         at = line.end;
         line

@@ -2,6 +2,7 @@
 
 use super::fence::{self, FenceDefect};
 use super::lint::rules;
+use super::notes::slice;
 use super::{repair, yaml};
 
 /// A repaired file.
@@ -30,7 +31,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     }
     let fenced = fence::split(&text);
     // Fences are put only around what is a frontmatter then.
-    let readable = is_mapping(&text[fenced.yaml.clone()]);
+    let readable = is_mapping(slice(&text, fenced.yaml.clone()));
     // The last one first, so that the places of the others still hold.
     for defect in fenced.defects.iter().rev().filter(|_| readable) {
         match *defect {
@@ -49,13 +50,13 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let fenced = fence::split(&text);
     for defect in fenced.defects.iter().filter(|_| readable) {
         if let FenceDefect::NoClosing(at) = *defect {
-            let fence = if text[..at].ends_with('\n') { "---\n" } else { "\n---\n" };
+            let fence = if slice(&text, ..at).ends_with('\n') { "---\n" } else { "\n---\n" };
             text.insert_str(at, fence);
             applied.push(rules::NO_CLOSING_FENCE.code);
         }
     }
     let yaml_range = fence::split(&text).yaml;
-    let yaml_text = &text[yaml_range.clone()];
+    let yaml_text = slice(&text, yaml_range.clone());
     if yaml::parse(yaml_text).is_err() {
         let repaired = repair::quote_values(yaml_text, |_| true).filter(|all| yaml::parse(&all.text).is_ok());
         if let Some(sure) = repaired.and_then(|_| repair::quote_values(yaml_text, |quoted| quoted.sure)) {

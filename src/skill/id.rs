@@ -27,7 +27,7 @@ impl SkillId {
     /// The id of a bundle that lost this id to another one: `id@3f9a01c2`.
     #[must_use]
     pub fn shadowed(&self, digest: Digest) -> Self {
-        Self(format!("{}@{}", self.0, &digest.to_string()[..8]))
+        Self(format!("{}@{:.8}", self.0, digest.to_string()))
     }
 }
 

@@ -3,6 +3,8 @@
 //! them and never scores (that is `registry` and `discovery`).
 //!
 //! Follows the open Agent Skills specification, <https://agentskills.io/specification>.
+// Text of bundles is foreign: a range that is wrong must not end the program.
+#![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod bundle;
 mod classification;
@@ -26,12 +28,14 @@ mod text;
 pub mod tokens;
 mod yaml;
 
-pub use bundle::{BundleFile, PathRefusal, bundle_files, is_main_file, read_bundle, resolve};
+pub use bundle::{BundleFile, bundle_files, is_main_file, read_bundle, read_bundle_at};
 pub use classification::{AttachTarget, Classification, EffectMode, Invocation, Kind, Role, Stated, Status};
 pub use finding::{Finding, Severity, Span};
 pub use frontmatter::{Frontmatter, schema};
 pub use id::{Digest, SkillId};
+pub use notes::slice;
 pub use parse::{MAX_BYTES, parse};
-pub use record::{Clients, Properties, Refusal, RefusalReason, Skill};
+pub use record::{Clients, Properties, RealPaths, Refusal, RefusalReason, Skill};
 pub use regular::{open_regular, read_regular, read_regular_text};
 pub use text::{IndexText, body, frontmatter_json, index_text, read_index_text};
+pub use yaml::yaml_message;

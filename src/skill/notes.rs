@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::slice::SliceIndex;
 
 use super::lint::rules::Rule;
 use super::{Finding, Span};
@@ -58,12 +59,18 @@ impl<'a> Notes<'a> {
 pub(super) fn span(source: &str, at: Range<usize>) -> Span {
     let start = floor(source, at.start);
     let end = floor(source, at.end).max(start);
-    let before = &source[..start];
+    let before = slice(source, ..start);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let column = before[line_start..].chars().filter(|&c| c != '\u{feff}').count() + 1;
+    let column = slice(before, line_start..).chars().filter(|&c| c != '\u{feff}').count() + 1;
     let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
     let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(end - start) }
+}
+
+/// A part of a text; nothing where the range leaves the text, or begins or ends inside a character. Ranges of foreign
+/// text are computed in many places, and none of them may end the program.
+pub fn slice<R: SliceIndex<str, Output = str>>(text: &str, range: R) -> &str {
+    text.get(range).unwrap_or_default()
 }
 
 /// The nearest place at or before a byte that is no part of a character, inside of the source.

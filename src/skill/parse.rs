@@ -9,7 +9,7 @@ use super::fence::{self, FenceDefect};
 use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
 use super::lenient::Reader;
 use super::lint::{self, Subject, rules};
-use super::notes::Notes;
+use super::notes::{Notes, slice};
 use super::yaml::{Content, Node};
 use super::{
     Clients, Digest, Finding, Kind, Properties, Refusal, RefusalReason, Skill, SkillId, Stated, Status,
@@ -120,7 +120,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
     let fields = Fields::read(&root, &at, &mut notes);
 
     let has_fence = !fenced.defects.iter().any(|d| matches!(d, FenceDefect::NoFrontmatter(_)));
-    let body = &source[fenced.body.clone()];
+    let body = slice(source, fenced.body.clone());
     let folder = place.folder();
     let name = fields.top.name.clone().unwrap_or_else(|| {
         if has_fence {
@@ -144,7 +144,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
     let Some(description) = description else {
         return Err(place.refuse(RefusalReason::NoDescription, notes));
     };
-    let lines_before = source[..fenced.body.start].bytes().filter(|&b| b == b'\n').count();
+    let lines_before = slice(source, ..fenced.body.start).bytes().filter(|&b| b == b'\n').count();
     let mut skill = assemble(SkillId::new(folder), name, description, place, fields, measured);
     skill.body_line = u32::try_from(lines_before + 1).unwrap_or(u32::MAX);
     skill.body_lines = u32::try_from(lint::size::lines(body)).unwrap_or(u32::MAX);
@@ -213,7 +213,7 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
             ),
         };
     }
-    let is_end = |at: &usize| source[at + 1..].starts_with('\n');
+    let is_end = |at: &usize| slice(source, at + 1..).starts_with('\n');
     if let Some(at) = source.match_indices('\r').map(|(at, _)| at).find(is_end) {
         let count = source.matches("\r\n").count();
         notes.add(&rules::CRLF, None, at..at + 2, format!("{count} lines end in CR LF"));
@@ -232,7 +232,7 @@ impl ToFile {
 
 fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result<(Node, ToFile), ()> {
     let base = range.start;
-    let yaml_text = &source[range];
+    let yaml_text = slice(source, range);
     let (root, to_file) = match yaml::parse(yaml_text) {
         Ok(root) => (root, ToFile(None)),
         Err(error) => {
@@ -257,6 +257,13 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 };
                 let message = format!("the value of `{}` {why}; it is read as one text", quoted.key);
                 notes.add(rule, Some(&quoted.key), at, message).fixable = quoted.sure;
+                if let Some(key) = &quoted.swallowed {
+                    let name = yaml_text.get(key.clone()).unwrap_or_default();
+                    let message =
+                        format!("a key seems swallowed: `{name}` stands in the value of `{}`", quoted.key);
+                    let at = key.start + base..key.end + base;
+                    notes.add(&rules::SWALLOWED_KEY, Some(&quoted.key), at, message);
+                }
             }
             (root, ToFile(Some(repaired)))
         }
@@ -356,6 +363,7 @@ fn assemble(
         body_lines: 0,
         has_body: false,
         findings: Vec::<Finding>::new(),
+        real: None,
         id,
     }
 }

@@ -1,10 +1,13 @@
 //! The record of one skill: frontmatter and measured facts, never the body.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::parse::MAX_BYTES;
 use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
+use crate::files::{self, Folder};
 
 /// Fields of the specification beside name and description, and what the file says besides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -91,6 +94,69 @@ pub struct Skill {
     pub has_body: bool,
     /// Everything the parser repaired and the linter remarked about this bundle on its own.
     pub findings: Vec<Finding>,
+    /// Where it really lies, where the paths above go through links; never told.
+    #[serde(skip)]
+    pub real: Option<Box<RealPaths>>,
+}
+
+/// The paths of a bundle without links, as they were when it was read. What is read of it later is opened by these, so
+/// that a link which has taken the place of a file or a folder since then is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RealPaths {
+    /// The main file.
+    pub location: PathBuf,
+    /// The bundle's folder.
+    pub folder: PathBuf,
+}
+
+impl RealPaths {
+    /// Of the bundle whose main file is at `location` and really at `real`.
+    ///
+    /// # Errors
+    /// The system's, for a folder that is gone.
+    pub fn of(location: &Path, real: PathBuf) -> io::Result<Self> {
+        let folder = location.parent().unwrap_or(Path::new(""));
+        let folder = match real.parent() {
+            // The main file itself is a link: its target says nothing of the folder.
+            _ if location.symlink_metadata()?.is_symlink() => folder.canonicalize()?,
+            Some(parent) => parent.to_owned(),
+            None => folder.canonicalize()?,
+        };
+        Ok(Self { location: real, folder })
+    }
+}
+
+impl Skill {
+    /// With the paths under which it was found to lie.
+    #[must_use]
+    pub fn lies(mut self, real: RealPaths) -> Self {
+        let linked = real.location != self.location || real.folder != self.root_dir;
+        self.real = linked.then(|| Box::new(real));
+        self
+    }
+
+    /// The bundle's folder, without links.
+    #[must_use]
+    pub fn real_folder(&self) -> &Path {
+        self.real.as_ref().map_or(&self.root_dir, |real| &real.folder)
+    }
+
+    /// Opens the bundle's folder, to read files beneath it.
+    ///
+    /// # Errors
+    /// The system's; a link that has taken the place of the folder.
+    pub fn open(&self) -> io::Result<Folder> {
+        Folder::open(self.real_folder())
+    }
+
+    /// Reads the main file.
+    ///
+    /// # Errors
+    /// The system's; a link that has taken the place of the file; more than [`MAX_BYTES`].
+    pub fn read(&self) -> Result<Vec<u8>, files::Refusal> {
+        let real = self.real.as_ref().map_or(&self.location, |real| &real.location);
+        files::read_file(real, MAX_BYTES)
+    }
 }
 
 /// Why a bundle is listed but cannot be used.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::notes::slice;
 use super::yaml;
 
 /// Frontmatter with quotes put in.
@@ -29,8 +30,10 @@ pub(super) struct Quoted {
     pub defect: Range<usize>,
     /// True when the defect is a colon.
     pub colon: bool,
-    /// False when ` #` in it might have been meant as a comment.
+    /// False when ` #` in it might have been meant as a comment, or a key in it as a key.
     pub sure: bool,
+    /// A key that seems to be in the value because its line break is lost.
+    pub swallowed: Option<Range<usize>>,
 }
 
 impl Repaired {
@@ -53,18 +56,18 @@ struct Block<'a> {
 pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
     let mut quoted = Vec::new();
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
-        if yaml::parse(&yaml_text[block.lines.clone()]).is_ok() {
+        if is_yaml(slice(yaml_text, block.lines.clone()), yaml_text) {
             continue;
         }
         if block.value.is_empty() {
-            let start = yaml_text[block.lines.clone()]
+            let start = slice(yaml_text, block.lines.clone())
                 .find('\n')
                 .map_or(block.lines.end, |at| block.lines.start + at + 1);
             let inner = start..block.lines.end;
-            let indent =
-                yaml_text[inner.clone()].len() - yaml_text[inner.clone()].trim_start_matches(' ').len();
+            let indent = slice(yaml_text, inner.clone()).len()
+                - slice(yaml_text, inner.clone()).trim_start_matches(' ').len();
             for nested in blocks(yaml_text, inner, indent) {
-                if yaml::parse(&yaml_text[nested.lines.start + indent..nested.lines.end]).is_err() {
+                if !is_yaml(slice(yaml_text, nested.lines.start + indent..nested.lines.end), yaml_text) {
                     quoted.extend(quote(yaml_text, &nested));
                 }
             }
@@ -76,11 +79,59 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) ->
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
+/// Whether an entry is YAML, in the text that it is a part of: an alias may stand for what another entry anchors.
+fn is_yaml(entry: &str, whole: &str) -> bool {
+    if yaml::parse(entry).is_ok() {
+        return true;
+    }
+    let named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let mut anchors = String::new();
+    for part in whole.split('&').skip(1) {
+        let name = part.split(|c| !named(c)).next().unwrap_or_default();
+        if !name.is_empty() && entry.contains(&format!("*{name}")) && anchors.len() < MAX_ANCHORS {
+            anchors.push_str(&format!("- &{name} x\n"));
+        }
+    }
+    if anchors.is_empty() {
+        return false;
+    }
+    let inner: Vec<String> = entry.lines().map(|line| format!("  {line}\n")).collect();
+    yaml::parse(&format!("anchors:\n{anchors}entry:\n{}", inner.concat())).is_ok()
+}
+
+/// Bytes of anchors that an entry is tried with.
+const MAX_ANCHORS: usize = 2_000;
+
+/// A key that begins in the middle of a plain value, where its line break is lost: right behind the end of a sentence,
+/// or a key of the specification that the frontmatter has nowhere else. Its place in the value.
+fn swallowed_key(text: &str, value: &str) -> Option<Range<usize>> {
+    value.match_indices(": ").chain(value.strip_suffix(':').map(|rest| (rest.len(), ":"))).find_map(
+        |(colon, _)| {
+            let before = value.get(..colon)?;
+            let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            let start = before.rfind(|c| !part(c)).map_or(0, |at| {
+                at + before.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
+            });
+            let key = before.get(start..)?;
+            let led_by = before.get(..start)?.chars().next_back()?;
+            let ends_sentence =
+                matches!(led_by, '.' | '!' | '?' | '。' | '！' | '？' | ')' | '）' | '"' | '”');
+            let is_word = key.len() > 2 && key.starts_with(|c: char| c.is_ascii_lowercase());
+            let at_top = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+            let missing = FIELDS.contains(&key) && !text.lines().any(at_top);
+            (is_word && (ends_sentence || missing)).then_some(start..colon)
+        },
+    )
+}
+
+/// Fields of the specification that are rarely words of a sentence.
+const FIELDS: &[&str] = &["license", "compatibility", "allowed-tools", "metadata"];
+
 /// Entries at one indentation, each with the deeper lines below it.
 fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
     let mut found: Vec<Block<'_>> = Vec::new();
     let mut at = within.start;
-    for raw in text[within].split_inclusive('\n') {
+    for raw in slice(text, within).split_inclusive('\n') {
         let (start, end) = (at, at + raw.len());
         at = end;
         let line = raw.trim_end();
@@ -94,7 +145,7 @@ fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
             }
             continue;
         }
-        let Some((key, rest)) = line[depth..].split_once(':') else { continue };
+        let Some((key, rest)) = slice(line, depth..).split_once(':') else { continue };
         let is_key = !key.is_empty() && !key.starts_with(['#', '-', '"', '\'']) && !key.contains(' ');
         if depth < indent || !is_key || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
             continue;
@@ -107,7 +158,7 @@ fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
 
 /// How to quote a block's value; none when it is quoted or a block scalar already.
 fn quote(text: &str, block: &Block<'_>) -> Option<Quoted> {
-    let value = &text[block.value.clone()];
+    let value = slice(text, block.value.clone());
     if value.starts_with(['"', '\'', '|', '>']) {
         return None;
     }
@@ -118,8 +169,11 @@ fn quote(text: &str, block: &Block<'_>) -> Option<Quoted> {
         _ if reserved => block.value.start..block.value.start + 1,
         _ => return None,
     };
-    let sure = !value.contains(" #");
-    Some(Quoted { key: block.key.to_owned(), value: block.value.clone(), defect, colon: !reserved, sure })
+    let swallowed =
+        swallowed_key(text, value).map(|key| block.value.start + key.start..block.value.start + key.end);
+    let sure = !value.contains(" #") && swallowed.is_none();
+    let (key, value) = (block.key.to_owned(), block.value.clone());
+    Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })
 }
 
 /// Double quotes where nothing inside needs an escape, else single quotes with `'` doubled.
@@ -128,9 +182,9 @@ fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
     let mut out = String::with_capacity(text.len() + 16);
     let mut copied = 0;
     for part in &quoted {
-        let value = &text[part.value.clone()];
+        let value = slice(text, part.value.clone());
         let mark = if value.contains(['"', '\\']) { '\'' } else { '"' };
-        out.push_str(&text[copied..part.value.start]);
+        out.push_str(slice(text, copied..part.value.start));
         out.push(mark);
         inserted.push(part.value.start);
         for (at, c) in value.char_indices() {
@@ -144,7 +198,7 @@ fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
         inserted.push(part.value.end);
         copied = part.value.end;
     }
-    out.push_str(&text[copied..]);
+    out.push_str(slice(text, copied..));
     Repaired { text: out, quoted, inserted }
 }
 
@@ -176,6 +230,27 @@ mod tests {
             repaired(text),
             "metadata:\n  note: \"a: b\"\n  url: http://x\nhint: [a]\nurl: http://x\n"
         );
+    }
+
+    #[test]
+    fn aliases_of_other_entries_are_left() {
+        assert_eq!(
+            repaired("a: &a [x]\nb: &b [*a, *a]\nc: {d: *b}\n"),
+            "a: &a [x]\nb: &b [*a, *a]\nc: {d: *b}\n"
+        );
+        assert_eq!(repaired("d: *bold* words\n"), "d: \"*bold* words\"\n");
+    }
+
+    #[test]
+    fn swallowed_keys_are_found() {
+        let swallowed = |text: &str| {
+            let repaired = quote_values(text, |_| true).unwrap();
+            repaired.quoted[0].swallowed.clone().map(|at| text[at].to_owned())
+        };
+        assert_eq!(swallowed("description: 用于写作时。origin: community\n").as_deref(), Some("origin"));
+        assert_eq!(swallowed("description: Does x. Use: for x license: MIT\n").as_deref(), Some("license"));
+        assert_eq!(swallowed("description: Of a license: one\nlicense: MIT\n"), None);
+        assert_eq!(swallowed("description: Writes notes: short ones\n"), None);
     }
 
     #[test]

@@ -6,6 +6,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use icu_properties::props::{BidiControl, DefaultIgnorableCodePoint, Emoji, UnifiedIdeograph};
+use icu_properties::{CodePointSetData, CodePointSetDataBorrowed};
+
+const BIDI_CONTROL: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<BidiControl>();
+const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
+const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
+
 /// One line: line breaks and tabs become spaces.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
@@ -52,48 +60,29 @@ impl Hidden {
 }
 
 /// Whether a character hides; `before` is the one in front of it. Line feed, CR and tab do not.
+///
+/// What hides is told by Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and besides
+/// them the separators of lines and paragraphs and the annotation marks, which nobody sees either. Variation selectors
+/// do not hide where they select something: the presentation of an emoji, or the form of an ideograph.
 pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
     match c {
         '\n' | '\r' | '\t' | ' '..='~' => None,
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => Some(Hidden::Control),
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            Some(Hidden::Bidi)
-        }
-        '\u{ad}'
-        | '\u{34f}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200d}'
-        | '\u{2028}'
-        | '\u{2029}'
-        | '\u{2060}'..='\u{2065}'
-        | '\u{206a}'..='\u{206f}'
-        | '\u{3164}'
-        | '\u{feff}'
-        | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}'
-        | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' => Some(Hidden::ZeroWidth),
-        '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(takes_presentation) => None,
-        '\u{e0100}'..='\u{e01ef}' if before.is_some_and(is_ideograph) => None,
+        _ if c.is_control() => Some(Hidden::Control),
+        _ if BIDI_CONTROL.contains(c) => Some(Hidden::Bidi),
+        '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => Some(Hidden::ZeroWidth),
+        _ if !IGNORABLE.contains(c) => None,
+        '\u{fe0e}' | '\u{fe0f}' if before.is_some_and(|before| EMOJI.contains(before)) => None,
+        '\u{e0100}'..='\u{e01ef}' if before.is_some_and(|before| UNIFIED_IDEOGRAPH.contains(before)) => None,
         '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => Some(Hidden::Selector),
         '\u{e0000}'..='\u{e0fff}' => Some(Hidden::Tag),
-        _ => None,
+        _ => Some(Hidden::ZeroWidth),
     }
 }
 
-/// Bases of emoji and text presentation (Unicode's emoji-variation-sequences): digits and signs of
-/// keycaps, and symbols.
-fn takes_presentation(c: char) -> bool {
-    matches!(c, '#' | '*' | '0'..='9' | '©' | '®' | '\u{2000}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}')
-        && hidden(c, None).is_none()
-}
-
-fn is_ideograph(c: char) -> bool {
-    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
+/// Whether nobody sees a character, wherever it stands. Blanks and line ends are seen.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    hidden(c, None).is_some()
 }
 
 /// Bytes that can only belong to clean text; everything else is looked at closely.
@@ -164,6 +153,47 @@ mod tests {
         assert_eq!(line("a\u{fe0f}❤\u{fe0f}\u{fe0f}"), "a⟨U+FE0F⟩❤\u{fe0f}⟨U+FE0F⟩");
         assert_eq!(line("one\r\ntwo\tthree"), "one two three");
         assert_eq!(block("one\r\ntwo\tthree\rx"), "one\ntwo    three␍x");
+    }
+
+    fn all_chars() -> impl Iterator<Item = char> {
+        (0..=u32::from(char::MAX)).filter_map(char::from_u32)
+    }
+
+    #[test]
+    fn every_invisible_code_point_becomes_visible() {
+        let controls = |c: char| matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}');
+        let listed = |c: char| controls(c) || BIDI_CONTROL.contains(c) || IGNORABLE.contains(c);
+        assert!(all_chars().filter(|c| listed(*c)).count() > 4_000);
+        for c in all_chars() {
+            let text = format!("x{c}y");
+            let replaced = listed(c) || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}');
+            assert_eq!(line(&text) != text, replaced, "{:04X}", u32::from(c));
+            assert_eq!(line(&text).contains(c), !replaced, "{:04X}", u32::from(c));
+            assert_eq!(block(&text) != text, replaced && c != '\n', "{:04X}", u32::from(c));
+            assert_eq!(block(&text).contains(c), !replaced || c == '\n', "{:04X}", u32::from(c));
+            assert_eq!(is_invisible(c), replaced && !matches!(c, '\n' | '\r' | '\t'), "{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn bidi_isolates_become_visible() {
+        assert_eq!(line("\u{2066}a\u{2069}"), "⟨U+2066⟩a⟨U+2069⟩");
+        assert_eq!(block("\u{2067}a\u{2068}"), "⟨U+2067⟩a⟨U+2068⟩");
+    }
+
+    #[test]
+    fn selectors_pass_only_behind_their_bases() {
+        for c in all_chars() {
+            for (selectors, bases) in [("\u{fe0e}\u{fe0f}", EMOJI), ("\u{e0100}\u{e01ef}", UNIFIED_IDEOGRAPH)]
+            {
+                for selector in selectors.chars() {
+                    let text = format!("x{c}{selector}");
+                    let passes = line(&text).ends_with(selector);
+                    assert_eq!(passes, bases.contains(c), "{:04X} {selector:?}", u32::from(c));
+                }
+            }
+            assert!(!line(&format!("x{c}\u{fe00}\u{fe0d}")).contains(['\u{fe00}', '\u{fe0d}']));
+        }
     }
 
     /// Text in which the dangerous characters are frequent.

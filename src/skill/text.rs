@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::notes::slice;
 use super::{Skill, fence, yaml};
 
 /// Headings that an index takes of one skill at most.
@@ -21,7 +22,7 @@ pub struct IndexText {
 /// The body of a `SKILL.md`: everything below the frontmatter.
 #[must_use]
 pub fn body(source: &str) -> &str {
-    &source[fence::split(source).body]
+    slice(source, fence::split(source).body)
 }
 
 /// The frontmatter of a `SKILL.md` as its author wrote it, every key, as JSON; none where it is missing, or is YAML
@@ -29,7 +30,7 @@ pub fn body(source: &str) -> &str {
 #[must_use]
 pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let fenced = fence::split(source);
-    let tree = yaml::parse(&source[fenced.yaml]).ok()?;
+    let tree = yaml::parse(slice(source, fenced.yaml)).ok()?;
     Some(tree.to_json_map()).filter(|map| !map.is_empty())
 }
 
@@ -48,8 +49,8 @@ pub fn index_text(source: &str) -> IndexText {
             out.body.push('\n');
         } else if room > 0 {
             let cut = line.char_indices().nth(room - 1).map_or(line.len(), |(at, _)| at);
-            room = room.saturating_sub(line[..cut].chars().count() + 1);
-            out.body.push_str(&line[..cut]);
+            room = room.saturating_sub(slice(line, ..cut).chars().count() + 1);
+            out.body.push_str(slice(line, ..cut));
             out.body.push('\n');
         } else if out.headings.len() == MAX_HEADINGS {
             break;
@@ -66,7 +67,9 @@ pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     if !skill.has_body {
         return Ok(IndexText::default());
     }
-    Ok(index_text(&super::read_regular_text(&skill.location, super::MAX_BYTES)?))
+    let text = String::from_utf8(skill.read()?);
+    let text = text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))?;
+    Ok(index_text(&text))
 }
 
 /// Lines outside of fenced code blocks (section 4.5 of the `CommonMark` specification: three or more `` ` `` or `~`, closed by at least
@@ -87,13 +90,15 @@ pub(super) fn prose_lines(body: &str) -> impl Iterator<Item = (&str, usize)> {
         let mark = trimmed.bytes().next().filter(|b| *b == b'`' || *b == b'~');
         let length = mark.map_or(0, |mark| trimmed.bytes().take_while(|b| *b == mark).count());
         match (open, mark) {
-            (None, Some(mark)) if length >= 3 && (mark == b'~' || !trimmed[length..].contains('`')) => {
+            (None, Some(mark))
+                if length >= 3 && (mark == b'~' || !slice(trimmed, length..).contains('`')) =>
+            {
                 open = Some((mark, length));
                 None
             }
             (None, _) => Some((line, start)),
             (Some((fence, least)), Some(mark))
-                if mark == fence && length >= least && trimmed[length..].trim().is_empty() =>
+                if mark == fence && length >= least && slice(trimmed, length..).trim().is_empty() =>
             {
                 open = None;
                 None

@@ -2,6 +2,7 @@
 //!
 //! Parsing is `serde-saphyr`'s, under budgets that no honest frontmatter comes near.
 
+use super::notes::slice;
 use std::fmt;
 use std::ops::Range;
 
@@ -71,13 +72,17 @@ pub(super) struct YamlError {
     pub at: Range<usize>,
 }
 
+/// Deepest nesting. Each level takes some 45 kB of stack where nothing is optimized, and threads have 2 MiB; public files
+/// nest seven levels deep.
+const MAX_DEPTH: usize = 32;
+
 /// Parses one document.
 pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_nodes: 20_000,
             max_events: 60_000,
-            max_depth: 64,
+            max_depth: MAX_DEPTH,
             max_documents: 1,
             max_aliases: 100,
             max_anchors: 100,
@@ -95,6 +100,13 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
             at: error.location().map_or(0..0, |location| place_of_error(&location, text)),
             message: plain_message(&error),
         })
+}
+
+/// An error of the YAML parser as a part of a message: without the word `error` in front.
+#[must_use]
+pub fn yaml_message(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 /// The parser's own words, without its position (the finding has one) and its advice on Rust options.
@@ -121,7 +133,7 @@ fn place_of_error(location: &Location, text: &str) -> Range<usize> {
     }
     let nth = |count: u64| usize::try_from(count.max(1) - 1).unwrap_or(0);
     let line_start: usize = text.split_inclusive('\n').take(nth(location.line())).map(str::len).sum();
-    let line = text[line_start..].split('\n').next().unwrap_or_default();
+    let line = slice(text, line_start..).split('\n').next().unwrap_or_default();
     let column = line.char_indices().nth(nth(location.column())).map_or(line.len(), |(at, _)| at);
     line_start + column..line_start + column
 }

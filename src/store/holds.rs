@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::WorkerId;
+use super::{BootTime, Moment, WorkerId};
 
 impl WorkerId {
     /// As a person reads it: `process 4711 on build-2`; as it stands where it has another form.
@@ -25,8 +25,25 @@ pub struct Hold {
     pub worker: Option<WorkerId>,
     /// Until when, milliseconds since 1970-01-01 UTC; 0 where it was given back, or its worker is known to be dead.
     pub until_ms: i64,
+    /// Until when by the boot clock, which decides on the same boot; none for a lease of an earlier version.
+    #[serde(skip)]
+    pub until_boot: Option<BootTime>,
     /// What is known about the holder. A store knows leases alone; who looks at processes knows more.
     pub holder: Holder,
+}
+
+impl Hold {
+    /// Until when, on the wall clock of the reader: a lease lasts as long as its boot clock says, whatever its worker's
+    /// wall clock said when it was granted.
+    #[must_use]
+    pub fn ends_ms(&self, now: &Moment) -> i64 {
+        match (&self.until_boot, &now.boot) {
+            (Some(until), Some(boot)) if self.until_ms != 0 && until.boot == boot.boot => {
+                now.wall_ms.saturating_add(until.ms.saturating_sub(boot.ms))
+            }
+            _ => self.until_ms,
+        }
+    }
 }
 
 /// What is known about whoever holds a run.

@@ -2,24 +2,31 @@
 //! behind one trait with an embedded and a client-server form. No rules: which command moves which
 //! state where is the state machine's alone; a store applies its answer in one transaction.
 
+mod audit_anchors;
+mod clock;
 mod counts;
 mod delta;
 mod expiry;
 mod health;
 mod holds;
+mod known;
 mod sessions;
 mod sqlite;
 mod types;
 
+pub use audit_anchors::{AuditAnchor, AuditAnchors};
+pub use clock::{BootTime, Clock, Clocks, Moment};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
+pub use known::KnownStores;
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{Clock, CommitObserver, Opened, Sqlite};
+pub use sqlite::{CommitObserver, OpenOptions, Opened, Reset, Sqlite, adopt, reset};
 pub use types::{
-    AuditMode, Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Idempotency,
-    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunOptions, RunPage, RunRecord,
-    StepIntent, StepRecord, StepStatus, StoreError, WorkerId,
+    AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome, Decided,
+    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
+    RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, Unavailability, WorkerId,
+    WriteFailure,
 };
 
 use std::path::Path;
@@ -28,6 +35,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::runs::{Command, Standing};
+
+/// Why a run is neither shown nor worked: a part of it is not what was written.
+#[must_use]
+pub fn damaged(run: &RunId, part: &str) -> String {
+    format!(
+        "the stored {part} of run {run} changed after it was written, by a fault of the disk or by another program; \
+         nothing is run or decided on it. `skills db check` tells more; launch it again, or restore a backup"
+    )
+}
 
 /// A durable store of runs. Every method is one transaction: when it returns, what it says is on disk
 /// and survives the loss of the process; when it fails, nothing of it happened.
@@ -47,6 +63,9 @@ pub trait Store: Send + Sync + 'static {
     async fn launch(&self, launch: Launch) -> Result<Begun, StoreError>;
 
     /// One run that may be claimed now (oldest first, or this one only), leased to this worker under a new fence.
+    ///
+    /// A lease ends by the boot clock of the machine that granted it. Read on another boot, where that clock says
+    /// nothing, it ends by the wall clock.
     async fn claim(
         &self,
         worker: &WorkerId,
@@ -99,6 +118,12 @@ pub trait Store: Send + Sync + 'static {
     /// A person's or another program's command: decide, signal, cancel, pause, resume, expire. `resume` may move the head
     /// to an earlier checkpoint of this run; later steps run again. The payload is a signal's, or the corrected
     /// inputs of a resumed run (recorded as such in its event).
+    ///
+    /// A decision that is recorded already and answers no question that waits now changes nothing, and the outcome has
+    /// the record. One about a wait whose time is over is refused.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyDecided`] where the step was decided otherwise; [`StoreError::Refused`].
     async fn command(
         &self,
         run: &RunId,
@@ -106,7 +131,7 @@ pub trait Store: Send + Sync + 'static {
         record: Option<DecisionRecord>,
         head: Option<u64>,
         payload: Option<serde_json::Value>,
-    ) -> Result<RunRecord, StoreError>;
+    ) -> Result<CommandOutcome, StoreError>;
 
     /// What a finished sidecar asked for on the run it watches: the command and the events `control.applied` of both
     /// (or `control.refused` of both) in one transaction. Asked again it answers the first outcome.
@@ -139,6 +164,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Steps of a run, in order of recording.
     async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError>;
+
+    /// Steps of a run that have begun and have no result.
+    async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError>;
 
     /// One checkpoint of a run.
     ///
@@ -214,11 +242,23 @@ pub trait Store: Send + Sync + 'static {
     /// Each counts as lost, as if its time had run out.
     async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError>;
 
+    /// Makes sure that the store can be written, by writing to it, and that it is the one that was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn probe(&self) -> Result<(), StoreError>;
+
+    /// The failure of the last write or probe; none where that went well.
+    fn write_failure(&self) -> Option<WriteFailure>;
+
     /// Whether there is anything to do now; cheap, for whoever waits.
     async fn due(&self) -> Result<Due, StoreError>;
 
     /// Workers that beat within the last `max_age_ms`.
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError>;
+
+    /// Which part of what a run goes on from (`inputs`, `checkpoint`) is not what was written; none where all of it is.
+    async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError>;
 
     /// What the state machine would be given for this run.
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError>;

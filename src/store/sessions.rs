@@ -18,6 +18,8 @@ pub struct SessionRow {
     pub changed_ms: i64,
     /// Counts up with every change.
     pub version: u64,
+    /// The principal who made it; none for the local account, and for sessions of earlier versions.
+    pub owner: Option<String>,
     /// Everything but the lines.
     pub document: Value,
     /// Lines, oldest first, without those that the reader knew.
@@ -33,6 +35,8 @@ pub struct SessionHead {
     pub created_ms: i64,
     /// When it changed last, milliseconds since 1970-01-01 UTC.
     pub changed_ms: i64,
+    /// The principal who made it; none for the local account, and for sessions of earlier versions.
+    pub owner: Option<String>,
     /// Everything but the lines.
     pub document: Value,
     /// How many lines it has.
@@ -42,14 +46,19 @@ pub struct SessionHead {
 /// A durable store of sessions. As with runs, every method is one transaction.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    /// Keeps a new session.
-    async fn create_session(&self, id: &str, document: Value) -> Result<SessionRow, StoreError>;
+    /// Keeps a new session. Its owner never changes.
+    async fn create_session(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+        document: Value,
+    ) -> Result<SessionRow, StoreError>;
 
     /// One session, without its first `known` lines: lines never change, so a reader that has them needs no more.
     async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
 
-    /// Sessions, the one that changed last first, at most `limit`.
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
+    /// Sessions of this owner, or of everybody, the one that changed last first, at most `limit`.
+    async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
 
     /// Replaces the document and appends lines, if nobody changed the session since `version` was read; answers the
     /// new version.

@@ -334,6 +334,28 @@ pub struct Decided {
     pub by: DecisionRecord,
 }
 
+/// What a command came to, as its transaction saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandOutcome {
+    /// The run as it stands now.
+    pub run: RunRecord,
+    /// The state it had before.
+    pub before: RunState,
+    /// Whether this command is what brought it there.
+    pub effect: CommandEffect,
+}
+
+/// What a command changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommandEffect {
+    /// The run moved.
+    Applied,
+    /// A signal that no step waits for yet was stored.
+    Stored,
+    /// Nothing: the same was ordered before. Of a decision with the one that was recorded first.
+    Repeated(Option<Box<Decided>>),
+}
+
 /// What a sidecar asks for on the run it watches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
@@ -361,12 +383,19 @@ pub struct RunFilter {
     pub states: Vec<RunState>,
     /// Only this skill.
     pub skill_id: Option<String>,
-    /// Part of an id, a skill or a step.
+    /// Part of an id, a skill or a step; or a trace id, whole or by 8 characters of its beginning at least.
     pub text: Option<String>,
+    /// Only runs of this trace.
+    pub trace_id: Option<String>,
     /// Where the page before ended.
     pub cursor: Option<String>,
     /// Rows at most; 0 means 100.
     pub limit: usize,
+}
+
+impl RunFilter {
+    /// Characters of the beginning of a trace id that a text has to have to find its runs: fewer begin too many ids.
+    pub const TRACE_PREFIX: usize = 8;
 }
 
 /// A page of runs.
@@ -381,12 +410,52 @@ pub struct RunPage {
     pub counts: BTreeMap<RunState, u64>,
 }
 
+/// Why a store cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Unavailability {
+    /// There is no space left for what is written.
+    DiskFull,
+    /// Its file or folder cannot be written.
+    ReadOnly,
+    /// Its file cannot be opened, or is not one of this program.
+    Unopenable,
+    /// Another process keeps it locked.
+    Busy,
+    /// The disk failed to read or write.
+    Io,
+    /// Its content is not what a store holds.
+    Damaged,
+    /// Its file is not where it was.
+    Missing,
+    /// Another store is where it was.
+    Replaced,
+}
+
+/// A store that could not be written when that was tried last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteFailure {
+    /// Since when, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// What went wrong last.
+    pub error: StoreError,
+}
+
 /// Why a store could not do it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
     /// The state machine says no.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The state machine says no to a decision, and the step was decided before.
+    #[error("{refusal}")]
+    AlreadyDecided {
+        /// The decision that counts.
+        first: Box<Decided>,
+        /// What the state machine says.
+        refusal: Refusal,
+    },
     /// No such run.
     #[error("there is no run {0}")]
     NoRun(RunId),
@@ -424,6 +493,16 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// The store cannot be used now, or not as it is.
+    #[error("{doing}: {reason}")]
+    Unavailable {
+        /// Why, for those who act on it.
+        cause: Unavailability,
+        /// What was tried.
+        doing: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
     /// What was asked for cannot be asked.
     #[error("{0}")]
     Unasked(String),
@@ -435,4 +514,15 @@ pub enum StoreError {
         /// Why it failed.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// Why the store cannot be used, where that is what failed.
+    #[must_use]
+    pub fn unavailability(&self) -> Option<Unavailability> {
+        match self {
+            Self::Unavailable { cause, .. } => Some(*cause),
+            _ => None,
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! The log file: appended to, and set aside as `….old` when it has grown.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::private_files;
 
 /// Size at which a file is set aside, in bytes. One older file is kept.
 const LIMIT: u64 = 1 << 20;
@@ -33,7 +35,7 @@ impl LogFile {
 
     fn with_limit(path: &Path, limit: u64) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            private_files::create_folder(folder)?;
         }
         let file = append(path)?;
         let bytes = file.metadata()?.len();
@@ -42,7 +44,7 @@ impl LogFile {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    private_files::open_append(path)
 }
 
 impl Write for &LogFile {

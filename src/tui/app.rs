@@ -51,8 +51,6 @@ pub enum News {
     Done(String),
     /// A wish failed: what, and where or what to do.
     Failed(String, String),
-    /// The system asks to end (SIGTERM, SIGHUP).
-    End,
 }
 
 /// What the application wants done outside of it.
@@ -208,7 +206,6 @@ impl App {
             News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
             News::Done(note) => self.notices.note(note, now),
             News::Failed(what, place) => self.notices.error(what, place),
-            News::End => self.wants.push(Want::Quit),
         }
     }
 

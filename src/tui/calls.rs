@@ -13,7 +13,7 @@ use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use crate::config::Invocation;
-use crate::gateway::{Connection, Error, Event, SharedClient, SharedSessionClient};
+use crate::gateway::{Connection, Error, Event, LocalFiles, SharedClient, SharedSessionClient};
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;
@@ -27,6 +27,7 @@ pub struct Calls {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
+    local_files: Option<LocalFiles>,
     news: UnboundedSender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
@@ -55,6 +56,7 @@ impl Calls {
             client,
             sessions: None,
             invocation: Arc::default(),
+            local_files: None,
             news,
             ranking: HashMap::new(),
             rendered: HashMap::new(),
@@ -68,6 +70,13 @@ impl Calls {
     #[must_use]
     pub fn with_sessions(mut self, sessions: Option<SharedSessionClient>) -> Self {
         self.sessions = sessions;
+        self
+    }
+
+    /// The same, for a person who may name these files of this machine.
+    #[must_use]
+    pub fn with_local_files(mut self, local_files: Option<LocalFiles>) -> Self {
+        self.local_files = local_files;
         self
     }
 
@@ -213,8 +222,9 @@ impl Calls {
             Effect::Run(ask) => {
                 let awaited = ask.awaited();
                 let called = Arc::clone(&self.invocation);
+                let local_files = self.local_files.clone();
                 let under_way = self.spawn(ask.name(), async move {
-                    answer(Message::Run(ask.put_to(client).await.completed(&called)))
+                    answer(Message::Run(ask.put_to(client, local_files).await.completed(&called)))
                 });
                 if let Some(what) = awaited {
                     self.tell_if_slow(what, under_way);

@@ -36,6 +36,7 @@ pub struct Glyphs {
     pub enter: &'static str,
     pub up_down: &'static str,
     pub tab: &'static str,
+    pub about: &'static str,
 }
 
 /// For terminals that draw these one cell wide.
@@ -72,6 +73,7 @@ pub const UNICODE: Glyphs = Glyphs {
     enter: "⏎",
     up_down: "↑↓",
     tab: "⇥",
+    about: "≈",
 };
 
 /// For every other terminal.
@@ -108,4 +110,5 @@ pub const ASCII: Glyphs = Glyphs {
     enter: "Enter",
     up_down: "Up/Dn",
     tab: "Tab",
+    about: "~",
 };

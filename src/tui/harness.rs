@@ -74,7 +74,10 @@ impl Harness {
         let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
         let (sender, news) = unbounded_channel();
         let calls = runtime.block_on(async {
-            let calls = Calls::new(client, sender).with_sessions(sessions).called(&settings.invocation);
+            let calls = Calls::new(client, sender)
+                .with_sessions(sessions)
+                .with_local_files(settings.local_files.clone())
+                .called(&settings.invocation);
             calls.follow_events();
             calls.follow_runs();
             calls

@@ -1,15 +1,12 @@
 //! The loop around the application: input is drained before a frame is drawn, frames are drawn only when
 //! something changed and at most sixty times a second, and at rest nothing runs at all.
 
-use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as Input, EventStream};
-use futures::StreamExt as _;
+use crossterm::event::Event as Input;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -18,6 +15,7 @@ use super::calls::Calls;
 use super::clipboard::Clipboard;
 use super::demo::{Play, Stage};
 use super::editor;
+use super::input::InputReader;
 use super::located::LocatedError;
 use super::pane::Pane;
 use super::panes::attach::Attach;
@@ -27,6 +25,7 @@ use super::panes::runs::Runs;
 use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
+use super::shutdown::Shutdown;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use crate::config::GlyphSet;
@@ -34,6 +33,10 @@ use crate::gateway::{SharedClient, SharedSessionClient};
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
+/// Longest that input is taken before a frame is drawn and other things get their turn.
+const MAX_DRAIN: Duration = Duration::from_millis(50);
+/// How long a program that has the terminal may take to end when the workbench has to.
+const CHILD_GRACE: Duration = Duration::from_millis(300);
 /// `SIGCONT`, which tokio does not name: 18 on Linux, 19 on the BSDs and macOS.
 const CONTINUED: i32 = if cfg!(target_os = "linux") { 18 } else { 19 };
 
@@ -51,6 +54,15 @@ pub enum RunError {
     Missed(String),
 }
 
+/// How the workbench ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The person left it.
+    Left,
+    /// A signal, or a terminal that is gone: the process has half a second to end.
+    ShutDown,
+}
+
 /// Runs the workbench until the person leaves it. The terminal is as it was afterwards.
 ///
 /// # Errors
@@ -60,7 +72,7 @@ pub async fn run(
     sessions: Option<SharedSessionClient>,
     settings: Settings,
     demo: Option<Play>,
-) -> Result<(), RunError> {
+) -> Result<Exit, RunError> {
     run_panes(client, sessions, every_pane, settings, demo).await
 }
 
@@ -86,13 +98,14 @@ pub async fn run_panes(
     panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
     demo: Option<Play>,
-) -> Result<(), RunError> {
+) -> Result<Exit, RunError> {
     let played = demo.is_some();
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
     // Everything that can be wrong in settings is told before the terminal is touched.
     let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
     App::new(client.connection(), Vec::new(), &settings, &remembered, Instant::now())?;
     restore_on_panic();
+    let shutdown = Shutdown::watch()?;
     let screen = Screen::enter()?;
     let answers = probe::ask();
     let wished = settings.theme.is_some();
@@ -103,9 +116,13 @@ pub async fn run_panes(
     let mut running = Running {
         app,
         screen,
-        input: Some(EventStream::new()),
+        input: Some(InputReader::start(shutdown.clone())?),
+        shutdown,
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone()).with_sessions(sessions).called(&settings.invocation),
+        calls: Calls::new(client, sender.clone())
+            .with_sessions(sessions)
+            .with_local_files(settings.local_files.clone())
+            .called(&settings.invocation),
         news,
         told: sender,
         clipboard: Clipboard::default(),
@@ -115,7 +132,11 @@ pub async fn run_panes(
     };
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
-    let ended = running.until_left().await;
+    let ended = match running.until_left().await {
+        // Drawing fails, too, on a terminal that is gone.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(()),
+        ended => ended,
+    };
     events.abort();
     of_runs.abort();
     drop(running.screen);
@@ -132,7 +153,8 @@ pub async fn run_panes(
     ended?;
     match missed {
         Some(missed) if !missed.is_empty() => Err(RunError::Missed(missed)),
-        _ => Ok(()),
+        _ if running.shutdown.is_requested() => Ok(Exit::ShutDown),
+        _ => Ok(Exit::Left),
     }
 }
 
@@ -163,7 +185,8 @@ struct Running {
     app: App,
     screen: Screen,
     /// None while another program has the terminal.
-    input: Option<EventStream>,
+    input: Option<InputReader>,
+    shutdown: Shutdown,
     late: Option<LateAnswer>,
     calls: Calls,
     news: UnboundedReceiver<News>,
@@ -178,12 +201,10 @@ struct Running {
 
 impl Running {
     async fn until_left(&mut self) -> io::Result<()> {
-        let mut terminated = signal(SignalKind::terminate())?;
-        let mut hung_up = signal(SignalKind::hangup())?;
-        let mut interrupted = signal(SignalKind::interrupt())?;
+        let mut resized = signal(SignalKind::window_change())?;
         loop {
-            self.drain().await;
-            if self.carry_out().await? {
+            self.drain();
+            if self.shutdown.is_requested() || self.carry_out().await? {
                 return Ok(());
             }
             let now = Instant::now();
@@ -193,13 +214,7 @@ impl Running {
             }
             let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
             if self.app.dirty() && now >= due {
-                match &mut self.stage {
-                    Some(stage) => self.screen.draw(|buffer| {
-                        stage.draw(buffer, &mut self.app, now);
-                        None
-                    })?,
-                    None => self.screen.draw(|buffer| self.app.draw(buffer, now))?,
-                }
+                self.draw(now)?;
                 self.drawn = Some(now);
                 continue;
             }
@@ -212,32 +227,44 @@ impl Running {
                 }
             };
             tokio::select! {
+                () = self.shutdown.requested() => return Ok(()),
                 event = input => match event {
-                    Some(Ok(event)) => self.take(event),
-                    Some(Err(error)) => return Err(error),
+                    Some(event) => self.take(event),
                     None => return Ok(()),
                 },
+                _ = resized.recv() => {
+                    let (width, height) = crossterm::terminal::size()?;
+                    self.take(Input::Resize(width, height));
+                }
                 Some(news) = self.news.recv() => self.app.handle(news, Instant::now()),
                 () = sleep_until(wake) => self.app.tick(Instant::now()),
-                _ = terminated.recv() => self.app.handle(News::End, Instant::now()),
-                _ = hung_up.recv() => self.app.handle(News::End, Instant::now()),
-                _ = interrupted.recv() => self.app.handle(News::End, Instant::now()),
             }
         }
     }
 
-    /// Takes all input and news that have come in, so that the next frame shows the last of it.
-    async fn drain(&mut self) {
-        while let Some(input) = &mut self.input {
-            // Polled with this task's own waker: the stream keeps the first one it gets until it wakes it.
-            let ready = poll_fn(|cx| match input.poll_next_unpin(cx) {
-                Poll::Ready(Some(Ok(event))) => Poll::Ready(Some(event)),
-                _ => Poll::Ready(None),
-            });
-            let Some(event) = ready.await else { break };
+    fn draw(&mut self, now: Instant) -> io::Result<()> {
+        match &mut self.stage {
+            Some(stage) => self.screen.draw(|buffer| {
+                stage.draw(buffer, &mut self.app, now);
+                None
+            }),
+            None => self.screen.draw(|buffer| self.app.draw(buffer, now)),
+        }
+    }
+
+    /// Takes input and news that have come in, so that the next frame shows the last of it; a backlog that keeps
+    /// growing is taken piece by piece.
+    fn drain(&mut self) {
+        let until = Instant::now() + MAX_DRAIN;
+        let goes_on = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
+        while goes_on(&self.shutdown)
+            && let Some(event) = self.input.as_mut().and_then(InputReader::next_ready)
+        {
             self.take(event);
         }
-        while let Ok(news) = self.news.try_recv() {
+        while goes_on(&self.shutdown)
+            && let Ok(news) = self.news.try_recv()
+        {
             self.app.handle(news, Instant::now());
         }
     }
@@ -352,15 +379,32 @@ impl Running {
     ) -> io::Result<io::Result<std::process::ExitStatus>> {
         self.input = None;
         self.screen.leave();
-        let status = tokio::process::Command::new(program)
+        let status = self.run_child(program, arguments).await;
+        if !self.shutdown.is_requested() {
+            self.back_again()?;
+        }
+        Ok(status)
+    }
+
+    /// Runs a program on the terminal. It is told to end with the workbench, and has the terminal until then.
+    async fn run_child(&self, program: &Path, arguments: &[String]) -> io::Result<std::process::ExitStatus> {
+        let mut child = tokio::process::Command::new(program)
             .args(arguments)
             .stdin(Stdio::inherit())
             .stdout(Stdio::inherit())
             .stderr(Stdio::inherit())
-            .status()
-            .await;
-        self.back_again()?;
-        Ok(status)
+            .spawn()?;
+        tokio::select! {
+            status = child.wait() => return status,
+            () = self.shutdown.requested() => {}
+        }
+        if let Some(pid) = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        }
+        match tokio::time::timeout(CHILD_GRACE, child.wait()).await {
+            Ok(status) => status,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
     /// Stops the whole job, as the shell knows it: with `cargo run` that is more than this process.
@@ -376,7 +420,7 @@ impl Running {
 
     fn back_again(&mut self) -> io::Result<()> {
         self.screen.again()?;
-        self.input = Some(EventStream::new());
+        self.input = Some(InputReader::start(self.shutdown.clone())?);
         self.drawn = None;
         self.app.redraw();
         Ok(())

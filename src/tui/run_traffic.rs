@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::config::Invocation;
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
-    Launched, ListFilter, Ordered, RunDetail, RunOrder, SharedClient, TargetChoice,
+    Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
+    TargetChoice,
 };
 use crate::skill::{AttachTarget, SkillId};
 use crate::store::{RunEvent, RunFilter, RunId, RunPage};
@@ -157,8 +158,8 @@ impl RunAsk {
         }
     }
 
-    /// Asks the core; failures are answers too.
-    pub async fn put_to(self, core: SharedClient) -> RunTold {
+    /// Asks the core, for a person who may name these files; failures are answers too.
+    pub async fn put_to(self, core: SharedClient, local_files: Option<LocalFiles>) -> RunTold {
         match self {
             Self::Page { filter, generation } => {
                 RunTold::Page(generation, core.runs(*filter).await.map(Arc::new))
@@ -179,13 +180,17 @@ impl RunAsk {
                 RunTold::Launched(ticket, core.launch(*request).await.map(Arc::new))
             }
             Self::AttachPreview { request, generation } => {
-                RunTold::AttachPreview(generation, core.attach_preview(*request).await.map(Arc::new))
+                let request = AttachRequest { local_files, ..*request };
+                RunTold::AttachPreview(generation, core.attach_preview(request).await.map(Arc::new))
             }
             Self::Attach { request, ticket } => {
-                RunTold::Attached(ticket, core.attach(*request).await.map(Arc::new))
+                let request = AttachRequest { local_files, ..*request };
+                RunTold::Attached(ticket, core.attach(request).await.map(Arc::new))
             }
             Self::Targets { target_type, text, limit, generation } => {
-                let found = core.target_choices(target_type, &text, limit).await;
+                let sessions = SessionAccess::default();
+                let found =
+                    core.target_choices(target_type, &text, limit, &sessions, local_files.as_ref()).await;
                 RunTold::Targets(generation, found.map(Into::into))
             }
             Self::Launchable => {

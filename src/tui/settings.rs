@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::keymap::Remap;
 use super::theme::Depth;
 use crate::config::{Config, GlyphSet, Invocation};
-use crate::gateway::Signs;
+use crate::gateway::{LocalFiles, Signs};
 use crate::telemetry::Ring;
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
@@ -33,6 +33,8 @@ pub struct Settings {
     pub signs: Signs,
     /// How the workbench was called: commands that are copied name the same options.
     pub invocation: Invocation,
+    /// The files of this machine that may be named as targets; none, where absent.
+    pub local_files: Option<LocalFiles>,
     /// Whether runs are kept nowhere: they end with the workbench.
     pub passing: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
@@ -54,6 +56,7 @@ impl Default for Settings {
             log: Ring::new(),
             signs: Signs::default(),
             invocation: Invocation::default(),
+            local_files: None,
             passing: false,
             clock_ms: None,
         }
@@ -89,6 +92,7 @@ impl Settings {
             passing: config.store.as_deref() == Some(crate::config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),
+            local_files: Some(LocalFiles { cwd: config.cwd.clone(), home: config.dirs.home.clone() }),
             config_file: crate::config::shown(&file, &config.cwd, &config.dirs.home),
             ..Self::default()
         }

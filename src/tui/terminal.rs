@@ -19,6 +19,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Whether this process has the terminal in its hands now. The panic hook asks it.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -130,7 +131,14 @@ pub fn give_back() {
         return;
     }
     let mut out = io::stdout();
-    let _ = execute!(
+    let _ = queue_restoration(&mut out);
+    let _ = out.flush();
+    let _ = disable_raw_mode();
+}
+
+/// What turns off everything that [`take`] turned on, but raw mode.
+fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
+    queue!(
         out,
         EndSynchronizedUpdate,
         DisableFocusChange,
@@ -138,8 +146,26 @@ pub fn give_back() {
         DisableBracketedPaste,
         LeaveAlternateScreen,
         Show
-    );
-    let _ = out.flush();
+    )
+}
+
+/// Restores the terminal without waiting for it: another thread may hang in writing to it, because nobody reads.
+pub fn give_back_now() {
+    if !ENTERED.load(Ordering::SeqCst) {
+        return;
+    }
+    // What was not shown yet is dropped, so that there is room for the few bytes that matter.
+    let out = io::stdout();
+    let _ = rustix::termios::tcflush(&out, rustix::termios::QueueSelector::OFlush);
+    let mut bytes = Vec::new();
+    if queue_restoration(&mut bytes).is_ok() {
+        let mut ready = [PollFd::new(&out, PollFlags::OUT)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) && ready[0].revents() == PollFlags::OUT {
+            // Past the lock of standard output, which the other thread holds.
+            let _ = rustix::io::write(&out, &bytes);
+        }
+    }
     let _ = disable_raw_mode();
 }
 

@@ -137,6 +137,11 @@ impl Desk {
         waiting.json()["run"]["id"].as_str().unwrap().to_owned()
     }
 
+    /// Digest of what a run waits with.
+    pub fn digest(&self, run: &str) -> String {
+        self.json(&["runs", "show", run])["sheet"]["inputs_digest"].as_str().unwrap().to_owned()
+    }
+
     /// What was sent, by the results of the steps that did.
     pub fn mails(&self) -> Vec<String> {
         let list = self.json(&["runs", "list", "--skill", "send"]);

@@ -5,12 +5,14 @@
     reason = "each test file uses a part of it; a test fails by a panic"
 )]
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ErrorData, Implementation, ProgressNotificationParam, ProtocolVersion,
+    ElicitResult, ElicitationAction, ErrorData, Implementation, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, Tool,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
@@ -136,14 +138,32 @@ impl Client {
         tokio::time::timeout(PATIENCE, self.peer.call_tool(request)).await.unwrap().unwrap()
     }
 
-    /// The structured content of a call that works.
+    /// The text of a call that works, as JSON.
     pub async fn works(&self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
-        let text = text(&result);
-        assert_eq!(result.is_error, Some(false), "{tool}: {text}");
-        let value = result.structured_content.unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value, "{tool}: the text says the same");
+        assert_eq!(result.is_error, Some(false), "{tool}: {}", text(&result));
+        assert_eq!(result.structured_content, None, "{tool}: nothing is sent twice");
+        json(&result)
+    }
+
+    /// The structured content of a call that works and is asked for everything.
+    pub async fn explains(&self, tool: &str, mut arguments: Value) -> Value {
+        arguments["explain"] = json!(true);
+        let result = self.call(tool, arguments).await;
+        assert_eq!(result.is_error, Some(false), "{tool}: {}", text(&result));
+        let value = result.structured_content.clone().unwrap();
+        assert_eq!(json(&result), value, "{tool}: the text says the same");
         value
+    }
+
+    /// The output schemas of tools by name, as a program is given them that wants whole answers.
+    pub async fn described(&self) -> BTreeMap<String, Value> {
+        let mut request = PaginatedRequestParams::default();
+        request.meta = serde_json::from_value(json!({ "explain": true })).unwrap();
+        let tools = self.peer.list_tools(Some(request)).await.unwrap().tools;
+        let schema =
+            |tool: Tool| Some((tool.name.to_string(), Value::Object((*tool.output_schema?).clone())));
+        tools.into_iter().filter_map(schema).collect()
     }
 
     /// The error body of a call that does not.
@@ -188,6 +208,11 @@ impl Client {
 /// The first text of a result.
 pub fn text(result: &CallToolResult) -> String {
     result.content[0].as_text().unwrap().text.clone()
+}
+
+/// The first text of a result as JSON.
+pub fn json(result: &CallToolResult) -> Value {
+    serde_json::from_str(&text(result)).unwrap()
 }
 
 /// A body of an error without what differs from call to call.

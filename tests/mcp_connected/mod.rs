@@ -81,7 +81,8 @@ async fn nobody_is_asked_what_their_key_may_not_decide() {
             let error = &told["error"];
             assert_eq!(error["code"], "confirmation_required", "{version}: {told}");
             let run = error["reason"]["run_id"].as_str().unwrap();
-            let approve = format!("runs approve {run}`");
+            let digest = error["reason"]["gate"]["human"]["inputs_digest"].as_str().unwrap();
+            let approve = format!("runs approve {run} --step send --inputs-digest {digest}`");
             assert!(message.contains(&format!("`skills --connect {}", keyed.address)), "{message}");
             assert!(message.contains(&approve) && message.contains("--api-key-file"), "{message}");
             assert_eq!(client.asked(), Vec::<String>::new(), "{version}: an answer would be thrown away");

@@ -20,6 +20,12 @@ def expect(holds, what):
         raise AssertionError(what)
 
 
+def text(result):
+    """A short answer, which is text alone."""
+    expect(not result.is_error and result.structured_content is None, result)
+    return json.loads(result.content[0].text)
+
+
 def body(result):
     """The error body of a tool's failure."""
     expect(result.is_error, f"no error: {result}")
@@ -38,7 +44,7 @@ async def drive(name, server, mode):
         tools = (await client.list_tools()).tools
         expect(len(tools) == 16, [tool.name for tool in tools])
         found = await client.call_tool("skill.discover", {"intent": "profile a csv file"})
-        expect(found.structured_content["results"][0]["skill_id"] == "csv-profile", found)
+        expect(text(found)["results"][0]["skill_id"] == "csv-profile", found)
         for tool, arguments in [
             ("runtime.health", {}),
             ("skill.list", {}),
@@ -46,20 +52,21 @@ async def drive(name, server, mode):
             ("skill.diagnostics", {}),
             ("skill.governance.list", {}),
         ]:
-            result = await client.call_tool(tool, arguments)
+            expect(text(await client.call_tool(tool, arguments)), tool)
+            result = await client.call_tool(tool, {**arguments, "explain": True})
             expect(not result.is_error and result.structured_content, f"{tool}: {result}")
         near = body(await client.call_tool("skill.describe", {"skill_id": "csv-profil"}))
         expect((near["code"], near["suggestions"][0]) == ("not_found", "csv-profile"), near)
 
         loaded = await client.call_tool("skills.load", {"names": ["csv-profile"]})
-        expect(loaded.structured_content["active"][0]["body"], "the body comes in the result")
+        expect(text(loaded)["active"][0]["body"], "the body comes in the result")
         session = loaded.meta["session_id"]
         read = await client.call_tool("skills.read", {"path": "SKILL.md", "session_id": session})
-        expect("csv-profile" in read.structured_content["content"], read)
+        expect("csv-profile" in text(read)["content"], read)
 
         ran = await client.call_tool("skill.execute", {"skill_id": "invoice-intake"})
         expect(not ran.is_error, ran.content)
-        expect(ran.structured_content["run"]["state"] == "completed", ran.structured_content["run"])
+        expect(text(ran)["run"]["state"] == "completed", ran.content)
         expect(len(asked) == 1 and "invoice-intake" in asked[0], asked)
         answer = types.ElicitResult(action="decline")
         denied = body(await client.call_tool("skill.execute", {"skill_id": "invoice-intake"}))
@@ -67,8 +74,8 @@ async def drive(name, server, mode):
 
         resources = (await client.list_resources()).resources
         main = next(one for one in resources if str(one.uri) == "skill://csv-profile/SKILL.md")
-        text = (await client.read_resource(str(main.uri))).contents[0].text
-        expect(text.startswith("---\nname: csv-profile"), text[:40])
+        source = (await client.read_resource(str(main.uri))).contents[0].text
+        expect(source.startswith("---\nname: csv-profile"), source[:40])
         expect(len((await client.list_resource_templates()).resource_templates) == 2, "two templates")
         await client.list_prompts()
         for uri in ["skill://csv-profile/../x", "skill://nope/SKILL.md"]:

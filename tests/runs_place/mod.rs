@@ -10,7 +10,7 @@ use skill_workbench::gateway::{
     AttachRequest, Attached, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs, Ordered,
     RunClient as _, RunOrder,
 };
-use skill_workbench::runs::{RunState, Verdict};
+use skill_workbench::runs::{Gate, RunState, Verdict};
 use skill_workbench::sandbox::{Sandbox, Setup};
 use skill_workbench::store::RunRecord;
 use tempfile::TempDir;
@@ -109,11 +109,19 @@ pub async fn settle(core: &Local, run: &str) -> RunRecord {
     core.settle(run, CancellationToken::new()).await.unwrap()
 }
 
-pub fn decide(verdict: Verdict, approver: &str) -> RunOrder {
+/// A decision about what a run waits for, or, where it waits no more, about what was decided last.
+pub fn decide(run: &RunRecord, verdict: Verdict, approver: &str) -> RunOrder {
+    let (step, inputs_digest) = match (&run.gate, &run.decided) {
+        (Some(Gate::Human { step, inputs_digest, .. }), _) => {
+            (Some(step.clone()), Some(inputs_digest.clone()))
+        }
+        (_, Some(last)) => (Some(last.step.clone()), Some(last.inputs_digest.clone())),
+        _ => (None, None),
+    };
     RunOrder::Decide {
         verdict,
-        step: None,
-        inputs_digest: None,
+        step,
+        inputs_digest,
         approver: Some(approver.to_owned()),
         notes: Some("as agreed".to_owned()),
         choice: None,
@@ -142,6 +150,8 @@ pub fn attachment(skill: &str, target_type: &str, target_ref: &str, inputs: Valu
         inputs: object(inputs),
         options: ExecutionOptions { wait: true, ..ExecutionOptions::default() },
         started_by: Some("ana".to_owned()),
+        sessions: skill_workbench::gateway::SessionAccess::default(),
+        local_files: None,
     }
 }
 

@@ -73,7 +73,7 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
         choice: None,
         result: None,
     });
-    let after = store.command(&watched, yes, None, None, None).await.unwrap();
+    let after = store.command(&watched, yes, None, None, None).await.unwrap().run;
     assert_eq!((after.state, after.held), (RunState::Pending, true));
     assert_eq!(kinds(store, &watched).await.last().unwrap(), "run.held");
     assert!(store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_none(), "nobody may work it");

@@ -18,7 +18,7 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
         store.command(&run, Command::Resume, None, Some(9), None).await,
         Err(StoreError::NoCheckpoint { checkpoint: 9, .. })
     ));
-    let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap();
+    let back = store.command(&run, Command::Resume, None, Some(0), None).await.unwrap().run;
     assert_eq!((back.state, back.head, back.progress.0, back.error), (RunState::Pending, 0, 0, None));
     assert!(store.steps(&run).await.unwrap().is_empty(), "steps behind the head run again");
     let claim = claimed(store, "w2").await;

@@ -13,8 +13,9 @@ use skill_workbench::runs::{
     Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove,
 };
 use skill_workbench::store::{
-    Checkpoint, Claimed, DecisionRecord, Due, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunFilter,
-    RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId,
+    Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
+    Launch, NewEvent, RunFilter, RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError,
+    WorkerId,
 };
 
 use control::*;
@@ -159,6 +160,8 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_step_is_recorded_once,
         a_gate_waits_and_a_decision_moves_it_once,
         two_deciders_at_once_get_one_decision,
+        every_late_decider_learns_who_decided,
+        a_due_wait_takes_no_decision,
         signals_wait_for_their_step,
         cancel_takes_the_fence_away,
         a_failed_run_resumes_from_an_earlier_checkpoint,
@@ -313,7 +316,9 @@ async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time
     }
     let run = store.run(&RunId("run-0001".into())).await.unwrap().unwrap();
     assert_eq!(run.state, RunState::Failed);
-    assert!(run.error.unwrap()["message"].as_str().unwrap().contains("workers died"));
+    let error = run.error.unwrap();
+    assert_eq!((claims, &error["lost_workers"]), (6, &json!(6)), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("died 6 times"), "{error}");
     assert!(run.allowed.contains(&CommandName::Resume));
 }
 
@@ -397,13 +402,72 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
     );
     let by = DecisionRecord { approver: Some("kim".into()), notes: Some("seen".into()) };
     let after = store.command(&run, decision(Verdict::Approve), Some(by.clone()), None, None).await.unwrap();
-    assert_eq!(after.state, RunState::Pending);
+    assert_eq!((after.run.state, after.before), (RunState::Pending, RunState::WaitingForHuman));
+    assert_eq!(after.effect, CommandEffect::Applied);
     let events = store.events(Some(&run), 0, 100).await.unwrap().len();
-    let again = store.command(&run, decision(Verdict::Approve), Some(by), None, None).await.unwrap();
-    assert_eq!(again.state, RunState::Pending);
+    let late = DecisionRecord { approver: Some("lee".into()), notes: None };
+    let again = store.command(&run, decision(Verdict::Approve), Some(late), None, None).await.unwrap();
+    assert_eq!((again.run.state, again.before), (RunState::Pending, RunState::Pending));
+    assert!(matches!(&again.effect, CommandEffect::Repeated(Some(first)) if first.by == by), "{again:?}");
     assert_eq!(store.events(Some(&run), 0, 100).await.unwrap().len(), events, "said twice, done once");
     let other = store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap_err();
-    assert!(matches!(other, StoreError::Refused(Refusal::OtherDecision(_))), "{other:?}");
+    let StoreError::AlreadyDecided { first, refusal: Refusal::OtherDecision(_) } = &other else {
+        panic!("{other:?}")
+    };
+    assert_eq!((first.decision.verdict, &first.by), (Verdict::Approve, &by));
+
+    // The next gate of the run: what was decided before is answered as it was, and decides nothing there.
+    let claim = claimed(store, "w2").await;
+    let gate = Gate::Human { step: "three".into(), inputs_digest: "d3".into(), why: Asked::Confirmation };
+    let wait = Command::Work { fence: claim.fence, report: WorkerMove::Wait(gate.clone()) };
+    store.report(&run, wait, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
+    let retried = store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
+    assert!(matches!(&retried.effect, CommandEffect::Repeated(Some(first)) if first.by == by), "{retried:?}");
+    assert_eq!(retried.run.gate, Some(gate));
+    let other = store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap_err();
+    assert!(matches!(other, StoreError::AlreadyDecided { .. }), "{other:?}");
+    let by_step = Decision {
+        verdict: Verdict::Deny,
+        step: "three".into(),
+        inputs_digest: String::new(),
+        choice: None,
+        result: None,
+    };
+    let elsewhere = Command::Decide(Decision { step: "four".into(), ..by_step.clone() });
+    assert!(store.command(&run, elsewhere, None, None, None).await.is_err());
+    for expected in [CommandEffect::Applied, CommandEffect::Repeated(None)] {
+        let denied = store.command(&run, Command::Decide(by_step.clone()), None, None, None).await.unwrap();
+        assert_eq!(denied.run.state, RunState::Canceled);
+        assert_eq!(denied.run.decided.map(|last| last.inputs_digest).as_deref(), Some("d3"));
+        assert_eq!(std::mem::discriminant(&denied.effect), std::mem::discriminant(&expected));
+    }
+}
+
+/// Many who decide at once: one of them did, and every other one is told who.
+async fn every_late_decider_learns_who_decided(store: &dyn Store, _: &Time) {
+    let run = waiting(store, 1).await;
+    let decide = |n: usize| {
+        let verdict = if n.is_multiple_of(2) { Verdict::Approve } else { Verdict::Deny };
+        let by = DecisionRecord { approver: Some(format!("p{n}")), notes: None };
+        store.command(&run, decision(verdict), Some(by), None, None)
+    };
+    let outcomes = futures::future::join_all((0..20).map(decide)).await;
+    let kept = store.decisions(&run).await.unwrap();
+    assert_eq!(kept.len(), 1);
+    let mut applied = 0;
+    for outcome in outcomes {
+        match outcome {
+            Ok(CommandOutcome { effect: CommandEffect::Applied, .. }) => applied += 1,
+            Ok(CommandOutcome { effect: CommandEffect::Repeated(Some(first)), .. }) => {
+                assert_eq!(*first, kept[0]);
+            }
+            Err(StoreError::AlreadyDecided { first, .. }) => {
+                assert_eq!(*first, kept[0]);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(applied, 1);
 }
 
 async fn two_deciders_at_once_get_one_decision(store: &dyn Store, _: &Time) {

@@ -104,16 +104,29 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
 
 pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
-    time.pass(60_001);
-    let seen = store.expired().await.unwrap();
+    time.pass(59_999);
     store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
     let gate = Gate::Human { step: "two".into(), inputs_digest: "d2".into(), why: Asked::Confirmation };
     let wait = work(claim.fence, WorkerMove::Wait(gate));
     store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
-    let late = store.command(&run, Command::Expire(seen[0].options.on_expiry), None, None, None).await;
+    let late = store.command(&run, Command::Expire(Expiry::Deny), None, None, None).await;
     assert_eq!(late.unwrap_err(), StoreError::Refused(Refusal::NotOver));
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
+}
+
+pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
+    let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
+    time.pass(60_000);
+    for verdict in [Verdict::Approve, Verdict::Deny] {
+        let late = store.command(&run, decision(verdict), None, None, None).await.unwrap_err();
+        let StoreError::Refused(Refusal::Invalid { needed: Some(why), .. }) = &late else {
+            panic!("{late:?}")
+        };
+        assert!(why.starts_with("its time was over at "), "{why}");
+    }
+    assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "nothing is recorded by it");
+    assert_eq!(store.decisions(&run).await.unwrap(), []);
 }
 
 pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &dyn Store, time: &Time) {
@@ -128,7 +141,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         besides: None,
     };
     let anew = Gate::Human { step, inputs_digest: "d9".into(), why };
-    let asked = store.command(&run, Command::Ask(anew.clone()), None, None, None).await.unwrap();
+    let asked = store.command(&run, Command::Ask(anew.clone()), None, None, None).await.unwrap().run;
     assert_eq!(
         (asked.gate.as_ref(), asked.expires_ms, asked.since_ms),
         (Some(&anew), before.expires_ms, before.since_ms)
@@ -141,7 +154,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
     let (verdict, choice, result) = (Verdict::Approve, None, None);
     let yes = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });
-    let after = store.command(&run, yes, None, None, None).await.unwrap();
+    let after = store.command(&run, yes, None, None, None).await.unwrap().run;
     assert_eq!(after.options.pins["send"], "p2", "what was approved is what runs");
     assert!(kinds(store, &run).await.contains(&"gate.changed".to_owned()));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
@@ -160,7 +173,7 @@ pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
     assert!(wrong.unwrap_err().to_string().contains("no object"));
     assert_eq!(state(store, &run.0).await, RunState::Failed, "a wrong correction resumes nothing");
     let corrected = json!({"file": "b.csv"});
-    let back = store.command(&run, Command::Resume, None, None, Some(corrected.clone())).await.unwrap();
+    let back = store.command(&run, Command::Resume, None, None, Some(corrected.clone())).await.unwrap().run;
     assert_eq!((back.state, back.inputs), (RunState::Pending, json!({"file": "b.csv", "n": 1})));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     assert_eq!(events.last().unwrap().event.data["corrected_inputs"], corrected);
@@ -324,12 +337,12 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
 pub async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
-    let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
+    let run = store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap().run;
     assert_eq!((run.state, run.fence), (RunState::Canceled, claim.fence + 1));
     assert!(
         store.renew(&run.id, claim.fence, LEASE).await.is_err(),
         "the worker learns it at its next renewal"
     );
-    let again = store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
+    let again = store.command(&run.id, Command::Cancel, None, None, None).await.unwrap().run;
     assert_eq!(again, run);
 }

@@ -2,7 +2,7 @@
 
 use skill_workbench::discovery::{
     Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead,
-    LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, WordRow,
+    LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, Verdict, VerdictReason, WordRow,
 };
 use skill_workbench::skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -209,6 +209,13 @@ pub fn fits() -> Answer {
         ],
         below_limit: 0,
         fit: Fit::High,
+        verdict: Verdict {
+            skill_id: Some(SkillId::new("pdf-tables")),
+            fit: Fit::High,
+            reason: VerdictReason::Fits,
+            language: None,
+            sentence: "pdf-tables fits, confidence high".into(),
+        },
         confidence: Some(Confidence {
             fit: Fit::High,
             p_fit: 0.97,
@@ -264,6 +271,11 @@ pub fn none_fits() -> Answer {
         excluded: Vec::new(),
         below_limit: 0,
         fit: Fit::None,
+        verdict: Verdict {
+            skill_id: Some(SkillId::new("climate-report")),
+            sentence: "no skill fits".into(),
+            ..Verdict::default()
+        },
         confidence: Some(Confidence {
             fit: Fit::None,
             p_fit: 0.02,

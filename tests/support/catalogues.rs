@@ -61,6 +61,7 @@ pub fn skill(id: &str, role: Role, description: &str, findings: Vec<Finding>) ->
         body_lines: 40,
         has_body: true,
         findings,
+        real: None,
     }
 }
 
@@ -223,5 +224,15 @@ pub fn detail(id: &str) -> SkillDetail {
 }
 
 pub fn levels(id: &str, l1: u32, l2: u32) -> LevelTokens {
-    LevelTokens { skill_id: SkillId::new(id), l1, l2, l3: 5_000, l3_files: 4, l3_bytes: 41_100 }
+    LevelTokens {
+        skill_id: SkillId::new(id),
+        l1,
+        l2,
+        l3: 5_000,
+        l1_estimated: false,
+        l2_estimated: false,
+        l3_estimated: false,
+        l3_files: 4,
+        l3_bytes: 41_100,
+    }
 }

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use skill_workbench::gateway::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation,
-    CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail,
-    RunOrder, TargetChoice,
+    CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered,
+    RunClient, RunDetail, RunOrder, SessionAccess, StoredArtifact, TargetChoice,
 };
 use skill_workbench::runs::{Next, RunState, allowed, transition};
 use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
@@ -213,7 +213,7 @@ impl RunClient for FakeRuns {
         let mut book = self.book();
         let at = book.position(run)?;
         let before = &book.runs[at].run;
-        let next = transition(&standing(before), &command(before, &order)).map_err(Error::from)?;
+        let next = transition(&standing(before), &command(&order)).map_err(Error::from)?;
         let id = before.id.clone();
         let note = note(&order, &next, &book.runs[at].decisions);
         let (kind, data) = event_of(&order);
@@ -247,7 +247,7 @@ impl RunClient for FakeRuns {
         }
         drop(book);
         self.news.notify_waiters();
-        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Same })
+        Ok(Ordered { run: answered, note, worker_alive: true, repeated: next == Next::Same, mode: None })
     }
 
     async fn run_events(
@@ -339,11 +339,17 @@ impl RunClient for FakeRuns {
         target_type: AttachTarget,
         text: &str,
         limit: usize,
+        _sessions: &SessionAccess,
+        _: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let book = self.book();
         let of_type = book.choices.iter().filter(|(kind, _)| *kind == target_type).map(|(_, choice)| choice);
         let fits = |choice: &&TargetChoice| choice.target_ref.contains(text) || choice.label.contains(text);
         Ok(of_type.filter(fits).take(limit).cloned().collect())
+    }
+
+    async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+        Err(Error::new(Code::NotImplemented, format!("{} is not stored in these tests", artifact.name)))
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {

@@ -90,8 +90,17 @@ macro_rules! hand_runs_on {
                 target_type: skill_workbench::skill::AttachTarget,
                 text: &str,
                 limit: usize,
+                sessions: &skill_workbench::gateway::SessionAccess,
+                local_files: Option<&skill_workbench::gateway::LocalFiles>,
             ) -> Result<Vec<skill_workbench::gateway::TargetChoice>, skill_workbench::gateway::Error> {
-                self.$part.target_choices(target_type, text, limit).await
+                self.$part.target_choices(target_type, text, limit, sessions, local_files).await
+            }
+
+            async fn store_artifact(
+                &self,
+                artifact: skill_workbench::gateway::NewArtifact,
+            ) -> Result<skill_workbench::gateway::StoredArtifact, skill_workbench::gateway::Error> {
+                self.$part.store_artifact(artifact).await
             }
 
             async fn contract(

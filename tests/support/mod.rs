@@ -9,6 +9,7 @@
 
 pub mod answers;
 pub mod catalogues;
+pub mod corpus;
 pub mod fake_client;
 pub mod fake_runs;
 pub mod hand_runs_on;

@@ -3,6 +3,7 @@
 
 use std::io::{Read as _, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -11,10 +12,11 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Pty {
-    master: Box<dyn MasterPty + Send>,
-    writer: Box<dyn Write + Send>,
+    master: Option<Box<dyn MasterPty + Send>>,
+    writer: Option<Box<dyn Write + Send>>,
     pub child: Box<dyn Child + Send + Sync>,
     bytes: Receiver<Vec<u8>>,
+    reader: Option<JoinHandle<()>>,
     parser: vt100::Parser,
     /// Everything the program wrote.
     pub raw: Vec<u8>,
@@ -28,7 +30,7 @@ impl Pty {
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().unwrap();
         let (sender, bytes) = channel();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut chunk) {
                 if sender.send(chunk[..count].to_vec()).is_err() {
@@ -38,18 +40,21 @@ impl Pty {
         });
         let writer = pair.master.take_writer().unwrap();
         let parser = vt100::Parser::new(cells(height), cells(width), 0);
-        Self { master: pair.master, writer, child, bytes, parser, raw: Vec::new() }
+        let (master, writer, reader) = (Some(pair.master), Some(writer), Some(reader));
+        Self { master, writer, child, bytes, reader, parser, raw: Vec::new() }
     }
 
     pub fn send(&mut self, text: &str) -> &mut Self {
-        self.writer.write_all(text.as_bytes()).unwrap();
-        self.writer.flush().unwrap();
+        let writer = self.writer.as_mut().unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.flush().unwrap();
         self
     }
 
     pub fn resize(&mut self, width: u16, height: u16) -> &mut Self {
         self.parser.screen_mut().set_size(cells(height), cells(width));
-        self.master.resize(PtySize { rows: height, cols: width, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let size = PtySize { rows: height, cols: width, pixel_width: 0, pixel_height: 0 };
+        self.master.as_ref().unwrap().resize(size).unwrap();
         self
     }
 
@@ -120,9 +125,65 @@ impl Pty {
         }
     }
 
+    /// Sends keys as fast as they are taken, for a while; what the program writes meanwhile is read.
+    pub fn press_for(&mut self, keys: &str, time: Duration) -> &mut Self {
+        let mut writer = self.writer.take().unwrap();
+        let until = Instant::now() + time;
+        std::thread::scope(|scope| {
+            let pressing = scope.spawn(|| {
+                while Instant::now() < until {
+                    writer.write_all(keys.as_bytes()).unwrap();
+                }
+            });
+            while !pressing.is_finished() {
+                if let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(20)) {
+                    self.take(&bytes);
+                }
+            }
+        });
+        self.writer = Some(writer);
+        self
+    }
+
+    /// Stops reading what the program writes, so that it soon hangs in writing.
+    pub fn stop_reading(&mut self) -> &mut Self {
+        self.bytes = channel().1;
+        // The reader ends with the next thing that is written: a new size makes the program draw.
+        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        self.master.as_ref().unwrap().resize(size).unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        self
+    }
+
+    /// Closes the terminal, which nobody may read any more.
+    pub fn hang_up(&mut self) -> &mut Self {
+        assert!(self.reader.is_none(), "the reader keeps the terminal open");
+        self.writer = None;
+        self.master = None;
+        self
+    }
+
+    pub fn signal(&mut self, name: &str) -> &mut Self {
+        let pid = self.pid().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+        self
+    }
+
+    /// How long the program takes to end from now on; none where it does not within a time.
+    pub fn end_within(&mut self, limit: Duration) -> Option<Duration> {
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            if self.child.try_wait().unwrap().is_some() {
+                return Some(began.elapsed());
+            }
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        None
+    }
+
     /// Whether the terminal is as a shell wants it: lines, echo, main screen, a cursor, no reports.
     pub fn restored(&self) -> bool {
-        let termios = self.master.get_termios().unwrap();
+        let termios = self.master.as_ref().unwrap().get_termios().unwrap();
         let modes = format!("{:?}", termios.local_flags);
         let screen = self.parser.screen();
         modes.contains("ICANON")

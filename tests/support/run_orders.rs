@@ -40,22 +40,15 @@ pub fn standing(run: &RunRecord) -> Standing {
     }
 }
 
-pub fn command(run: &RunRecord, order: &RunOrder) -> Command {
+pub fn command(order: &RunOrder) -> Command {
     match order {
-        RunOrder::Decide { verdict, step, inputs_digest, choice, result, .. } => {
-            let (at, digest) = match (&run.gate, &run.decided) {
-                (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
-                (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
-                _ => (String::new(), String::new()),
-            };
-            Command::Decide(Decision {
-                verdict: *verdict,
-                step: step.clone().unwrap_or(at),
-                inputs_digest: inputs_digest.clone().unwrap_or(digest),
-                choice: *choice,
-                result: result.clone(),
-            })
-        }
+        RunOrder::Decide { verdict, step, inputs_digest, choice, result, .. } => Command::Decide(Decision {
+            verdict: *verdict,
+            step: step.clone().unwrap_or_default(),
+            inputs_digest: inputs_digest.clone().unwrap_or_default(),
+            choice: *choice,
+            result: result.clone(),
+        }),
         RunOrder::Resume { .. } => Command::Resume,
         RunOrder::Signal { name, .. } => Command::Signal { name: name.clone() },
         RunOrder::Cancel { .. } => Command::Cancel,
@@ -86,8 +79,7 @@ pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
 
 pub fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
     if let Next::Move { state, fence, held, gate, .. } = next {
-        if let (RunOrder::Decide { approver, notes, .. }, Command::Decide(decision)) =
-            (order, command(&detail.run, order))
+        if let (RunOrder::Decide { approver, notes, .. }, Command::Decide(decision)) = (order, command(order))
         {
             let by = DecisionRecord { approver: approver.clone(), notes: notes.clone() };
             detail.decisions.push(Decided { at_ms: NOW_MS, decision: decision.clone(), by });

@@ -250,6 +250,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         on_expiry: skill_workbench::runs::Expiry::default(),
         changed: None,
         blocked: None,
+        missing_scope: None,
         pause: None,
     }
 }

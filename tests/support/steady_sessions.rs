@@ -1,10 +1,12 @@
 //! Sessions of the real core that say the same whenever and wherever they are made: id, times and isolation are given.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
 use skill_workbench::gateway::{
-    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
-    SettingsChange, SharedSessionClient, ToolAnswer,
+    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
+    SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skill_workbench::session::{Api, Payload, Speaker};
 
@@ -35,6 +37,10 @@ impl SteadySessions {
 
 #[async_trait]
 impl SessionClient for SteadySessions {
+    fn with_access(self: Arc<Self>, _access: SessionAccess) -> SharedSessionClient {
+        self
+    }
+
     async fn new_session(&self, _settings: SettingsChange) -> Result<SessionView, Error> {
         self.session(ID).await
     }

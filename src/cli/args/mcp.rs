@@ -16,6 +16,9 @@ pub struct McpArgs {
     /// Go on with this session instead of a new one per connection.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// Offer the runtime tools under their older names too: `list_skills`, `read_skill`, `read_skill_resource`.
+    #[arg(long)]
+    pub compat: bool,
     /// What the client may do: read, run, decide, admin.
     #[arg(
         long = "scope",

@@ -35,7 +35,7 @@ pub use self::sessions::{
 pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
 };
-pub use self::store::{BackupArgs, BeforeArgs, DbAction, DbArgs};
+pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
 pub use self::words::Pair;
 
@@ -50,7 +50,8 @@ Exit codes:
   3   not found
   4   refused: by its state, for want of trust, by policy
   5   waiting for a person or a signal
-  70  internal error
+  69  the service (--connect) cannot be reached, or is still starting
+  70  internal error, or the store of runs cannot be used
   130 left with Ctrl-C; the run stays as it was";
 
 /// A workbench for Agent Skills: see which skill wins a request, and why.
@@ -126,6 +127,9 @@ pub struct Global {
     /// Where runs are kept: `sqlite:PATH`, or `memory:` for a trial that ends with the command.
     #[arg(long, value_name = "URL", global = true, value_parser = store)]
     pub store: Option<String>,
+    /// Refuse to create the store where it is missing (for containers, where no record of earlier ones survives).
+    #[arg(long, global = true)]
+    pub store_must_exist: bool,
     /// Work on the service at this address instead of on this machine (or set `SKILLS_CONNECT`).
     #[arg(long, value_name = "URL", global = true)]
     pub connect: Option<String>,
@@ -174,7 +178,7 @@ pub enum Command {
     ExplainCapability(ExplainCapabilityArgs),
     /// Choose the binding of a capability on this machine.
     Activate(ActivateArgs),
-    /// Check, copy and clear the store of runs.
+    /// Check, copy, clear and replace the store of runs.
     Db(DbArgs),
     /// Say how far skills have proved themselves.
     #[command(alias = "skill-governance")]

@@ -53,7 +53,7 @@ pub struct ExecArgs {
     /// What happens when that time is over.
     #[arg(long, requires = "expires_in", default_value = "deny", value_parser = words::<Expiry>(&EXPIRIES))]
     pub on_expiry: Expiry,
-    /// Run scripts without isolation where this machine has none.
+    /// Run scripts even where this machine cannot isolate them; where it can, they are isolated all the same.
     #[arg(long)]
     pub unsandboxed: bool,
 }
@@ -161,9 +161,12 @@ pub struct RunsListArgs {
     /// Only this skill.
     #[arg(long)]
     pub skill: Option<String>,
-    /// Only runs with this text in their id, skill or step.
+    /// Only runs with this text in their id, skill or step, or of this trace.
     #[arg(long)]
     pub text: Option<String>,
+    /// Only runs of this trace.
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Option<String>,
     /// How many at most.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -209,18 +212,19 @@ pub struct OnwardArgs {
 
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
-#[command(after_help = "Shows what would happen and asks; without a terminal it needs --yes. \
-    What was shown is what is decided: --step and --inputs-digest name it exactly.")]
+#[command(after_help = "Shows what would happen and asks; what was shown is what is decided. \
+    Without a terminal, or with --yes alone, it prints the details and the full command and exits with 5: \
+    an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest.")]
 pub struct DecideArgs {
     /// The run.
     pub run: String,
-    /// Do not ask.
+    /// Do not ask; needs --inputs-digest (to deny, --step is enough).
     #[arg(long, short)]
     pub yes: bool,
-    /// The step that is decided; the one that waits, where absent.
+    /// Step to decide (default: the step that is shown).
     #[arg(long)]
     pub step: Option<String>,
-    /// Digest of what is decided; that of what is shown, where absent.
+    /// Digest of what you have read (default: that of what is shown).
     #[arg(long, value_name = "SHA256")]
     pub inputs_digest: Option<String>,
     /// Who decides; your name, where absent.

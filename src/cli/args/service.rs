@@ -37,6 +37,18 @@ pub struct ServeArgs {
     /// page of another origin may, unless said.
     #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
     pub cors: Vec<Origin>,
+    /// Connections at once. A new one beyond them takes the place of an idle one, or waits.
+    #[arg(long, value_name = "COUNT", default_value_t = 4096,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_connections: u32,
+    /// MCP sessions at once over HTTP. A new one beyond them ends one without a handshake, or an idle one.
+    #[arg(long, value_name = "COUNT", default_value_t = 1024,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_mcp_sessions: u32,
+    /// MCP sessions at once over HTTP of one key, or of all callers where no keys are asked for.
+    #[arg(long, value_name = "COUNT", default_value_t = 256,
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_mcp_sessions_per_key: u32,
     /// Answer beyond this machine without asking anybody for a key.
     #[arg(long)]
     pub allow_open: bool,

@@ -22,6 +22,10 @@ pub enum DbAction {
     Check,
     /// Write a whole copy, also while runs are worked.
     Backup(BackupArgs),
+    /// Start with an empty store; the files of the former one are kept under another name.
+    Reset(ConfirmArgs),
+    /// Accept the store that is at this path now, where another one was before.
+    Adopt(ConfirmArgs),
     /// Delete runs that ended before a moment, with everything of theirs.
     Purge(BeforeArgs),
 }
@@ -31,6 +35,14 @@ pub enum DbAction {
 pub struct BackupArgs {
     /// A file that is not there yet; open it with --store sqlite:FILE.
     pub file: PathBuf,
+}
+
+/// `skills db reset` and `skills db adopt`
+#[derive(Debug, Args)]
+pub struct ConfirmArgs {
+    /// Do not ask.
+    #[arg(long, short)]
+    pub yes: bool,
 }
 
 /// `skills db purge` and `skills audit-purge`: up to when.

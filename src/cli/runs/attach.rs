@@ -12,7 +12,7 @@ use crate::cli::Context;
 use crate::cli::args::AttachArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cut, fit, size, wrap};
-use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, Needs};
+use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
 use crate::skill::safe_text;
 
 /// `skills attach --json`.
@@ -37,6 +37,8 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         inputs: inputs::gather(&args.inputs, known, &cx.cwd)?,
         options: launch::options(&args.exec, &cx.cwd)?,
         started_by: None,
+        sessions: crate::gateway::SessionAccess::default(),
+        local_files: Some(LocalFiles { cwd: cx.cwd.clone(), home: cx.config()?.dirs.home }),
     };
     let mut preview = client.attach_preview(request.clone()).await?;
     preview.cli = invocation(&cx.global, None).completed(&preview.cli);
@@ -182,6 +184,7 @@ mod tests {
                 check: AttachCheck::TargetType,
                 given: "run".to_owned(),
                 allowed: vec!["output".to_owned(), "artifact".to_owned()],
+                cause: None,
             }),
             target_label: None,
             content: None,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::Context;
 use crate::cli::args::{ActivateArgs, ExplainCapabilityArgs};
 use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, fit, wrap};
+use crate::cli::output::{Ink, Look, cells, wrap};
 use crate::gateway::{CapabilityExplanation, InputFields, Needs};
 use crate::skill::safe_text;
 
@@ -123,7 +123,7 @@ fn fields_text(fields: &InputFields, look: Look) -> String {
         let required = if field.required { ", required" } else { "" };
         let about = field.description.as_deref().map(safe_text::line).unwrap_or_default();
         let text = format!("{}{required}{}{about}", field.kind, if about.is_empty() { "" } else { ": " });
-        let mut head = fit(&safe_text::line(name), width, look.unicode);
+        let mut head = look.name(&safe_text::line(name), width);
         for line in wrap(&text, look.room(100).saturating_sub(width + 4)) {
             let _ = writeln!(out, "  {head}  {line}");
             head = " ".repeat(width);

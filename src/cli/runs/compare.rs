@@ -6,7 +6,7 @@ use super::{clock, standing, values};
 use crate::cli::Context;
 use crate::cli::args::CompareArgs;
 use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, cut, fit};
+use crate::cli::output::{Ink, Look, cells, cut};
 use crate::gateway::{Change, Needs, RunComparison, StepState, compare_runs};
 use crate::skill::safe_text;
 
@@ -41,7 +41,7 @@ pub fn changes_text(changes: &[Change], look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}  {} {arrow} {}",
-            Ink::Muted.paint(&fit(path, width, look.unicode), look.colour),
+            Ink::Muted.paint(&look.name(path, width), look.colour),
             side(&change.left),
             side(&change.right)
         );
@@ -98,7 +98,7 @@ fn render(comparison: &RunComparison, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}  {}  {}  {}",
-            fit(&safe_text::line(&step.step), width, look.unicode),
+            look.name(&safe_text::line(&step.step), width),
             side(step.left, step.left_ms),
             side(step.right, step.right_ms),
             ink.paint(&differs, look.colour)

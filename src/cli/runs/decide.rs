@@ -1,7 +1,7 @@
-//! `skills runs approve` and `skills runs deny`: what would happen is shown, a person says yes, and that is decided.
+//! `skills runs approve` and `skills runs deny`: shows what would happen, asks, and decides exactly what was shown.
 
 use jiff::tz::TimeZone;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::onward::Caller;
 use super::voice::{self, Voice};
@@ -10,7 +10,7 @@ use crate::cli::Context;
 use crate::cli::args::DecideArgs;
 use crate::cli::failure::{Done, Failure};
 use crate::cli::output::Ink;
-use crate::gateway::{Code, DecisionSheet, Error, Needs, RunOrder};
+use crate::gateway::{Code, DecisionSheet, Error, Needs, RunDetail, RunOrder};
 use crate::runs::{Choice, Verdict};
 
 /// Runs the command.
@@ -26,9 +26,13 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
         let asked = Asking { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
-        if !args.yes {
+        let named = asked.is_named();
+        if !(args.yes && named) {
             let text = sheet::render(sheet, clock::now_ms(), &TimeZone::system(), voice.look);
             asked.show(&mut voice, &text);
+        }
+        if args.yes && !named {
+            return Err(asked.unnamed(sheet).into());
         }
         choice = asked.choice(sheet)?;
         if choice == Some(Choice::Happened) && result.is_none() {
@@ -41,8 +45,12 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     }
     let order = RunOrder::Decide {
         verdict,
-        step: args.step.clone().or_else(|| waits.map(|sheet| sheet.step.clone())),
-        inputs_digest: args.inputs_digest.clone().or_else(|| seen(args, waits?)),
+        step: args
+            .step
+            .clone()
+            .or_else(|| waits.map(|sheet| sheet.step.clone()))
+            .or_else(|| recorded(args, &detail)),
+        inputs_digest: args.inputs_digest.clone().or_else(|| waits.map(|sheet| sheet.inputs_digest.clone())),
         approver: args
             .approver
             .clone()
@@ -57,10 +65,15 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
 }
 
-/// What a person has seen of a gate: an edit that was not shown is agreed to by its digest alone.
-fn seen(args: &DecideArgs, sheet: &DecisionSheet) -> Option<String> {
-    let shown = !args.yes || sheet.changed.is_none();
-    shown.then(|| sheet.inputs_digest.clone())
+/// The step that was decided by the digest that is named, where that does not wait any more.
+fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
+    let digest = args.inputs_digest.as_ref()?;
+    let mut decisions = detail.decisions.iter().rev().map(|kept| &kept.decision);
+    let waiting = || detail.sheet.as_ref().map(|sheet| sheet.step.clone());
+    decisions
+        .find(|decision| decision.inputs_digest == *digest)
+        .map(|decision| decision.step.clone())
+        .or_else(waiting)
 }
 
 /// Whether the gate that waits is the one that is named.
@@ -88,18 +101,59 @@ impl Asking<'_> {
         voice.say(&format!("{}\n\n{text}", Ink::Strong.paint(title, voice.look.colour)));
     }
 
+    /// Whether the options name what is decided, so that nothing has to be shown first.
+    fn is_named(&self) -> bool {
+        let denies = self.verdict == Verdict::Deny;
+        self.args.inputs_digest.is_some() || (denies && self.args.step.is_some())
+    }
+
+    /// Why `--yes` alone decides nothing, with the command that does.
+    fn unnamed(&self, sheet: &DecisionSheet) -> Error {
+        let option = match self.verdict {
+            Verdict::Approve => "--inputs-digest",
+            Verdict::Deny => "--step",
+        };
+        let message = format!(
+            "nothing was decided: --yes needs {option}. To {}, {}",
+            self.verdict,
+            self.instead(sheet)
+        );
+        let reason = json!({ "run_id": self.id, "decision": sheet, "command": self.command(sheet) });
+        Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
+    }
+
     /// What to give where nobody can be asked.
     fn instead(&self, sheet: &DecisionSheet) -> String {
-        let choice = match (sheet.outcome_unknown && self.verdict == Verdict::Approve, self.said) {
-            (true, None) => &["--choice", "rerun|happened|skip|fail"][..],
-            (true, Some(Choice::Happened)) if self.args.result.is_none() => {
-                &["--choice", "happened", "--result", "JSON"]
-            }
-            _ => &[],
-        };
+        format!("run: {}", self.command(sheet))
+    }
+
+    /// The command that decides what is shown without asking, with what the options of this one say.
+    fn command(&self, sheet: &DecisionSheet) -> String {
         let verb = self.verdict.to_string();
-        let words = ["runs", &verb, self.id, "--step", &sheet.step, "--inputs-digest", &sheet.inputs_digest];
-        format!("decide with {}", self.caller.line(&[&words, choice, &["--yes"]].concat()))
+        let said = self.said.map(|choice| choice.to_string());
+        let open = sheet.outcome_unknown && self.verdict == Verdict::Approve;
+        let choice = said.as_deref().or(open.then_some("rerun|happened|skip|fail"));
+        let result = match (&self.args.result, self.said) {
+            (None, Some(Choice::Happened)) => Some("JSON"),
+            (given, _) => given.as_deref(),
+        };
+        let options = [
+            ("--step", Some(sheet.step.as_str())),
+            ("--inputs-digest", Some(&sheet.inputs_digest)),
+            ("--choice", choice),
+            ("--result", result),
+            ("--approver", self.args.approver.as_deref()),
+            ("--notes", self.args.notes.as_deref()),
+        ];
+        let mut words = vec!["runs", &verb, self.id];
+        for (option, value) in options {
+            words.extend(value.into_iter().flat_map(|value| [option, value]));
+        }
+        if self.args.onward.detach {
+            words.push("--detach");
+        }
+        words.push("--yes");
+        self.caller.line(&words)
     }
 
     /// What becomes of a step that nobody knows the end of.
@@ -192,9 +246,11 @@ mod tests {
         let digest = "9f".repeat(32);
         assert_eq!(
             asking.instead(&sheet),
-            format!("decide with skills runs approve abcd --step book --inputs-digest {digest} --yes")
+            format!("run: skills runs approve abcd --step book --inputs-digest {digest} --yes")
         );
         sheet.outcome_unknown = true;
         assert!(asking.instead(&sheet).ends_with("--choice 'rerun|happened|skip|fail' --yes"));
+        let said = Asking { said: Some(Choice::Happened), ..asking };
+        assert!(said.instead(&sheet).ends_with("--choice happened --result JSON --yes"));
     }
 }

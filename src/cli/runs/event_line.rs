@@ -46,7 +46,7 @@ fn ink(kind: &str) -> Ink {
 /// What an event says beside its kind, in a few words.
 pub fn told(kind: &str, data: &Value) -> String {
     if kind == "step.log" {
-        return data.get("text").map(values::brief).unwrap_or_default();
+        return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
     }
     if let Some(told) = standing::claim(kind, data) {
         return told;
@@ -70,12 +70,13 @@ pub fn told(kind: &str, data: &Value) -> String {
     let Value::Object(fields) = data else {
         return if data.is_null() { String::new() } else { values::brief(data) };
     };
-    for name in ["gist", "message", "reason", "note"] {
+    for name in ["gist", "detail", "message", "reason", "note"] {
         if let Some(Value::String(text)) = fields.get(name) {
             return safe_text::line(text).into_owned();
         }
     }
-    if let Some(Value::String(text)) = fields.get("error").map(|error| error.get("message").unwrap_or(error))
+    if let Some(Value::String(text)) =
+        fields.get("error").map(|error| error.get("detail").or_else(|| error.get("message")).unwrap_or(error))
     {
         return safe_text::line(text).into_owned();
     }

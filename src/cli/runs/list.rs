@@ -25,6 +25,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         states: args.state.clone(),
         skill_id: args.skill.clone(),
         text: args.text.clone(),
+        trace_id: args.trace.clone(),
         cursor: None,
         limit: if args.all { PAGE } else { args.limit as usize },
     };

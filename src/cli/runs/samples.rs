@@ -106,6 +106,7 @@ pub fn detail(state: RunState) -> RunDetail {
         on_expiry: crate::runs::Expiry::default(),
         changed: None,
         blocked: None,
+        missing_scope: None,
         pause: None,
     });
     RunDetail {

@@ -305,7 +305,7 @@ impl Page {
             let line = format!(
                 "  {} {}  {took:>10}  {}",
                 standing::step_sign(step.state, look),
-                fit(&name(step), width, look.unicode),
+                look.name(&name(step), width),
                 self.muted(&words)
             );
             let _ = writeln!(out, "{}", line.trim_end());

@@ -147,7 +147,8 @@ pub fn failure(run: &RunRecord) -> Option<String> {
 
 /// What an error says, in one line.
 pub fn message(error: &Value) -> String {
-    let message = error.as_str().or_else(|| error.get("message").and_then(Value::as_str));
+    let text = |name: &str| error.get(name).and_then(Value::as_str);
+    let message = error.as_str().or_else(|| text("detail")).or_else(|| text("message"));
     safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
 }
 
@@ -209,7 +210,7 @@ mod tests {
         );
         let lost = |holder| {
             let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
-            let hold = Some(Hold { worker, until_ms: 1_000, holder });
+            let hold = Some(Hold { worker, until_ms: 1_000, until_boot: None, holder });
             RunRecord { hold, ..record(RunState::Running) }
         };
         assert_eq!(words(&lost(Holder::Dead), &TimeZone::UTC), "running book, but nobody works it");

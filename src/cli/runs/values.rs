@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
+use crate::cli::output::{Ink, Look, cells, cut, wrap};
 use crate::skill::safe_text;
 
 /// A value in one line: texts as they are, the rest as JSON.
@@ -26,7 +26,7 @@ pub fn rows(value: &Value, indent: usize, look: Look) -> String {
     let room = look.room(100).saturating_sub(indent + name_width + 2).max(16);
     let mut out = String::new();
     for (name, value) in fields {
-        let mut name = Ink::Muted.paint(&fit(&safe_text::line(name), name_width, look.unicode), look.colour);
+        let mut name = Ink::Muted.paint(&look.name(&safe_text::line(name), name_width), look.colour);
         for line in lines(value, room) {
             out += &format!("{pad}{name}  {line}\n");
             name = " ".repeat(name_width);

@@ -14,6 +14,7 @@ use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
 use crate::cli::output::grouped;
 use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
+use crate::private_files;
 use crate::session::ToolFailure;
 use crate::skill::safe_text;
 
@@ -162,7 +163,7 @@ async fn compose(
             cx.out.raw(view.composed.text.as_bytes())?;
         }
         // Beside the bytes, which stay as they are.
-        super::failure::print(&show::places(&view), false);
+        super::failure::print(&show::places(&view, cx.out.look.unicode), false);
     }
     Ok(Done::Fine)
 }
@@ -174,16 +175,14 @@ fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
         return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
     if force {
-        return std::fs::write(file, text).map_err(|error| Failure::file(file, &error));
+        return private_files::replace(file, text.as_bytes()).map_err(|error| Failure::file(file, &error));
     }
-    match std::fs::File::create_new(file) {
-        Ok(mut new) => new.write_all(text.as_bytes()).map_err(|error| Failure::file(file, &error)),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} is there already; say --force to replace it", file.display());
-            Err(Error::new(Code::InvalidConfiguration, message).into())
-        }
-        Err(error) => Err(Failure::file(file, &error)),
+    let created = private_files::create_file(file, private_files::FILE_MODE);
+    if !created.map_err(|error| Failure::file(file, &error))? {
+        let message = format!("{} is there already; say --force to replace it", file.display());
+        return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
+    std::fs::write(file, text).map_err(|error| Failure::file(file, &error))
 }
 
 /// The five tools, called as a model would call them.

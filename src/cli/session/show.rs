@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::cli::output::{Ink, Look, counted, cut, fit, grouped, size, wrap};
+use crate::cli::output::{Ink, Look, about, counted, cut, grouped, size, tokens, wrap};
 use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
 use crate::session::{Entry, Instructions, Part, PartKind, Settings, Turn};
 use crate::skill::safe_text;
+use crate::skill::tokens::TokenCount;
 
 fn plain(text: &str) -> String {
     safe_text::line(text).into_owned()
@@ -69,10 +70,10 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
             out,
             "  {} {}  {} tok{}{}{}",
             at + 1,
-            fit(&safe_text::line(&skill.name), 24, look.unicode),
+            look.name(&safe_text::line(&skill.name), 24),
             call.body_size(&skill.name).map_or_else(
-                || format!("~{}", grouped(u64::from(skill.tokens))),
-                |size| grouped(u64::from(size.tokens))
+                || tokens(TokenCount { tokens: skill.tokens, estimated: true }, look.unicode),
+                |size| tokens(size.count(), look.unicode)
             ),
             Ink::Muted.paint(&given, look.colour),
             Ink::Warn.paint(&told, look.colour),
@@ -119,10 +120,10 @@ pub fn settings(settings: &Settings) -> Vec<String> {
 }
 
 /// Where the bodies of a call stand, for people who read its text alone.
-pub fn places(call: &ComposedView) -> String {
+pub fn places(call: &ComposedView, unicode: bool) -> String {
     let mut out = format!("{}\n", call.instructions.told());
     for given in &call.given {
-        let tokens = grouped(u64::from(given.size.tokens));
+        let tokens = tokens(given.size.count(), unicode);
         let _ =
             writeln!(out, "{}, {tokens} tok: in the answer of entry {}", plain(&given.skill), given.entry);
     }
@@ -161,20 +162,19 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
         let note = match name {
             "L1 catalogue" => format!("  {seen}"),
             "L2 bodies" if !call.given.is_empty() => {
-                let tokens = call.given.iter().map(|given| u64::from(given.size.tokens)).sum();
-                format!("  {} tok of it in tool results", grouped(tokens))
+                let size: LevelSize = call.given.iter().map(|given| given.size).sum();
+                format!("  {} tok of it in tool results", tokens(size.count(), look.unicode))
             }
             _ => String::new(),
         };
         let note = Ink::Muted.paint(&note, look.colour);
-        let _ = writeln!(out, "  {}{note}", line(name, level, size.window));
+        let _ = writeln!(out, "  {}{note}", line(name, level, size.window, look.unicode));
     }
-    let all = rows.iter().fold(LevelSize::default(), |sum, (_, level)| LevelSize {
-        bytes: sum.bytes + level.bytes,
-        tokens: sum.tokens + level.tokens,
-    });
-    let _ = writeln!(out, "  {}", Ink::Strong.paint(&line("sum", all, size.window), look.colour));
-    let mut by = "tokens are counted with the o200k vocabulary; ~ marks an estimate".to_owned();
+    let all: LevelSize = rows.iter().map(|(_, level)| *level).sum();
+    let _ =
+        writeln!(out, "  {}", Ink::Strong.paint(&line("sum", all, size.window, look.unicode), look.colour));
+    let mut by =
+        format!("tokens are counted with the o200k vocabulary; {} marks an estimate", about(look.unicode));
     if let (Some(client), Some(fill)) = (client, &call.allowance)
         && let Some(limit) = fill.limit
     {
@@ -187,11 +187,11 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
     out
 }
 
-fn line(name: &str, level: LevelSize, window: u32) -> String {
+fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     let share = if window == 0 { 0.0 } else { f64::from(level.tokens) / f64::from(window) * 100.0 };
     format!(
         "{name:<13} {:>10} tok {:>9}  {share:>5.1} %",
-        grouped(u64::from(level.tokens)),
+        tokens(level.count(), unicode),
         self::size(level.bytes)
     )
 }
@@ -228,7 +228,7 @@ pub fn receipt(value: &Value, look: Look) -> String {
     for skill in active {
         let text = |key: &str| plain(skill[key].as_str().unwrap_or_default());
         let tokens = grouped(skill["tokens"].as_u64().unwrap_or_default());
-        let sign = if skill["tokens_estimated"] == false { "" } else { "~" };
+        let sign = if skill["tokens_estimated"] == false { "" } else { about(look.unicode) };
         let _ = writeln!(out, "  {}  {sign}{tokens} tok  {}", text("name"), text("location"));
         let requires: Vec<String> =
             skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
@@ -237,7 +237,8 @@ pub fn receipt(value: &Value, look: Look) -> String {
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
-    let note = if estimated { "; ~ is estimated, session show counts" } else { "" };
+    let note = format!("; {} is estimated, session show counts", about(look.unicode));
+    let note = if estimated { note.as_str() } else { "" };
     let count = counted(active.len(), "skill is active", "skills are active");
     let _ = writeln!(out, "{count}{}", Ink::Muted.paint(note, look.colour));
     out

@@ -1,12 +1,12 @@
 //! Whether a service asks for keys, limits its callers, and refuses what it should in the one shape of errors.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::check::{Check, LIMITED};
 use super::probe::{Answered, Probe};
 use crate::cli::failure::Failure;
-use crate::gateway::operations::{Method, operations};
+use crate::gateway::operations::{Method, operation, operations};
 
 /// Requests that are sent to see a limit, at most.
 const MOST_TRIES: u64 = 2_000;
@@ -20,6 +20,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = open(probe).await?;
     checks.extend(keys(probe).await?);
     checks.extend(refusals(probe).await?);
+    checks.extend(server_files(probe).await?);
     checks.push(limit(probe).await?);
     Ok(checks)
 }
@@ -141,6 +142,70 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
         }
     }
     Ok(checks)
+}
+
+/// Files that a service on Linux could read, by the spellings that a caller might try.
+const SERVER_FILES: [&str; 8] = [
+    "/proc/self/environ",
+    "proc/self/environ",
+    "/proc/version",
+    "/etc/passwd",
+    "etc/passwd",
+    "../../../../../../etc/passwd",
+    "skill:/etc/passwd",
+    "artifact:../../../../../../etc/passwd",
+];
+
+/// Whether a caller who may only look can name files of the service's machine as targets, or is told their names.
+async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
+    const READ: &str = "files of the service's machine cannot be read as targets";
+    const NOT_LISTED: &str = "files of the service's machine are not listed as targets";
+    const ADVICE: &str = "every caller can read what the service's account can: update the service";
+    let skills = probe.send(probe.request("GET", "/v1/skills/list")).await?;
+    let target = json!("artifact");
+    let skills = skills.json();
+    let mut takers = skills["skills"].as_array().into_iter().flatten().filter(|skill| {
+        let takes = skill["attach_targets"].as_array().is_some_and(|targets| targets.contains(&target));
+        takes && skill["has_contract"] == true && skill["invocation"] != "direct"
+    });
+    let read = match takers.next().and_then(|skill| skill["skill_id"].as_str()) {
+        None => Check::not_tried(READ, "no skill of the service can be attached to an artifact"),
+        Some(skill) => {
+            let mut leaked = Vec::new();
+            let mut limited = false;
+            let names = SERVER_FILES.map(str::to_owned).into_iter();
+            let below = names.chain([format!("skill:{skill}/../../../../../../../etc/passwd")]);
+            for reference in below {
+                let arguments = Map::from_iter([("skill_id".to_owned(), Value::from(skill))]);
+                let Some((path, _)) =
+                    operation("skill.attach_preview").and_then(|preview| preview.route.fill(arguments))
+                else {
+                    continue;
+                };
+                let body = json!({ "target_type": target, "target_ref": reference }).to_string();
+                let request =
+                    probe.request("POST", &path).header(CONTENT_TYPE, "application/json").body(body);
+                let answer = probe.send(request).await?;
+                limited |= answer.is_limited();
+                if !answer.json()["content"].is_null() {
+                    leaked.push(reference);
+                }
+            }
+            if limited && leaked.is_empty() {
+                Check::not_tried(READ, LIMITED)
+            } else {
+                Check::new(READ, leaked.is_empty(), leaked.join(", ")).or(ADVICE)
+            }
+        }
+    };
+    let answer = probe.send(probe.request("GET", "/v1/targets?target_type=artifact&limit=1000")).await?;
+    let targets = answer.json();
+    let names = targets["targets"].as_array().into_iter().flatten();
+    let names = names.filter_map(|target| target["target_ref"].as_str());
+    let files: Vec<&str> =
+        names.filter(|name| !name.starts_with("artifact:") && !name.starts_with("skill:")).take(3).collect();
+    let listed = Check::of(NOT_LISTED, &answer, files.is_empty() && answer.status == 200, files.join(", "));
+    Ok(vec![read, listed.or(ADVICE)])
 }
 
 /// The limit of requests, by meeting it; it may be used up already.

@@ -229,6 +229,8 @@ impl Probe {
 
     /// An operation by its tool.
     pub async fn tool(&self, operation: &Operation, arguments: &Map<String, Value>) -> Result<Told, Failure> {
+        let mut arguments = arguments.clone();
+        arguments.insert("explain".to_owned(), json!(true));
         let params = json!({ "name": operation.name, "arguments": arguments });
         let answer = self.rpc("tools/call", params).await?;
         if answer.get("error").is_some() {

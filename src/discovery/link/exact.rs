@@ -43,6 +43,11 @@ impl Link for Exact {
         };
         if !whole.is_empty() {
             give(labels.named(&whole), weights.whole, &whole);
+            let id = |slot: &&u32| {
+                cx.index.entry(**slot as usize).is_some_and(|e| plain(e.document.id.as_str()) == whole)
+            };
+            let by_id: Vec<u32> = labels.named(&whole).iter().filter(id).copied().collect();
+            give(&by_id, weights.whole + weights.id, &whole);
             give(labels.tagged(&whole), weights.tag, &whole);
         }
         for name in named(&reading.intent) {
@@ -55,15 +60,14 @@ impl Link for Exact {
     }
 }
 
-/// Plain forms of what a request may name: words of several parts as they stand, marked words, and up to
-/// four words before "skill".
+/// Plain forms of what a request names: marked words, and up to four words before "skill". A compound or a brand
+/// inside a sentence names nothing.
 fn named(intent: &str) -> Vec<String> {
     let raw: Vec<&str> = intent.split_whitespace().collect();
     let mut out = Vec::new();
     for (at, word) in raw.iter().enumerate() {
-        let marked = word.starts_with(['/', '$', '@', '`', '"', '\'', '“', '‘']);
         let bare = trim(word);
-        if marked || several_parts(bare) {
+        if is_marked(word) {
             out.push(plain(bare));
         }
         if NOUNS.contains(&bare.to_lowercase().as_str()) {
@@ -81,10 +85,10 @@ fn trim(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// `pdf-tables`, `pdf_tables`, `pdfTables`: nobody writes these by chance.
-fn several_parts(word: &str) -> bool {
-    word.contains(['-', '_', '/'])
-        || word.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
+/// `/name`, `$name`, `@name`, or in backticks; a path is none of them.
+fn is_marked(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '"', '“']);
+    word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))
 }
 
 impl Scorer for Prepared<'_> {
@@ -121,5 +125,7 @@ mod tests {
         assert!(named("run the form filler skill, please").contains(&"form filler".to_owned()));
         assert_eq!(named("try /review on this"), ["review"]);
         assert!(named("turn the table into a form").is_empty());
+        assert!(named("pdf-tables of my next.js app at /usr/bin").is_empty());
+        assert_eq!(named("with `pdf-tables`, please"), ["pdf tables"]);
     }
 }

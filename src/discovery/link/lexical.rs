@@ -143,9 +143,10 @@ impl Prepared<'_> {
         };
         if let [(found, idf)] = &term.keys[..] {
             let value = value(*idf);
+            let (values, matched) = column.of_word(term.content);
             found.each(|slot, counts| {
-                column.values[slot] += value(&norms[slot], counts);
-                column.matched[slot] |= if counts.body_only() { whole } else { short };
+                values[slot] += value(&norms[slot], counts);
+                matched[slot] |= if counts.body_only() { whole } else { short };
             });
             return;
         }

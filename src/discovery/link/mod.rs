@@ -5,6 +5,7 @@ mod exact;
 mod lexical;
 mod presence;
 mod semantic;
+mod task;
 mod typo;
 
 use super::answer::{PartKind, Signal};
@@ -22,6 +23,7 @@ pub(crate) fn chain() -> Vec<Box<dyn Link>> {
         Box::new(typo::Typo),
         Box::new(lexical::Lexical),
         Box::new(presence::Presence),
+        Box::new(task::Task),
         Box::new(semantic::Semantic),
     ]
 }
@@ -111,13 +113,24 @@ pub(crate) mod matched {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Column {
     pub values: Vec<f32>,
+    /// What stop words gave of it, apart from `values`; empty when there is nothing.
+    pub stop_words: Vec<f32>,
     pub matched: Vec<u8>,
 }
 
 impl Column {
     /// Nothing anywhere.
     pub fn new(slots: usize) -> Self {
-        Self { values: vec![0.0; slots], matched: vec![0; slots] }
+        Self { values: vec![0.0; slots], stop_words: Vec::new(), matched: vec![0; slots] }
+    }
+
+    /// Where what a word gives is counted, and what it matches.
+    pub fn of_word(&mut self, content: bool) -> (&mut [f32], &mut [u8]) {
+        if content {
+            return (&mut self.values, &mut self.matched);
+        }
+        self.stop_words.resize(self.values.len(), 0.0);
+        (&mut self.stop_words, &mut self.matched)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::super::answer::{PartKind, Signal};
 use super::super::lookup::{Found, View};
-use super::super::reading::Reading;
+use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
 use super::{Addend, Column, Context, Failure, Link, Row, Scorer, rarity};
 
@@ -16,15 +16,17 @@ struct Piece<'a> {
     found: Found<'a>,
     /// v: how rare it is among the skills.
     rarity: f64,
-    stop: bool,
+    /// What it gives for being there.
+    value: f64,
+    content: bool,
+    /// Whether it covers a name.
+    covers: bool,
     row: Row,
 }
 
 struct Prepared<'a> {
     cx: &'a Context<'a>,
     pieces: Vec<Piece<'a>>,
-    /// 1/√(Σ v + 1e-6)
-    scale: f64,
 }
 
 impl Link for Presence {
@@ -40,28 +42,46 @@ impl Link for Presence {
         let model = cx.model.clone()?;
         let n = cx.index.len();
         let mut seen: Vec<u16> = Vec::new();
-        let mut pieces: Vec<Piece<'a>> = Vec::new();
-        let mut sum = 0.0;
+        let mut pieces: Vec<(Piece<'a>, bool)> = Vec::new();
+        let (mut sum, mut head_sum) = (0.0, 0.0);
         for piece in &reading.pieces {
             if seen.contains(&piece.token) {
                 continue;
             }
             seen.push(piece.token);
+            let mut places = reading.pieces.iter().filter(|other| other.token == piece.token);
+            let start = |piece: &ReadPiece| reading.words[piece.word].word.start as usize;
+            let in_head = places.clone().any(|other| reading.task.head.contains(&start(other)));
+            let covers = !cx.profile.name_in_heads || places.any(|other| reading.task.in_heads(start(other)));
             let rarity = rarity(n, cx.index.piece_frequency(piece.token));
             sum += rarity;
+            head_sum += if in_head { rarity } else { 0.0 };
             let Some(found) = cx.index.find(Key::piece(piece.token), View::All) else { continue };
-            pieces.push(Piece {
-                token: piece.token,
-                found,
-                rarity,
-                stop: cx.words.is_stop(model.text(piece.token)),
-                row: Row::Word(reading.row(piece.word)),
-            });
+            let content = reading.is_content(piece.word);
+            pieces.push((
+                Piece {
+                    token: piece.token,
+                    found,
+                    rarity,
+                    value: 0.0,
+                    content,
+                    covers: covers && !cx.words.is_stop(model.text(piece.token)),
+                    row: Row::Word(reading.row(piece.word)),
+                },
+                in_head,
+            ));
         }
         if pieces.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Prepared { cx, pieces, scale: (sum + 1e-6_f64).sqrt().recip() })))
+        let scale = |sum: f64| (sum + 1e-6_f64).sqrt().recip();
+        let whole = cx.profile.presence * scale(sum);
+        let head = cx.profile.head * cx.weights.long_requests.share(reading.words.len()) * scale(head_sum);
+        let pieces = pieces.into_iter().map(|(piece, in_head)| Piece {
+            value: piece.rarity * (whole + if in_head { head } else { 0.0 }),
+            ..piece
+        });
+        Ok(Some(Box::new(Prepared { cx, pieces: pieces.collect() })))
     }
 }
 
@@ -80,10 +100,11 @@ impl Scorer for Prepared<'_> {
         let mut column = Column::new(self.cx.index.slots());
         let mut covered: Vec<(usize, f64)> = Vec::new();
         for piece in &self.pieces {
-            let value = (profile.presence * piece.rarity * self.scale) as f32;
+            let value = piece.value as f32;
+            let (values, _) = column.of_word(piece.content);
             piece.found.each(|slot, counts| {
-                column.values[slot] += value;
-                if counts.of(0) > 0 && !piece.stop {
+                values[slot] += value;
+                if counts.of(0) > 0 && piece.covers {
                     covered.push((slot, piece.rarity));
                 }
             });
@@ -113,13 +134,8 @@ impl Scorer for Prepared<'_> {
             };
             let (signal, field) =
                 if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
-            give(
-                PartKind::Presence,
-                signal,
-                Some(field),
-                self.cx.profile.presence * piece.rarity * self.scale,
-            );
-            if in_name && !piece.stop && total > 0.0 {
+            give(PartKind::Presence, signal, Some(field), piece.value);
+            if in_name && piece.covers && total > 0.0 {
                 let value = self.cx.profile.name * piece.rarity / total;
                 give(PartKind::NameCover, Signal::Name, Some("name"), value);
             }

@@ -180,7 +180,7 @@ pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
         return Ok(());
     }
     let said = format!("{target} answered {status}: {}", excerpt(&answered.body));
-    Err(match status.as_u16() {
+    let failed = match status.as_u16() {
         400 | 413 | 422 => Failed::before(CallFailure::InvalidRequest, said),
         401 | 403 | 407 => Failed::before(
             CallFailure::InvalidConfiguration,
@@ -189,7 +189,8 @@ pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
         408 | 429 => Failed::upstream(said, Effect::None),
         500..=599 => Failed::upstream(said, Effect::Possible),
         _ => Failed::before(CallFailure::RuntimeError, said),
-    })
+    };
+    Err(failed.answered(status.as_u16()))
 }
 
 /// An answer's body as JSON; an empty one is null.

@@ -22,7 +22,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 use tokio_util::sync::CancellationToken;
 
-use super::super::call::CallFailure;
+use super::super::call::{CallFailure, FailureKind};
 use super::http::root_cause;
 use super::request::kind;
 use super::{Answer, Effect, Failed, Job, Means, excerpt, stopped_by};
@@ -273,9 +273,10 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
                         format!("{message}; the server has no such tool, it has: {tools}"),
                     ),
                     None => Failed::before(CallFailure::InvalidRequest, message),
-                };
+                }
+                .answered(error.code.0);
             }
-            Failed::upstream(message, Effect::Possible)
+            Failed::upstream(message, Effect::Possible).answered(error.code.0)
         }
         _ => Failed::upstream(said(), Effect::Possible),
     }
@@ -294,7 +295,8 @@ fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
         result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect();
     let text = texts.join("\n");
     if result.is_error == Some(true) {
-        return Err(Failed::answer(format!("{target} failed: {}", excerpt(text.as_bytes()))));
+        let failed = Failed::answer(format!("{target} failed: {}", excerpt(text.as_bytes())));
+        return Err(Failed { kind: Some(FailureKind::ErrorAnswer), ..failed });
     }
     if let Some(structured) = result.structured_content.filter(|value| !value.is_null()) {
         return Ok(structured);

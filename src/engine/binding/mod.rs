@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
 use super::broker::{Environment, Obstacle};
-use super::call::{Artifact, Call, CallFailure};
+use super::call::{Artifact, Call, CallFailure, FailureKind};
 use super::capabilities::{Capabilities, Offered};
 use crate::sandbox::{Limits, Sandbox};
 use crate::skill::contract::{Endpoint, Protocol, Reach};
@@ -65,13 +65,8 @@ impl Job<'_> {
                 ..Failed::step_timeout(self.call.timeout)
             };
         }
-        Failed {
-            code: CallFailure::UpstreamTimeout,
-            message: format!("{} gave no answer within {} s", self.target, patience.wait.as_secs_f64()),
-            stderr: None,
-            effect: Effect::Possible,
-            counts: true,
-        }
+        let message = format!("{} gave no answer within {} s", self.target, patience.wait.as_secs_f64());
+        Failed { code: CallFailure::UpstreamTimeout, ..Failed::upstream(message, Effect::Possible) }
     }
 }
 
@@ -110,15 +105,30 @@ pub(super) struct Failed {
     pub code: CallFailure,
     pub message: String,
     pub stderr: Option<String>,
+    /// Details for programs.
+    pub reason: Option<Value>,
     pub effect: Effect,
     /// It speaks against the binding, and counts for its breaker.
     pub counts: bool,
+    /// What went wrong, where the code does not say it.
+    pub kind: Option<FailureKind>,
+    /// HTTP status or JSON-RPC error code of an answer.
+    pub status: Option<i64>,
 }
 
 impl Failed {
     /// Before anything was called.
     pub fn before(code: CallFailure, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), stderr: None, effect: Effect::None, counts: false }
+        Self {
+            code,
+            message: message.into(),
+            stderr: None,
+            reason: None,
+            effect: Effect::None,
+            counts: false,
+            kind: None,
+            status: None,
+        }
     }
 
     /// What came back is no answer.
@@ -129,6 +139,27 @@ impl Failed {
     /// The service cannot be reached, or broke off.
     fn upstream(message: impl Into<String>, effect: Effect) -> Self {
         Self { effect, counts: true, ..Self::before(CallFailure::UpstreamFailure, message) }
+    }
+
+    /// The service answered with an error of this number.
+    fn answered(self, status: impl Into<i64>) -> Self {
+        Self { kind: Some(FailureKind::ErrorAnswer), status: Some(status.into()), ..self }
+    }
+
+    /// What went wrong, for everybody.
+    pub fn kind(&self) -> FailureKind {
+        self.kind.unwrap_or(match self.code {
+            CallFailure::InvalidRequest => FailureKind::InvalidInputs,
+            CallFailure::InvalidConfiguration => FailureKind::NotConfigured,
+            CallFailure::ConformanceUnmet => FailureKind::NotConforming,
+            CallFailure::Untrusted => FailureKind::Untrusted,
+            CallFailure::SkillChanged => FailureKind::SkillChanged,
+            CallFailure::SafetyDenied => FailureKind::SafetyDenied,
+            CallFailure::RuntimeError => FailureKind::InvalidAnswer,
+            CallFailure::UpstreamFailure => FailureKind::Unreachable,
+            CallFailure::UpstreamTimeout | CallFailure::StepTimeout => FailureKind::Timeout,
+            CallFailure::Canceled => FailureKind::Stopped,
+        })
     }
 
     /// The step's own time is over.

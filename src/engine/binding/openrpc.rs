@@ -51,7 +51,7 @@ fn failure(error: &Value, target: &str) -> Failed {
     let data = error.get("data").filter(|data| !data.is_null());
     let data = data.map(|data| format!(" ({})", excerpt(data.to_string().as_bytes()))).unwrap_or_default();
     let said = format!("{target} answered error {code}: {}{data}", excerpt(message.as_bytes()));
-    match code {
+    let failed = match code {
         -32602 => Failed::before(CallFailure::InvalidRequest, said),
         -32601 => Failed::before(
             CallFailure::InvalidConfiguration,
@@ -60,7 +60,8 @@ fn failure(error: &Value, target: &str) -> Failed {
         -32700 | -32600 => Failed::before(CallFailure::RuntimeError, said),
         -32603 | -32099..=-32000 => Failed::upstream(said, Effect::Possible),
         _ => Failed { counts: false, ..Failed::answer(said) },
-    }
+    };
+    failed.answered(code)
 }
 
 #[cfg(test)]

@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::super::artifacts::Artifacts;
-use super::super::broker::Obstacle;
+use super::super::broker::{Obstacle, Pin, is_complete};
 use super::super::call::{Artifact, CallFailure, LogLine, LogSink};
 use super::super::capabilities::{Capabilities, Offered};
 use super::request::{self, kind};
 use super::{Answer, Effect, Failed, Job, Means, excerpt};
 use crate::sandbox::{
-    Channel, End, InputFile, Level, Limits, Outcome, Report, Sandbox, SandboxError, Spec, Tap,
+    Channel, End, InputFile, Level, Limits, Outcome, Report, Sandbox, SandboxError, Spec, Tap, Verify,
 };
 use crate::skill::contract::Reach;
 use crate::skill::safe_text;
@@ -28,6 +28,7 @@ use crate::skill::safe_text;
 const TAIL: usize = 4 << 10;
 
 /// A script and the bundle it lies in.
+#[derive(Clone)]
 pub struct Located {
     pub bundle: PathBuf,
     pub script: PathBuf,
@@ -127,8 +128,13 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
             .collect(),
         limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
         unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
+        verify: call
+            .pins
+            .get(&binding.id)
+            .filter(|pin| is_complete(pin))
+            .map(|pin| unchanged(job, &found, pin)),
         tap: Some(Tap::new(move |channel, line| tap.take(channel, line))),
-        ..Spec::new(found.bundle, found.script)
+        ..Spec::new(found.bundle.clone(), found.script.clone())
     };
     let outcome =
         means.sandbox.run(spec, cancel.clone()).await.map_err(|error| not_run(&error, &job.target))?;
@@ -149,6 +155,22 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
     Ok(Answer { response: Value::Object(answer), isolation, artifacts })
 }
 
+/// Lets a script start only where its binding, with everything it can read, is what was launched or approved. What
+/// changed earlier was asked about; this is for what changes between that look and the start.
+fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
+    let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
+    Verify::new(move |contents| {
+        if Pin::of_contents(&offered, &found, contents).whole == pin {
+            return Ok(());
+        }
+        Err(format!(
+            "{} changed after it was last looked at, and nobody has approved what is there now; resume the run to be \
+             asked about it",
+            found.bundle.display()
+        ))
+    })
+}
+
 /// What an isolation report says, as it is recorded with a step.
 fn summary(report: &Report) -> Value {
     json!({
@@ -164,6 +186,7 @@ fn not_run(error: &SandboxError, target: &str) -> Failed {
     let code = match error.code() {
         "invalid_request" => CallFailure::InvalidRequest,
         "safety_denied" => CallFailure::SafetyDenied,
+        "skill_changed" => CallFailure::SkillChanged,
         "runtime_error" => CallFailure::RuntimeError,
         _ => CallFailure::InvalidConfiguration,
     };
@@ -179,6 +202,10 @@ fn judged(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed
     }
     if outcome.timed_out {
         return Err(Failed::step_timeout(job.call.timeout));
+    }
+    if let Some(exceeded) = &outcome.exceeded {
+        let failed = Failed::answer(format!("{} reached {exceeded}", job.target));
+        return Err(Failed { reason: Some(json!(exceeded)), ..failed });
     }
     let said = || {
         let text = outcome.stderr.text();

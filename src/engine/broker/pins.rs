@@ -1,33 +1,23 @@
 //! What carries a capability out, as digests: a binding with everything its script may load. Taken when a run is
 //! launched and held against what is there when a step begins, so that what was launched is what runs.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs::Metadata;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::super::binding::script::located;
-use super::super::canonical::{digest_of, digest_of_bytes};
+use super::super::binding::script::{Located, located};
+use super::super::canonical::digest_of;
 use super::super::capabilities::{Capabilities, Offered};
+use crate::sandbox::{Contents, ContentsCache};
 use crate::skill::contract::{Endpoint, Protocol};
 
-/// Files and bytes of one folder of scripts that are looked at.
-const MOST_FILES: usize = 2_000;
-const MOST_BYTES: u64 = 64 << 20;
-
-/// How long a file has to be left alone before its digest is kept.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// Files of one folder that are named one by one when they change.
-const NAMED_FILES: usize = 64;
+/// Files of a bundle that are named one by one when they change.
+const MAX_NAMED_FILES: usize = 64;
 /// Hexadecimal digits that tell one content of a named file from another; the digest of the whole is what guards.
 const SHORT: usize = 12;
 
-/// Tells whether a file is as it was without reading it: length, change of content, change of anything.
-type Stamp = (u64, Option<SystemTime>, i64);
+/// Before digests that cover every file of the bundle; those of earlier versions cover the folder of the script.
+const FORMAT: &str = "2:";
 
 /// What a binding's own words are kept under, before its id.
 const DEFINITION: &str = "binding ";
@@ -37,11 +27,13 @@ const DEFINITION: &str = "binding ";
 pub struct Pin {
     /// Digest of all of it: another one is a change.
     pub whole: String,
-    /// Digests of its parts, to name the one that changed: the binding's own words, and the files of the script's
-    /// folder below the bundle's name (`slow-pay/scripts/pay.py`).
+    /// Digests of its parts, to name the one that changed: the binding's own words, and the files of the bundle below
+    /// its name (`slow-pay/scripts/pay.py`); of a bundle with many files those of the script's folder.
     pub parts: BTreeMap<String, String>,
     /// Before the names of all its files.
     folder: String,
+    /// Before the names of the files of the script's folder.
+    scripts: String,
 }
 
 /// What became of a part since the launch.
@@ -55,7 +47,48 @@ pub struct Edit {
     pub now: String,
 }
 
+/// Whether a digest was taken over every file that the script can read.
+pub fn is_complete(digest: &str) -> bool {
+    digest.starts_with(FORMAT)
+}
+
 impl Pin {
+    /// A binding whose script would find this in its bundle.
+    pub fn of_contents(offered: &Offered, found: &Located, contents: &Contents) -> Self {
+        Self::new(offered, Some((found, contents)))
+    }
+
+    fn new(offered: &Offered, found: Option<(&Located, &Contents)>) -> Self {
+        let binding = &offered.binding;
+        let own = json!({
+            "capability": binding.capability, "service": binding.service, "protocol": binding.protocol,
+            "operation": binding.operation, "request": binding.request, "response": binding.response,
+            "metadata": binding.metadata,
+        });
+        let mut all = own.clone();
+        all["scripts"] = json!(found.map(|(_, contents)| contents));
+        let short = |digest: &str| digest.get(..SHORT).unwrap_or(digest).to_owned();
+        let mut parts = BTreeMap::from([(format!("{DEFINITION}{}", binding.id), short(&digest_of(&own)))]);
+        let (mut folder, mut scripts) = (String::new(), String::new());
+        if let Some((found, contents)) = found {
+            let bundle = found.bundle.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let within =
+                found.script.parent().map(|at| at.to_string_lossy().into_owned()).unwrap_or_default();
+            folder = format!("{bundle}/");
+            scripts = format!("{bundle}/{within}/");
+            let all = contents.iter().map(|(place, digest)| (format!("{bundle}/{place}"), short(digest)));
+            let mut named: BTreeMap<String, String> = all.collect();
+            if named.len() > MAX_NAMED_FILES {
+                folder.clone_from(&scripts);
+                named.retain(|place, _| place.starts_with(&scripts));
+            }
+            if named.len() <= MAX_NAMED_FILES {
+                parts.extend(named);
+            }
+        }
+        Self { whole: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
+    }
+
     /// The parts that are others than at the launch; none where nothing is known about them.
     pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
         let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
@@ -64,10 +97,15 @@ impl Pin {
             // Launched by a version that kept the whole alone.
             return Vec::new();
         }
+        // At the launch there may have been too many files to keep the digest of each.
+        let all_known =
+            launched.keys().any(|part| part.starts_with(&self.folder) && !part.starts_with(&self.scripts));
+        let is_comparable = |part: &str| own(part) || all_known || part.starts_with(&self.scripts);
         let name = |part: &str| part.split_once('/').map_or(part, |(_, place)| place).to_owned();
         let edit =
             |part: &String, now: &str, what: String| Edit { what, part: part.clone(), now: now.to_owned() };
-        let present = self.parts.iter().filter_map(|(part, now)| match known(part) {
+        let comparable = self.parts.iter().filter(|(part, _)| is_comparable(part));
+        let present = comparable.filter_map(|(part, now)| match known(part) {
             Some(before) if before == now => None,
             Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
             Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),
@@ -82,10 +120,10 @@ impl Pin {
     }
 }
 
-/// Digests of files, kept as long as nothing about the file changes.
+/// Digests of what bindings can load, read again only where something changed.
 #[derive(Default)]
 pub struct Pins {
-    known: Mutex<HashMap<PathBuf, (Stamp, String)>>,
+    contents: ContentsCache,
 }
 
 impl Pins {
@@ -97,116 +135,17 @@ impl Pins {
         catalogue: &Capabilities,
     ) -> Pin {
         let binding = &offered.binding;
-        let mut folder = String::new();
-        let scripts = (binding.protocol == Protocol::Script).then(|| {
-            let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
-            located(offered, reach, catalogue).ok().map(|found| {
-                let script = found.bundle.join(&found.script);
-                let bundle = found.bundle.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let within = found.script.parent().map(|at| at.to_string_lossy().into_owned());
-                folder = format!("{bundle}/{}/", within.unwrap_or_default());
-                script.parent().map(|folder| self.folder(folder)).unwrap_or_default()
-            })
-        });
-        let own = json!({
-            "capability": binding.capability, "service": binding.service, "protocol": binding.protocol,
-            "operation": binding.operation, "request": binding.request, "response": binding.response,
-            "metadata": binding.metadata,
-        });
-        let mut all = own.clone();
-        all["scripts"] = json!(scripts);
-        let short = |digest: &str| digest.get(..SHORT).unwrap_or(digest).to_owned();
-        let files = scripts.flatten().filter(|files| files.len() <= NAMED_FILES).unwrap_or_default();
-        let mut parts: BTreeMap<String, String> =
-            files.iter().map(|(place, digest)| (format!("{folder}{place}"), short(digest))).collect();
-        parts.insert(format!("{DEFINITION}{}", binding.id), short(&digest_of(&own)));
-        Pin { whole: digest_of(&all), parts, folder }
-    }
-
-    /// Every file of a folder by its place in it; a script may load any of them.
-    fn folder(&self, folder: &Path) -> BTreeMap<String, String> {
-        let mut files = BTreeMap::new();
-        let mut left = (MOST_FILES, MOST_BYTES);
-        self.walk(folder, folder, &mut left, &mut files);
-        files
-    }
-
-    fn walk(&self, top: &Path, folder: &Path, left: &mut (usize, u64), files: &mut BTreeMap<String, String>) {
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
-        for entry in entries.filter_map(Result::ok) {
-            let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
-            // Caches of interpreters come and go; hidden files belong to editors and repositories.
-            if name == "__pycache__" || name.to_string_lossy().starts_with('.') {
-                continue;
-            }
-            let path = entry.path();
-            if kind.is_dir() {
-                self.walk(top, &path, left, files);
-            } else if left.0 > 0
-                && let Ok(meta) = path.metadata()
-                && meta.is_file()
-                && meta.len() <= left.1
-            {
-                (left.0, left.1) = (left.0 - 1, left.1 - meta.len());
-                let place = path.strip_prefix(top).unwrap_or(&path).to_string_lossy().into_owned();
-                files.insert(place, self.file(&path, &meta));
+        if binding.protocol != Protocol::Script {
+            return Pin::new(offered, None);
+        }
+        let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
+        let Ok(found) = located(offered, reach, catalogue) else { return Pin::new(offered, None) };
+        match self.contents.contents(&found.bundle) {
+            Ok(contents) => Pin::of_contents(offered, &found, &contents),
+            Err(error) => {
+                let contents = Contents::from([(".".to_owned(), format!("unreadable: {error}"))]);
+                Pin::of_contents(offered, &found, &contents)
             }
         }
-    }
-
-    fn file(&self, path: &Path, meta: &Metadata) -> String {
-        let stamp = stamp(meta);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((before, digest)) = known.get(path)
-            && *before == stamp
-        {
-            return digest.clone();
-        }
-        let digest = match std::fs::read(path) {
-            Ok(content) => digest_of_bytes(&content),
-            Err(error) => format!("unreadable: {}", error.kind()),
-        };
-        // Written again within one tick of the file system's clock, it would look as it did.
-        if stamp.1.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > SETTLED) {
-            known.insert(path.to_owned(), (stamp, digest.clone()));
-        }
-        digest
-    }
-}
-
-#[cfg(unix)]
-fn stamp(meta: &Metadata) -> Stamp {
-    use std::os::unix::fs::MetadataExt as _;
-    let changed = meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec());
-    (meta.len(), meta.modified().ok(), changed)
-}
-
-#[cfg(not(unix))]
-fn stamp(meta: &Metadata) -> Stamp {
-    (meta.len(), meta.modified().ok(), 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn any_file_that_a_script_may_load_counts_and_a_cache_does_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write("main.py", "import lib.rows");
-        write("lib/rows.py", "A = 1");
-        let pins = Pins::default();
-        let before = pins.folder(folder.path());
-        assert_eq!(before.keys().collect::<Vec<_>>(), ["lib/rows.py", "main.py"]);
-        write("__pycache__/main.pyc", "x");
-        write(".main.py.swp", "x");
-        assert_eq!(pins.folder(folder.path()), before);
-        write("lib/rows.py", "A = 2");
-        assert_ne!(pins.folder(folder.path()), before, "a file of the same length that was written again");
     }
 }

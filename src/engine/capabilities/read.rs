@@ -1,13 +1,14 @@
 //! Reads the files of one registry folder. They come from strangers: no link is followed, and depth, number and size
 //! have bounds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::{Place, remarks};
+use crate::files::{Entry, Folder};
 use crate::skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
-use crate::skill::{Finding, Severity, read_regular_text};
+use crate::skill::{Finding, Severity};
 
 /// Bytes of one file; the largest public ones have some ten thousand.
 const MAX_FILE: u64 = 1 << 20;
@@ -36,11 +37,12 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
     let kinds =
         [(Kind::Capability, "capabilities"), (Kind::Binding, "bindings"), (Kind::Service, "services")];
     let mut parts = Vec::new();
+    let Ok(top) = Folder::follow(&place.dir) else { return parts };
     for (kind, name) in kinds {
         let mut files = Vec::new();
         let folder = place.dir.join(name);
-        let real = folder.symlink_metadata().is_ok_and(|found| found.is_dir());
-        let cut = real && list(&folder, 0, &mut files);
+        let real = top.entries("").is_ok_and(|all| all.iter().any(|one| one.name == name && !one.is_link));
+        let cut = real && list(&top, name, 0, &mut files);
         if cut {
             parts.push(Part::Remark(remarks::remark(
                 "registry-too-large",
@@ -52,7 +54,8 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
                 "Split the registry into several roots",
             )));
         }
-        let found: Vec<Vec<Part>> = files.par_iter().map(|file| one(kind, file)).collect();
+        let found: Vec<Vec<Part>> =
+            files.par_iter().map(|path| one(kind, &top, path, &place.dir.join(path))).collect();
         parts.extend(found.into_iter().flatten());
     }
     parts
@@ -60,32 +63,34 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
 
 /// The YAML files below a folder, sorted; true when there were too many. Names with `_` or `.` in front are indexes
 /// and private matters of a registry, and `specs` holds descriptions of interfaces in another form.
-fn list(folder: &Path, depth: usize, into: &mut Vec<PathBuf>) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
-        let name = name.to_string_lossy();
-        if name.starts_with(['_', '.']) {
+fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> bool {
+    let Ok(mut entries) = top.entries(folder) else { return false };
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    for Entry { name, is_link } in entries {
+        if is_link || name.starts_with(['_', '.']) {
             continue;
         }
-        if kind.is_dir() && name != "specs" {
-            if depth >= MAX_DEPTH || list(&entry.path(), depth + 1, into) {
+        let path = format!("{folder}/{name}");
+        let Ok(metadata) = top.metadata(&path) else { continue };
+        if metadata.is_dir() && name != "specs" {
+            if depth >= MAX_DEPTH || list(top, &path, depth + 1, into) {
                 return true;
             }
-        } else if kind.is_file() && (name.ends_with(".yaml") || name.ends_with(".yml")) {
+        } else if metadata.is_file()
+            && Path::new(&name).extension().is_some_and(|end| end == "yaml" || end == "yml")
+        {
             if into.len() >= MAX_FILES {
                 return true;
             }
-            into.push(entry.path());
+            into.push(path);
         }
     }
     false
 }
 
-fn one(kind: Kind, file: &Path) -> Vec<Part> {
-    let source = match read_regular_text(file, MAX_FILE) {
+/// What a file gave; `file` is where it lies, for findings.
+fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
+    let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,
         Err(error) => {
             return vec![Part::Remark(remarks::remark(

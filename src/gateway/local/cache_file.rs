@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::private_files;
 use crate::skill::Digest;
 
 /// Where one kind of content is kept.
@@ -63,7 +64,7 @@ impl CacheFile {
     /// Replaces it: a reader sees the old or the new one, never a half.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        fs::create_dir_all(folder)?;
+        private_files::create_folder(folder)?;
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&self.head())?;
         file.write_all(Digest::of(content).to_string().as_bytes())?;

@@ -2,15 +2,15 @@
 //! and on disk so that the vocabulary is loaded only for what was never counted. Blocking.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::cache_file::{CacheFile, Found};
-use crate::gateway::LevelTokens;
+use crate::files::Folder;
+use crate::gateway::{LevelSize, LevelTokens};
 use crate::session::{Listed, body_text, entry_text};
-use crate::skill::{self, BundleFile, Digest, Skill, tokens};
+use crate::skill::tokens::{self, TokenCount};
+use crate::skill::{self, BundleFile, Digest, Skill};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
 const EXACT_UP_TO: u64 = 1 << 20;
@@ -31,7 +31,7 @@ pub struct Levels {
 #[derive(Debug, Default)]
 struct Known {
     loaded: bool,
-    counts: HashMap<Digest, u32>,
+    counts: HashMap<Digest, TokenCount>,
     unsaved: bool,
     saved_at: Option<Instant>,
 }
@@ -47,7 +47,7 @@ impl Levels {
         if !known.loaded {
             known.loaded = true;
             if let Some(Found::Content(bytes)) = self.file.as_ref().map(CacheFile::read)
-                && let Ok(counts) = postcard::from_bytes::<Vec<(Digest, u32)>>(&bytes)
+                && let Ok(counts) = postcard::from_bytes::<Vec<(Digest, TokenCount)>>(&bytes)
             {
                 known.counts = counts.into_iter().collect();
             }
@@ -56,7 +56,7 @@ impl Levels {
     }
 
     /// The count under a key, computed when it is not known. No lock is held while counting.
-    fn count(&self, key: Digest, compute: impl FnOnce() -> u32) -> u32 {
+    fn count(&self, key: Digest, compute: impl FnOnce() -> TokenCount) -> TokenCount {
         if let Some(count) = self.known().counts.get(&key) {
             return *count;
         }
@@ -76,54 +76,68 @@ impl Levels {
         let name = skill.id.as_str();
         let l2 = if skill.has_body {
             self.count(key("element", &format!("{name}\0{}", skill.digest)), || {
-                skill::read_regular_text(&skill.location, skill::MAX_BYTES)
-                    .map_or(0, |source| exact(&body_text(name, skill::body(&source))))
+                let source = skill.read().ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                source.map_or_else(TokenCount::default, |source| {
+                    tokens::count(&body_text(name, skill::body(&source)))
+                })
             })
         } else {
-            0
+            TokenCount::default()
         };
-        let files = skill::bundle_files(&skill.root_dir).unwrap_or_default();
+        let bundle = skill.open();
+        let files =
+            bundle.as_ref().ok().and_then(|bundle| skill::bundle_files(bundle).ok()).unwrap_or_default();
+        let count = |file: &BundleFile| {
+            bundle.as_ref().map_or_else(|_| TokenCount::default(), |bundle| self.file(bundle, file))
+        };
+        let l3: TokenCount = files.iter().map(count).sum();
         LevelTokens {
             skill_id: skill.id.clone(),
-            l1,
-            l2,
-            l3: files.iter().map(|file| self.file(&skill.root_dir, file)).fold(0, u32::saturating_add),
+            l1: l1.tokens,
+            l2: l2.tokens,
+            l3: l3.tokens,
+            l1_estimated: l1.estimated,
+            l2_estimated: l2.estimated,
+            l3_estimated: l3.estimated,
             l3_files: u32::try_from(files.len()).unwrap_or(u32::MAX),
             l3_bytes: files.iter().map(|file| file.bytes).sum(),
         }
     }
 
     /// The count of a body in its element, where it was counted once, be it by another process.
-    pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<u32> {
+    pub fn known_body(&self, name: &str, digest: &Digest, text: &str) -> Option<TokenCount> {
         let known = self.known();
         let of = |key: Digest| known.counts.get(&key).copied();
         of(key("element", &format!("{name}\0{digest}"))).or_else(|| of(key("text", text)))
     }
 
     /// A text's count, where it was counted once.
-    pub fn known_text(&self, text: &str) -> Option<u32> {
+    pub fn known_text(&self, text: &str) -> Option<TokenCount> {
         self.known().counts.get(&key("text", text)).copied()
     }
 
     /// Any text's count, by its content.
-    pub fn text(&self, text: &str) -> u32 {
-        self.count(key("text", text), || exact(text))
+    pub fn text(&self, text: &str) -> TokenCount {
+        self.count(key("text", text), || tokens::count(text))
+    }
+
+    /// Any text's size.
+    pub fn size(&self, text: &str) -> LevelSize {
+        LevelSize::new(text.len() as u64, self.text(text))
     }
 
     /// A resource file's count, by its place, size and time.
-    pub fn file(&self, root_dir: &Path, file: &BundleFile) -> u32 {
-        let Ok(place) = skill::resolve(root_dir, &file.path) else { return 0 };
-        let modified = fs::metadata(&place).and_then(|metadata| metadata.modified()).ok();
-        let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-        let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, modified.as_nanos());
+    pub fn file(&self, bundle: &Folder, file: &BundleFile) -> TokenCount {
+        let place = bundle.path().join(&file.path);
+        let stamp = format!("{}\0{}\0{}", place.display(), file.bytes, file.modified_ns);
         self.count(key("l3", &stamp), || {
-            let Ok(text) = skill::read_regular_text(&place, READ_UP_TO) else { return 0 };
+            let Ok(text) = bundle.read_text(&file.path, READ_UP_TO) else { return TokenCount::default() };
             if text.contains('\0') {
-                0
+                TokenCount::default()
             } else if file.bytes > EXACT_UP_TO {
-                u32::try_from(tokens::estimate(&text)).unwrap_or(u32::MAX)
+                TokenCount::estimate(&text)
             } else {
-                exact(&text)
+                tokens::count(&text)
             }
         })
     }
@@ -135,7 +149,7 @@ impl Levels {
 
     fn write(&self, due: impl FnOnce(&Known) -> bool, now: Instant) {
         let Some(file) = &self.file else { return };
-        let counts: Vec<(Digest, u32)> = {
+        let counts: Vec<(Digest, TokenCount)> = {
             let mut known = self.known();
             if !known.unsaved || !due(&known) {
                 return;
@@ -171,12 +185,10 @@ fn key(level: &str, content: &str) -> Digest {
     Digest::of(format!("{level}\0{content}").as_bytes())
 }
 
-fn exact(text: &str) -> u32 {
-    u32::try_from(tokens::count(text)).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::gateway::testing;
 
@@ -198,7 +210,7 @@ mod tests {
         let (_dir, skill) = bundle();
         let levels = Levels::new(None).of(&skill);
         assert!(levels.l1 > 10, "{levels:?}");
-        let body = exact(&body_text("demo", "hello world"));
+        let body = tokens::count(&body_text("demo", "hello world")).tokens;
         assert_eq!((levels.l2, levels.l3, levels.l3_files, levels.l3_bytes), (body, 2, 2, 13));
     }
 
@@ -215,6 +227,6 @@ mod tests {
         assert_eq!(again.known().counts.len(), known, "nothing was counted a second time");
         fs::write(dir.path().join("SKILL.md"), "---\nname: demo\n---\nhello brave new world").unwrap();
         skill.digest = Digest::of(b"changed");
-        assert_eq!(again.of(&skill).l2, exact(&body_text("demo", "hello brave new world")));
+        assert_eq!(again.of(&skill).l2, tokens::count(&body_text("demo", "hello brave new world")).tokens);
     }
 }

@@ -62,6 +62,8 @@ pub struct Local {
     runs: Arc<Runs>,
     prepared: sessions::Prepared,
     transcripts: sessions::Transcripts,
+    /// How long a request waits for the first scan.
+    catalog_timeout: Duration,
 }
 
 impl Local {
@@ -94,7 +96,7 @@ impl Local {
         let router = router(&config, patient)?;
         let settings = Settings::new(&config);
         let tokens =
-            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k"));
+            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
         let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
@@ -116,7 +118,14 @@ impl Local {
             contracts: Arc::default(),
             policy,
             config,
+            catalog_timeout: CATALOG_TIMEOUT,
         })
+    }
+
+    /// With another time for which requests wait for the first scan.
+    #[must_use]
+    pub fn with_catalog_timeout(self, catalog_timeout: Duration) -> Self {
+        Self { catalog_timeout, ..self }
     }
 
     fn indexer(&self) -> Indexer {
@@ -243,7 +252,7 @@ async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.unwrap_or_else(|e| Err(Error::new(Code::InternalError, format!("the operation broke off: {e}"))))
+    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
 }
 
 fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result<Answer, Error> {
@@ -261,6 +270,21 @@ impl Client for Local {
 
     fn events(&self) -> broadcast::Receiver<Event> {
         self.shared.events.subscribe()
+    }
+
+    async fn wait_for_catalog(&self) -> Result<(), Error> {
+        if self.registry.progress().done {
+            return Ok(());
+        }
+        let scanned = tokio::time::timeout(self.catalog_timeout, self.registry.wait_scanned()).await;
+        scanned.map(drop).map_err(|_| {
+            let progress = self.registry.progress();
+            let message = format!(
+                "the skills are still being read after the start ({} of at least {} so far); try again shortly",
+                progress.parsed, progress.found
+            );
+            Error::new(Code::NotReady, message)
+        })
     }
 
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
@@ -371,6 +395,10 @@ impl Client for Local {
         self.diagnose().await
     }
 
+    async fn ensure_store(&self) -> Result<(), Error> {
+        self.runs.ensure_store()
+    }
+
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
         self.reset_counting().await?;
         self.diagnose().await
@@ -396,6 +424,8 @@ impl Client for Local {
     }
 }
 
+/// How long a request to a service that has just started waits for the first scan of the skills.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers
 /// with what there is.
 const SCAN_PATIENCE: Duration = Duration::from_secs(120);

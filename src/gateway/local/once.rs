@@ -60,7 +60,7 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
         let files = files.clone();
         let (repaired, found) = apart(move || {
             let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
-            Ok((repaired, lint::files(&files)))
+            Ok((repaired, lint::files_in_place(&files)))
         })
         .await?;
         fixed.extend(repaired);

@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::gateway::{Code, Error, ExecutionOptions};
+use crate::gateway::{Code, Error, ExecutionOptions, LARGEST_PAGE};
 use crate::runs::{Choice, RunState};
 use crate::session::{Api, Speaker};
 use crate::skill::{AttachTarget, SkillId};
@@ -48,7 +48,8 @@ arguments! {
         /// What is looked for.
         intent: String,
         /// Lines at most.
-        #[serde(default = "some")]
+        #[serde(default = "some", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
     }
 
@@ -98,8 +99,24 @@ arguments! {
         #[serde(default)]
         text: String,
         /// How many at most.
-        #[serde(default = "some")]
+        #[serde(default = "some", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
+    }
+
+    /// Content to store.
+    ArtifactContent {
+        /// What the file is called, without folders.
+        #[schemars(length(min = 1, max = 255))]
+        name: String,
+        /// The content, of 8 MiB at most.
+        content: String,
+        /// How the content is written.
+        #[serde(default)]
+        encoding: ContentEncoding,
+        /// Who stores it, where the service asks nobody for a key.
+        #[serde(default)]
+        by: Option<String>,
     }
 
     /// Runs to list.
@@ -110,14 +127,19 @@ arguments! {
         /// Only this skill.
         #[serde(default)]
         skill_id: Option<String>,
-        /// Part of an id, a skill or a step.
+        /// Part of an id, a skill or a step; or a trace id, whole or by 8 characters of its beginning at least.
         #[serde(default)]
         text: Option<String>,
+        /// Only runs of this trace.
+        #[serde(default)]
+        trace_id: Option<String>,
         /// Where the page before ended.
         #[serde(default)]
+        #[schemars(length(min = 1))]
         cursor: Option<String>,
-        /// Runs at most; 100 where absent, 1,000 at most.
-        #[serde(default)]
+        /// Runs of one page.
+        #[serde(default = "page", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
     }
 
@@ -143,7 +165,8 @@ arguments! {
         #[serde(default)]
         after: u64,
         /// How many at most.
-        #[serde(default = "page")]
+        #[serde(default = "page", deserialize_with = "event_limit")]
+        #[schemars(range(min = 1, max = 10_000))]
         limit: usize,
         /// Where there are none, wait for the first, milliseconds, 60,000 at most.
         #[serde(default)]
@@ -157,7 +180,8 @@ arguments! {
         #[serde(default)]
         after: u64,
         /// How many at most.
-        #[serde(default = "page")]
+        #[serde(default = "page", deserialize_with = "event_limit")]
+        #[schemars(range(min = 1, max = 10_000))]
         limit: usize,
         /// Where there are none, wait for the first, milliseconds, 60,000 at most.
         #[serde(default)]
@@ -165,13 +189,15 @@ arguments! {
         wait_ms: u64,
     }
 
-    /// A decision.
-    DecisionOn {
+    /// An approval. One that does not name what it decides is answered with 428 and the body that does.
+    Approval {
         /// The run.
         run_id: String,
-        /// The step that waits; that of the run's gate, where absent.
+        /// The step to approve: `sheet.step` of the run.
+        #[schemars(required)]
         step: Option<String>,
-        /// Digest of the inputs that were seen; what waits otherwise is not decided.
+        /// Digest of what was read: `sheet.inputs_digest` of the run. Nothing else is approved.
+        #[schemars(required)]
         inputs_digest: Option<String>,
         /// Who decides, where the service asks nobody for a key.
         approver: Option<String>,
@@ -180,6 +206,27 @@ arguments! {
         /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
         choice: Option<Choice>,
         /// What the step gave, where it happened: its outputs as an object of fields.
+        #[serde(default)]
+        #[schemars(with = "Option<Map<String, Value>>")]
+        result: Option<Value>,
+    }
+
+    /// A denial. One that does not name its step is answered with 428 and the body that does.
+    Denial {
+        /// The run.
+        run_id: String,
+        /// The step to deny: `sheet.step` of the run.
+        #[schemars(required)]
+        step: Option<String>,
+        /// Digest of what was read: where it is named, nothing else is denied.
+        inputs_digest: Option<String>,
+        /// Who decides, where the service asks nobody for a key.
+        approver: Option<String>,
+        /// Free text, kept with the decision.
+        notes: Option<String>,
+        /// Belongs to an approval: refused here.
+        choice: Option<Choice>,
+        /// Belongs to an approval: refused here.
         #[serde(default)]
         #[schemars(with = "Option<Map<String, Value>>")]
         result: Option<Value>,
@@ -230,7 +277,8 @@ arguments! {
     /// How many.
     AtMost {
         /// How many at most.
-        #[serde(default = "page")]
+        #[serde(default = "page", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
     }
 
@@ -292,6 +340,17 @@ arguments! {
         /// The model's name.
         model: String,
     }
+}
+
+/// How bytes are written in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ContentEncoding {
+    /// As it is; UTF-8.
+    #[default]
+    Text,
+    /// The standard alphabet with padding (RFC 4648, section 4).
+    Base64,
 }
 
 /// A value that has to be an object: a list would be taken for its members in their order.
@@ -386,9 +445,30 @@ launches! {
         skill_id: String,
         /// `task`, `run`, `output`, `transcript` or `artifact`.
         target_type: String,
-        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `artifact:DIGEST` or a path, `task:ID`.
+        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST` or `skill:ID/RELATIVE/PATH` (a
+        /// file of a skill). Files of the service's machine cannot be named: `POST /v1/artifacts` stores content.
         target_ref: String,
     }
+}
+
+/// Items of one page at most.
+fn page_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    at_most(deserializer, LARGEST_PAGE)
+}
+
+/// Events of one page at most, which are smaller than other items.
+fn event_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    at_most(deserializer, 10_000)
+}
+
+fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result<usize, D::Error> {
+    let limit = usize::deserialize(deserializer)?;
+    if (1..=largest).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(serde::de::Error::custom(format!(
+        "{limit} is out of range; allowed: a whole number from 1 to {largest}"
+    )))
 }
 
 fn some() -> usize {

@@ -12,6 +12,9 @@ const BEFORE: &str = " \n\t`'\"([{<=:,;";
 /// Signs at which one ends.
 const BEHIND: &str = " \n\t`'\")]}<>,;|";
 
+/// Where a reason has the sheet of a decision.
+const SHEET: &str = "decision";
+
 /// What a caller named that may be a path.
 pub(super) struct Given(Vec<String>);
 
@@ -57,7 +60,15 @@ pub(super) async fn told(service: &Service, error: Error, given: &Given) -> Erro
         code: error.code,
         message: hide(&error.message),
         suggestions: error.suggestions.iter().map(|text| hide(text)).collect(),
-        reason: error.reason.map(|reason| inside(reason, &hide)),
+        reason: error.reason.map(|reason| {
+            // What a person has to decide is shown as it is: every caller who may decide can read it on the run.
+            let sheet = reason.get(SHEET).cloned();
+            let mut reason = inside(reason, &hide);
+            if let (Some(sheet), Some(fields)) = (sheet, reason.as_object_mut()) {
+                fields.insert(SHEET.to_owned(), sheet);
+            }
+            reason
+        }),
     }
 }
 

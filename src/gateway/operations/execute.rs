@@ -1,12 +1,12 @@
 //! Executing while the caller waits: a launch, the run worked to where it ends or waits, and the answer or the error
 //! that this comes to.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answers::Executed;
 use super::{Asked, Scope};
 use crate::gateway::{Attached, Code, Error, Launched};
-use crate::runs::{Decision, RunState, Verdict};
+use crate::runs::{Decision, Gate, RunState, Verdict};
 use crate::store::{RunEvent, RunRecord};
 
 /// Events of a trace, at most.
@@ -39,7 +39,9 @@ async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
         RunState::WaitingForHuman => Err(Error {
-            reason: Some(json!({ "run_id": id, "state": run.state, "step": run.step, "gate": run.gate })),
+            reason: Some(json!({
+                "run_id": id, "state": run.state, "step": run.step, "gate": run.gate, "send": approval(run),
+            })),
             ..Error::new(
                 Code::ConfirmationRequired,
                 format!(
@@ -59,6 +61,14 @@ async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
         },
         _ => Ok(()),
     }
+}
+
+/// The request that approves what a run waits for, for a person who has read it.
+fn approval(run: &RunRecord) -> Option<Value> {
+    let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
+    let path = format!("/v1/runs/{}/approve", run.id);
+    let body = json!({ "step": step, "inputs_digest": inputs_digest });
+    Some(json!({ "method": "POST", "path": path, "body": body }))
 }
 
 /// A run that a person said no to, with who it was and why.

@@ -7,8 +7,10 @@
 mod answers;
 mod arguments;
 mod capabilities;
+mod disclosure;
 mod discreet;
 mod execute;
+mod plain_schema;
 mod query;
 mod route;
 mod runs;
@@ -20,16 +22,17 @@ mod steady;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use strum::{Display, EnumIter, EnumString};
 use tokio_util::sync::CancellationToken;
 
-use super::{Code, Error, SharedClient, SharedSessionClient, new_trace_id};
+use super::{Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, new_trace_id};
 use crate::runs::RunState;
 use crate::store::{RunId, RunRecord};
 
@@ -38,9 +41,14 @@ pub use answers::{
     Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList,
     TargetList,
 };
+pub use disclosure::{may_hold_details, remove_details};
+pub use plain_schema::simplify;
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
 pub use steady::{difference, steady};
+
+/// Bytes of a request's body, at most, where an operation says nothing else.
+const MAX_BODY: usize = 2 << 20;
 
 /// What a caller may do.
 #[derive(
@@ -88,6 +96,8 @@ pub struct Caller {
     pub principal: Option<Principal>,
     /// The trace of this call.
     pub trace_id: String,
+    /// Whether the call comes from a process of the local account, which may use every session.
+    pub local: bool,
     /// Fires when the caller has gone or the service ends: who waits for a run leaves it then.
     pub leave: CancellationToken,
 }
@@ -96,13 +106,22 @@ impl Caller {
     /// Someone nobody asked for a name, with a trace of their own.
     #[must_use]
     pub fn anyone() -> Self {
-        Self { principal: None, trace_id: new_trace_id(), leave: CancellationToken::new() }
+        Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }
     }
 
     /// Whether they may.
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
+    }
+
+    /// Whose sessions they may use.
+    #[must_use]
+    pub fn session_access(&self) -> SessionAccess {
+        match &self.principal {
+            Some(principal) if !self.local => SessionAccess::of(&principal.name, self.may(Scope::Admin)),
+            _ => SessionAccess::unrestricted(),
+        }
     }
 
     /// The name that is recorded: the principal's, else the one they gave.
@@ -124,6 +143,13 @@ pub struct Service {
 struct Asked {
     service: Service,
     caller: Caller,
+}
+
+impl Asked {
+    /// Sessions, as far as the caller may use them.
+    fn sessions(&self) -> SharedSessionClient {
+        Arc::clone(&self.service.sessions).with_access(self.caller.session_access())
+    }
 }
 
 /// What carrying out an operation comes to.
@@ -183,6 +209,8 @@ pub struct Operation {
     pub shared: bool,
     /// Whether it waits for a run, and may have to answer before that has ended.
     pub waits: bool,
+    /// Bytes of a request's body, at most.
+    pub max_body: usize,
     /// Items of a page for a tool call that names no `limit`: what a model is told has to fit into its context, and
     /// into the answers that clients take.
     pub page: Option<usize>,
@@ -258,9 +286,11 @@ impl Operation {
             follows: false,
             shared: false,
             waits: false,
+            max_body: MAX_BODY,
             page: None,
             plan: OnceLock::new(),
-            arguments: |generator| generator.subschema_for::<A>(),
+            // The object itself, not a reference to it: what every body takes is added to it.
+            arguments: A::json_schema,
             answer: |generator| generator.subschema_for::<R>(),
             run: Box::new(move |asked, arguments| {
                 Box::pin(async move {
@@ -309,6 +339,12 @@ impl Operation {
         self
     }
 
+    /// One whose body may be longer than others.
+    fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
     /// The same for everybody, and long.
     fn shared(mut self) -> Self {
         self.shared = true;
@@ -331,9 +367,51 @@ impl Operation {
         self.plan().has(argument)
     }
 
-    /// JSON schema of the arguments, those of the path included; definitions go to the generator.
+    /// JSON schema of the arguments, those of the path included; definitions go to the generator. What travels in a
+    /// body may name the trace of the call.
     pub fn arguments(&self, generator: &mut SchemaGenerator) -> Schema {
-        (self.arguments)(generator)
+        let mut schema = (self.arguments)(generator);
+        if self.takes_body()
+            && let Some(whole) = schema.as_object_mut()
+            && let Some(properties) = whole.entry("properties").or_insert_with(|| json!({})).as_object_mut()
+        {
+            properties.entry(TRACE_ID).or_insert_with(trace_schema);
+        }
+        schema
+    }
+
+    /// Whether arguments that are not in the path travel in a body.
+    #[must_use]
+    pub fn takes_body(&self) -> bool {
+        !self.route.asks_by_query()
+    }
+
+    /// The caller with the trace that the arguments name, and the arguments without it where the operation itself
+    /// does not take it.
+    fn traced(&self, caller: &Caller, arguments: &mut Value) -> Result<Caller, Error> {
+        let mut caller = caller.clone();
+        if let Some(arguments) = arguments.as_object_mut().filter(|_| self.takes_body()) {
+            let launch = self.plan().launches();
+            let named =
+                if launch { arguments.get(TRACE_ID).cloned() } else { arguments.shift_remove(TRACE_ID) };
+            match named {
+                None | Some(Value::Null) => {}
+                Some(Value::String(id)) => {
+                    if !launch {
+                        let options = ExecutionOptions { trace_id: Some(id.clone()), ..Default::default() };
+                        options.check()?;
+                    }
+                    caller.trace_id = id;
+                }
+                // A launch says by itself what is wrong with it.
+                Some(_) if launch => {}
+                Some(other) => {
+                    let message = format!("`{TRACE_ID}`: invalid type: {other}, expected a string");
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+            }
+        }
+        Ok(caller)
     }
 
     /// JSON schema of the answer; definitions go to the generator.
@@ -347,12 +425,26 @@ impl Operation {
     /// # Errors
     /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
     /// those of the operation.
-    pub async fn call(&self, service: &Service, caller: &Caller, arguments: Value) -> Result<Value, Error> {
-        self.may(caller)?;
+    pub async fn call(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        mut arguments: Value,
+    ) -> Result<Value, Error> {
+        self.admit(service, caller).await?;
         let given = discreet::Given::of(&arguments);
-        match (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(discreet::told(service, error, &given).await),
+        let caller = self.traced(caller, &mut arguments)?;
+        let began = Instant::now();
+        let answer = (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+        self.log(&caller, began, answer.as_ref().err());
+        match answer {
+            Ok(mut answer) => {
+                if !caller.may(Scope::Admin) {
+                    remove_details(&mut answer);
+                }
+                Ok(answer)
+            }
+            Err(error) => Err(refused(service, &caller, error, &given).await),
         }
     }
 
@@ -364,13 +456,47 @@ impl Operation {
         &self,
         service: &Service,
         caller: &Caller,
-        arguments: Value,
+        mut arguments: Value,
     ) -> Result<Written, Error> {
-        self.may(caller)?;
+        self.admit(service, caller).await?;
         let given = discreet::Given::of(&arguments);
-        match (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(discreet::told(service, error, &given).await),
+        let caller = self.traced(caller, &mut arguments)?;
+        let began = Instant::now();
+        let answer =
+            (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+        self.log(&caller, began, answer.as_ref().err());
+        match answer {
+            Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
+            Ok(answer) => {
+                let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
+                remove_details(&mut value);
+                Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
+            }
+            Err(error) => Err(refused(service, &caller, error, &given).await),
+        }
+    }
+
+    /// Whether the answer depends on which skills there are, so that it has to wait for the first scan of the roots.
+    #[must_use]
+    pub fn needs_catalog(&self) -> bool {
+        !INDEPENDENT_OF_CATALOG.contains(&self.name)
+    }
+
+    /// Refuses a caller who may not, and waits for the catalog where it is needed.
+    async fn admit(&self, service: &Service, caller: &Caller) -> Result<(), Error> {
+        self.may(caller)?;
+        if self.needs_catalog() { service.core.wait_for_catalog().await } else { Ok(()) }
+    }
+
+    /// One line of the log for each call, with its trace; calls that only look and succeed are for debugging.
+    fn log(&self, caller: &Caller, began: Instant, failed: Option<&Error>) {
+        let (operation, trace_id) = (self.name, caller.trace_id.as_str());
+        let by = caller.principal.as_ref().map(|principal| principal.name.as_str());
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match failed {
+            Some(error) => tracing::info!(operation, trace_id, by, ms, code = %error.code, "request failed"),
+            None if self.hints.read_only => tracing::debug!(operation, trace_id, by, ms, "request"),
+            None => tracing::info!(operation, trace_id, by, ms, "request"),
         }
     }
 
@@ -386,6 +512,47 @@ impl Operation {
         }
         Ok(())
     }
+}
+
+/// Operations that are answered while a service that has just started still reads its skills: about the process, and
+/// about runs that exist.
+const INDEPENDENT_OF_CATALOG: [&str; 18] = [
+    "runtime.health",
+    "runtime.caller",
+    "runtime.metrics",
+    "skill.diagnostics",
+    "skill.metrics.reset",
+    "skill.rescan",
+    "client.list",
+    "run.list",
+    "run.show",
+    "run.checkpoints",
+    "run.events",
+    "run.status",
+    "run.deny",
+    "run.signal",
+    "run.cancel",
+    "run.cancel_legacy",
+    "event.list",
+    "event.newest",
+];
+
+/// An error as this caller may be told it.
+async fn refused(service: &Service, caller: &Caller, error: Error, given: &discreet::Given) -> Error {
+    let error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    discreet::told(service, error, given).await
+}
+
+/// The argument of every body that names the trace of the call.
+pub const TRACE_ID: &str = "trace_id";
+
+fn trace_schema() -> Value {
+    json!({
+        "description": "The trace that this call belongs to.",
+        "type": ["string", "null"],
+        "pattern": "^[!-~]{1,255}$",
+        "default": null,
+    })
 }
 
 /// Arguments as their type; none at all are an empty object.

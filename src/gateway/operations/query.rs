@@ -42,8 +42,8 @@ pub fn from_query(
     let mut arguments = Map::new();
     for (name, text) in pairs {
         let in_path = |name: &str| operation.route.parameters().any(|parameter| parameter == name);
-        let Some(kind) = plan.0.get(&name).filter(|_| !in_path(&name)) else {
-            let names = plan.0.keys().map(String::as_str).filter(|name| !in_path(name));
+        let Some(kind) = plan.arguments.get(&name).filter(|_| !in_path(&name)) else {
+            let names = plan.arguments.keys().map(String::as_str).filter(|name| !in_path(name));
             return Err(Error {
                 suggestions: crate::gateway::near(&name, names),
                 ..Error::new(
@@ -68,7 +68,11 @@ pub fn from_query(
 
 /// What an operation's arguments are called, and what a text stands for in each; made once, because a schema takes
 /// longer to write than most calls take.
-pub(super) struct Plan(BTreeMap<String, Kind>);
+pub(super) struct Plan {
+    arguments: BTreeMap<String, Kind>,
+    /// Whether it takes a trace for the run that it launches, with what else a launch takes.
+    launches: bool,
+}
 
 impl Plan {
     pub fn of(operation: &Operation) -> Self {
@@ -77,11 +81,18 @@ impl Plan {
         let definitions = Value::Object(generator.take_definitions(true));
         let whole = resolved(&schema, &definitions);
         let properties = whole.get("properties").and_then(Value::as_object).into_iter().flatten();
-        Self(properties.map(|(name, schema)| (name.clone(), kind_of(schema, &definitions))).collect())
+        let arguments: BTreeMap<String, Kind> =
+            properties.map(|(name, schema)| (name.clone(), kind_of(schema, &definitions))).collect();
+        let launches = arguments.contains_key("idempotency_key");
+        Self { arguments, launches }
+    }
+
+    pub fn launches(&self) -> bool {
+        self.launches
     }
 
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.arguments.contains_key(name)
     }
 }
 

@@ -1,15 +1,22 @@
 //! Operations on runs: launch, attach, follow, order about.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
 use super::arguments::{
-    AllEvents, Attachment, Branch, DecisionOn, Execution, How, Nothing, OneRun, OrderOn, Resumption,
-    RunEvents, RunsLike, SignalTo, TargetsLike,
+    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution, How,
+    Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
-use crate::gateway::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, Ordered, RunOrder};
+use crate::gateway::{
+    AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder,
+};
 use crate::runs::{RunState, Verdict};
 use crate::store::{RunFilter, RunRecord};
 
+/// Bytes of a body with the content of an artifact: 8 MiB in Base64, and what stands around it.
+const MAX_ARTIFACT_BODY: usize = 12 << 20;
 /// What reaches out through bindings.
 pub(super) const ACTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
@@ -96,11 +103,26 @@ fn launching() -> Vec<Operation> {
             Scope::Read,
             "References that exist, of one type, to complete what somebody types.",
             |asked: Asked, ask: TargetsLike| async move {
-                let targets =
-                    asked.service.core.target_choices(ask.target_type, &ask.text, ask.limit).await?;
+                let TargetsLike { target_type, text, limit } = ask;
+                let sessions = asked.caller.session_access();
+                let targets = asked.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
                 Ok(TargetList { targets })
             },
         ),
+        Operation::new(
+            "artifact.create",
+            Route::post("/v1/artifacts"),
+            Scope::Run,
+            "Stores content, to attach a skill to it as `artifact:DIGEST`; the same content is stored once.",
+            |asked: Asked, ask: ArtifactContent| async move {
+                let artifact = new_artifact(&asked, ask)?;
+                asked.service.core.store_artifact(artifact).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() })
+        .max_body(MAX_ARTIFACT_BODY)
+        .status(201)
+        .tool(),
     ]
 }
 
@@ -112,8 +134,8 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Runs, those that wait for somebody first, page by page.",
             |asked: Asked, ask: RunsLike| async move {
-                let RunsLike { states, skill_id, text, cursor, limit } = ask;
-                asked.service.core.runs(RunFilter { states, skill_id, text, cursor, limit: limit.min(1000) }).await
+                let RunsLike { states, skill_id, text, trace_id, cursor, limit } = ask;
+                asked.service.core.runs(RunFilter { states, skill_id, text, trace_id, cursor, limit }).await
             },
         ),
         Operation::new(
@@ -206,16 +228,30 @@ fn ordering() -> Vec<Operation> {
             "run.approve",
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
-            "Approves what a run waits for; the run goes on.",
-            |asked: Asked, ask: DecisionOn| async move { decide(&asked, ask, Verdict::Approve).await },
+            "Approves exactly what was read of a waiting run, named by step and digest; the run goes on.",
+            |asked: Asked, ask: Approval| async move {
+                let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+                let approver = asked.caller.name(approver);
+                let verdict = Verdict::Approve;
+                let decision =
+                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                order(&asked, &run_id, decision).await
+            },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
         Operation::new(
             "run.deny",
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
-            "Denies what a run waits for; the run is canceled.",
-            |asked: Asked, ask: DecisionOn| async move { decide(&asked, ask, Verdict::Deny).await },
+            "Denies the step that a run waits at; the run is canceled.",
+            |asked: Asked, ask: Denial| async move {
+                let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+                let approver = asked.caller.name(approver);
+                let verdict = Verdict::Deny;
+                let decision =
+                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                order(&asked, &run_id, decision).await
+            },
         )
         .hints(ORDERS),
         Operation::new(
@@ -240,7 +276,8 @@ fn ordering() -> Vec<Operation> {
                 let by = asked.caller.name(by);
                 order(&asked, &run_id, RunOrder::Signal { name, payload, by }).await
             },
-        ),
+        )
+        .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
         Operation::new(
             "run.cancel",
             Route::post("/v1/runs/{run_id}/cancel"),
@@ -307,7 +344,21 @@ async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {
 fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
-    Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by })
+    let sessions = asked.caller.session_access();
+    // Whoever calls an operation is elsewhere, or a model: no file of this machine is theirs to name.
+    let local_files = None;
+    Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
+}
+
+fn new_artifact(asked: &Asked, ask: ArtifactContent) -> Result<NewArtifact, Error> {
+    let ArtifactContent { name, content, encoding, by } = ask;
+    let content = match encoding {
+        ContentEncoding::Text => content.into_bytes(),
+        ContentEncoding::Base64 => BASE64
+            .decode(content)
+            .map_err(|error| Error::new(Code::InvalidRequest, format!("`content` is not Base64: {error}")))?,
+    };
+    Ok(NewArtifact { name, content, by: asked.caller.name(by) })
 }
 
 async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error> {
@@ -333,13 +384,6 @@ struct AttachedTraced {
     attached: Attached,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<crate::store::RunEvent>>,
-}
-
-async fn decide(asked: &Asked, ask: DecisionOn, verdict: Verdict) -> Result<Ordered, Error> {
-    let DecisionOn { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
-    let approver = asked.caller.name(approver);
-    let decide = RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
-    order(asked, &run_id, decide).await
 }
 
 async fn cancel(asked: &Asked, ask: OrderOn) -> Result<Ordered, Error> {

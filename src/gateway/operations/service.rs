@@ -4,7 +4,14 @@ use super::answers::Liveness;
 use super::arguments::Nothing;
 use super::skills::TOOL_PAGE;
 use super::{Asked, Hints, Operation, Principal, Route, Scope};
-use crate::gateway::{CallerView, GovernanceFilter};
+use crate::gateway::{CallerView, Error, GovernanceFilter};
+
+/// The failure of the store, for everybody: its cause without its place.
+fn without_place(error: Error) -> Error {
+    let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
+    let message = format!("the store of runs cannot be used: {}", cause.unwrap_or("see the log"));
+    Error { message, ..error }
+}
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -12,8 +19,9 @@ pub(super) fn operations() -> Vec<Operation> {
             "runtime.health",
             Route::get("/v1/health"),
             None,
-            "Whether the service lives and is through with reading its skills.",
+            "Whether the service lives, can write to its store, and is through with reading its skills.",
             |asked: Asked, _: Nothing| async move {
+                asked.service.core.ensure_store().await.map_err(without_place)?;
                 let found = asked.service.core.diagnostics().await?;
                 Ok(Liveness {
                     status: "ok".to_owned(),

@@ -35,7 +35,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Sessions, the one that changed last first.",
             |asked: Asked, ask: AtMost| async move {
-                Ok(SessionList { sessions: asked.service.sessions.sessions(ask.limit.min(1000)).await? })
+                Ok(SessionList { sessions: asked.sessions().sessions(ask.limit.min(1000)).await? })
             },
         ),
         Operation::new(
@@ -43,7 +43,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/sessions/{session_id}"),
             Scope::Read,
             "One session whole: settings, active skills, transcript.",
-            |asked: Asked, one: OneSession| async move { asked.service.sessions.session(&one.session_id).await },
+            |asked: Asked, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
         ),
         Operation::new(
             "skill.levels",
@@ -51,7 +51,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "A skill at each level of disclosure, with bytes and tokens; as a session has loaded it, where one is named.",
             |asked: Asked, one: LevelsOf| async move {
-                asked.service.sessions.level_view(&one.skill_id, one.session_id.as_deref()).await
+                asked.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
             },
         ),
         Operation::new(
@@ -60,7 +60,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "The catalogue under a client's budget: what is shortened and what is left out.",
             |asked: Asked, ask: BudgetOf| async move {
-                asked.service.sessions.budget(ask.client.as_deref(), ask.window).await
+                asked.sessions().budget(ask.client.as_deref(), ask.window).await
             },
         ),
         Operation::new(
@@ -68,9 +68,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/agents"),
             Scope::Read,
             "The agents known, with the skills they use.",
-            |asked: Asked, _: Nothing| async move {
-                Ok(AgentList { agents: asked.service.sessions.agents().await? })
-            },
+            |asked: Asked, _: Nothing| async move { Ok(AgentList { agents: asked.sessions().agents().await? }) },
         ),
         Operation::new(
             "session.export",
@@ -78,7 +76,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "The whole request of the next call, in the form of a model's API.",
             |asked: Asked, ask: Export| async move {
-                asked.service.sessions.export_session(&ask.session_id, ask.api, &ask.model).await
+                asked.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
         )
         .looks(),
@@ -93,7 +91,7 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "A new, empty session.",
             |asked: Asked, settings: SettingsChange| async move {
-                asked.service.sessions.new_session(settings).await
+                asked.sessions().new_session(settings).await
             },
         )
         .status(201),
@@ -103,7 +101,7 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "Changes how a session is composed.",
             |asked: Asked, ask: SessionChange| async move {
-                asked.service.sessions.configure_session(&ask.session_id, ask.settings).await
+                asked.sessions().configure_session(&ask.session_id, ask.settings).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
@@ -113,7 +111,7 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "Appends a message of the user or of the model.",
             |asked: Asked, ask: Message| async move {
-                let entry = asked.service.sessions.say(&ask.session_id, ask.speaker, &ask.text).await?;
+                let entry = asked.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(Said { entry })
             },
         ),
@@ -127,7 +125,7 @@ fn changing() -> Vec<Operation> {
                     return Err(Error::new(Code::Forbidden, "`approved` needs the scope `decide`"));
                 }
                 let ToolCall { session_id, tool, arguments, approved } = ask;
-                Called::of(asked.service.sessions.call_tool(&session_id, &tool, arguments, approved).await?)
+                Called::of(asked.sessions().call_tool(&session_id, &tool, arguments, approved).await?)
             },
         ),
         Operation::new(
@@ -136,7 +134,7 @@ fn changing() -> Vec<Operation> {
             Scope::Run,
             "The instructions of the next call, with what each byte of them is.",
             |asked: Asked, ask: Composition| async move {
-                asked.service.sessions.compose(&ask.session_id, ask.made).await
+                asked.sessions().compose(&ask.session_id, ask.made).await
             },
         ),
     ]

@@ -13,6 +13,7 @@ use super::{
     FORMAT, MANIFEST, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport, PackedFile,
     path_problem, runs,
 };
+use crate::files;
 use crate::gateway::{Code, Error, lint};
 use crate::registry::trust::{FileKind, SeenFile, is_bundle, whole};
 use crate::skill::{self, Digest, Skill, SkillId, contract, is_main_file};
@@ -133,7 +134,8 @@ impl Gathered<'_> {
             self.found(code, &path, why);
             return Ok(());
         }
-        let bytes = match skill::read_regular(place, MAX_FILE) {
+        // The place has no link in it: `bundle` is a real path, and links below are not entered.
+        let bytes = match files::read_file(place, MAX_FILE).map_err(io::Error::from) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                 self.found("file-too-large", &path, &format!("a file has {} MiB at most", MAX_FILE >> 20));

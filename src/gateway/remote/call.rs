@@ -103,7 +103,8 @@ impl Inner {
     ) -> Result<R, Trouble> {
         if let Some(why) = self.link.given_up() {
             let message = format!("{why}; it was not sent: try it again when the connection is back");
-            return Err(Trouble::Unsent(Error::new(Code::UpstreamFailure, message)));
+            let address = self.wire.address();
+            return Err(Trouble::Unsent(Error::service_unreachable(Code::UpstreamFailure, address, message)));
         }
         let end = Instant::now() + WAITED;
         let mut sent = false;

@@ -13,7 +13,7 @@ use crate::gateway::{
     CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
     RunOrder, Sending, UnderWay,
 };
-use crate::runs::{Decision, Gate, RunState, Verdict};
+use crate::runs::{Decision, RunState, Verdict};
 use crate::store::{Decided, RunRecord};
 
 /// How long a service is looked for that took a decision and did not answer.
@@ -25,11 +25,6 @@ impl Remote {
     pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
         match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
-                let (step, inputs_digest) = match (step, inputs_digest) {
-                    (Some(step), Some(digest)) => (Some(step), Some(digest)),
-                    // What waits now is what is decided, whatever waits when the decision arrives.
-                    given => seen(&self.detail(run).await?.run, given),
-                };
                 let approver = approver.or_else(|| self.user.clone());
                 let made = json!({
                     "run_id": run, "step": step, "inputs_digest": inputs_digest, "approver": approver,
@@ -174,10 +169,12 @@ impl Remote {
                 shown => shown,
             };
             let detail = shown.map_err(|_| unknown(&error, advice))?;
-            if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == *decision) {
+            let decisions = detail.decisions.iter().map(|kept| &kept.decision);
+            let bound = decision.clone().bound_to(detail.run.gate.as_ref(), decisions);
+            if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == bound) {
                 return Ok(found(detail.run.clone(), recorded));
             }
-            if tries == MOST_TRIES || !waits_for(&detail.run, decision) {
+            if tries == MOST_TRIES || !bound.answers(detail.run.gate.as_ref()) {
                 return Err(unknown(&error, advice));
             }
             tries += 1;
@@ -228,25 +225,6 @@ impl Remote {
     }
 }
 
-/// Step and digest as given, else those of the gate that waits.
-fn seen(
-    run: &RunRecord,
-    (step, digest): (Option<String>, Option<String>),
-) -> (Option<String>, Option<String>) {
-    match &run.gate {
-        Some(Gate::Human { step: at, inputs_digest, .. }) => {
-            (step.or_else(|| Some(at.clone())), digest.or_else(|| Some(inputs_digest.clone())))
-        }
-        _ => (step, digest),
-    }
-}
-
-/// Whether a run still waits for this very decision.
-fn waits_for(run: &RunRecord, decision: &Decision) -> bool {
-    matches!(&run.gate, Some(Gate::Human { step, inputs_digest, .. })
-        if *step == decision.step && *inputs_digest == decision.inputs_digest)
-}
-
 /// A decision that the run shows, although nobody answered it.
 fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let word = match recorded.decision.verdict {
@@ -261,6 +239,7 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
         note: format!("{word}{by} (the answer was lost, the run shows it)"),
         worker_alive,
         repeated: false,
+        mode: None,
     }
 }
 
@@ -269,6 +248,7 @@ fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
     let Some(name) = caller.name else { return };
     if !caller.scopes.contains(&Scope::Decide) {
         let scope = Scope::Decide;
+        sheet.missing_scope = Some(scope);
         sheet.blocked = Some(format!(
             "the key {name} lacks the scope `{scope}`: the service takes neither a yes nor a no from it. Use a key that \
              has it, or leave this to somebody who has one"

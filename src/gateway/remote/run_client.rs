@@ -13,7 +13,8 @@ use super::heard::Behind;
 use crate::gateway::operations::{CapabilityList, EventList, NewestEvent, TargetList};
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
-    Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+    Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail,
+    RunOrder, SessionAccess, StoredArtifact, TargetChoice,
 };
 use crate::runs::RunState;
 use crate::skill::AttachTarget;
@@ -35,7 +36,14 @@ impl RunClient for Remote {
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
-        self.inner.ask("run.list", written(&filter)?).await
+        // A service refuses a page of no runs, and one of more than its largest.
+        let limit = (filter.limit > 0).then(|| filter.limit.min(LARGEST_PAGE));
+        let mut asked = written(&filter)?;
+        asked.insert("limit".to_owned(), json!(limit));
+        if limit.is_none() {
+            asked.remove("limit");
+        }
+        self.inner.ask("run.list", asked).await
     }
 
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
@@ -115,8 +123,7 @@ impl RunClient for Remote {
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
-        let fields = self.attachment(&request, &request.options);
-        self.inner.ask("skill.attach_preview", fields).await
+        self.attachment_previewed(request).await
     }
 
     async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
@@ -128,9 +135,23 @@ impl RunClient for Remote {
         target_type: AttachTarget,
         text: &str,
         limit: usize,
+        _sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let asked = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
-        Ok(self.inner.ask::<TargetList>("target.list", asked).await?.targets)
+        let mut choices = self.inner.ask::<TargetList>("target.list", asked).await?.targets;
+        if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
+            // Files of the caller's own machine: attaching uploads them.
+            let text = text.to_lowercase();
+            let own = tokio::task::spawn_blocking(move || local.choices()).await.unwrap_or_default();
+            choices.extend(own.into_iter().filter(|file| file.target_ref.to_lowercase().contains(&text)));
+            choices.truncate(limit);
+        }
+        Ok(choices)
+    }
+
+    async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+        self.artifact_stored(artifact).await
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {

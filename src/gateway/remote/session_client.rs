@@ -1,6 +1,7 @@
 //! Sessions behind an address.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -9,19 +10,23 @@ use super::Remote;
 use super::call::{Arguments, arguments, written};
 use crate::gateway::operations::{AgentList, Called, Said, SessionList};
 use crate::gateway::{
-    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
-    SettingsChange, ToolAnswer,
+    AgentView, BudgetView, Code, ComposedView, Error, LARGEST_PAGE, LevelsView, SessionAccess, SessionClient,
+    SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use crate::session::{Api, Payload, Speaker};
 
 #[async_trait]
 impl SessionClient for Remote {
+    fn with_access(self: Arc<Self>, _access: SessionAccess) -> SharedSessionClient {
+        self
+    }
+
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
         self.inner.tell("session.new", written(&settings)?).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let asked = arguments(json!({ "limit": limit }));
+        let asked = arguments(json!({ "limit": limit.clamp(1, LARGEST_PAGE) }));
         Ok(self.inner.ask::<SessionList>("session.list", asked).await?.sessions)
     }
 

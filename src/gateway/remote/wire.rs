@@ -140,7 +140,7 @@ impl Wire {
         }
         match self.judged(response, "").await {
             Err(trouble) => Err(trouble),
-            Ok(_) => Err(Trouble::Lost(Error::new(Code::UpstreamFailure, "the stream of news ended"))),
+            Ok(_) => Err(Trouble::Lost(self.unreachable("the stream of news ended"))),
         }
     }
 
@@ -154,7 +154,7 @@ impl Wire {
             Ok(Ok(chunk)) => Ok(chunk.map(|bytes| bytes.to_vec())),
             Ok(Err(error)) => {
                 let message = format!("{} broke the connection off ({})", self.address, root_cause(&error));
-                Err(Trouble::Lost(Error::new(Code::UpstreamFailure, message)))
+                Err(Trouble::Lost(self.unreachable(message)))
             }
             Err(_) => Err(Trouble::Lost(self.late("its answer", patience))),
         }
@@ -162,9 +162,13 @@ impl Wire {
 
     /// Whether a service of this version is there and lets this caller in.
     pub async fn hello(&self) -> Result<(), Trouble> {
-        let alive: Liveness = self.ask("runtime.health", Map::new(), self.reading).await?;
+        let alive = match self.ask::<Liveness>("runtime.health", Map::new(), self.reading).await {
+            // What a service has recorded can be looked at while it records nothing more.
+            Err(Trouble::Answered(error)) if error.code == Code::StoreUnavailable => None,
+            alive => Some(alive?),
+        };
         let ours = env!("CARGO_PKG_VERSION");
-        if generation(&alive.version) != generation(ours) {
+        if let Some(alive) = alive.filter(|alive| generation(&alive.version) != generation(ours)) {
             let message = format!(
                 "{} runs version {}, and this is {ours}: use the same version here or there",
                 self.address, alive.version
@@ -232,7 +236,12 @@ impl Wire {
 
     fn late(&self, what: &str, patience: Duration) -> Error {
         let message = format!("{} did not answer {what} within {} s", self.address, patience.as_secs());
-        Error::new(Code::UpstreamTimeout, message)
+        Error::service_unreachable(Code::UpstreamTimeout, &self.address, message)
+    }
+
+    /// A connection that could not be made, or broke.
+    fn unreachable(&self, message: impl Into<String>) -> Error {
+        Error::service_unreachable(Code::UpstreamFailure, &self.address, message)
     }
 
     fn broken(&self, error: &reqwest::Error) -> Trouble {
@@ -244,10 +253,10 @@ impl Wire {
         }
         if error.is_connect() {
             let message = format!("{address} cannot be reached: {cause}; is `skills serve` running there?");
-            return Trouble::Unsent(Error::new(Code::UpstreamFailure, message));
+            return Trouble::Unsent(self.unreachable(message));
         }
         let message = format!("{address} broke the connection off before it answered ({cause})");
-        Trouble::Lost(Error::new(Code::UpstreamFailure, message))
+        Trouble::Lost(self.unreachable(message))
     }
 
     /// The body of a success in the form that was wanted (any, for an empty one), or what the answer means instead.
@@ -282,7 +291,10 @@ impl Wire {
         };
         let error = Error { code: told.code, message, suggestions: told.suggestions, reason: told.reason };
         Err(match error.code {
-            Code::RateLimited => Trouble::Busy(error, Duration::from_secs(pause.unwrap_or(1))),
+            // Nothing was done: the same request may be sent again after the pause.
+            Code::RateLimited | Code::NotReady => {
+                Trouble::Busy(error, Duration::from_secs(pause.unwrap_or(1)))
+            }
             _ => Trouble::Answered(error),
         })
     }
@@ -316,7 +328,7 @@ impl Wire {
             // Something stands in front and does not reach the service: it may be back soon.
             502..=504 => {
                 let message = format!("{address} answered {status}: the service behind it does not answer");
-                return Trouble::Lost(Error::new(Code::UpstreamFailure, message));
+                return Trouble::Lost(self.unreachable(message));
             }
             _ => return Trouble::Answered(self.stranger(status, media, body)),
         };

@@ -89,6 +89,15 @@ struct NewFile {
     executable: bool,
 }
 
+/// Why a text cannot be the id of a new skill.
+#[must_use]
+pub fn id_problem(id: &str) -> Option<String> {
+    let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
+    let valid = known && !hyphens && (1..=64).contains(&id.len());
+    (!valid).then(|| format!("`{id}` is no id: 1 to 64 lower-case letters, digits and single hyphens"))
+}
+
 impl Scaffold {
     /// How it is invoked.
     #[must_use]
@@ -124,18 +133,8 @@ impl Scaffold {
     /// What contradicts itself, in a sentence.
     fn problem(&self) -> Option<String> {
         let invocation = self.invocation();
-        let ids = self.id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if !ids
-            || self.id.is_empty()
-            || self.id.len() > 64
-            || self.id.starts_with('-')
-            || self.id.ends_with('-')
-            || self.id.contains("--")
-        {
-            return Some(format!(
-                "`{}` is no id: 1 to 64 lower-case letters, digits and single hyphens",
-                self.id
-            ));
+        if let Some(problem) = id_problem(&self.id) {
+            return Some(problem);
         }
         if self.description.trim().is_empty() {
             return Some(

@@ -9,23 +9,18 @@ use super::problem_content;
 use crate::gateway::Code;
 use crate::gateway::operations::Operation;
 
-/// Statuses that HTTP has for a request that cannot be understood, beside that of the code.
-const OF_HTTP: [u16; 3] = [405, 408, 415];
 /// What every operation may come to.
-const EVERY: [u16; 8] = [400, 401, 403, 404, 405, 409, 429, 500];
+const EVERY: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
 /// What comes of a body.
 const OF_BODIES: [u16; 3] = [408, 413, 415];
 /// What comes of work.
-const OF_WORK: [u16; 6] = [412, 428, 501, 502, 503, 504];
+const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
 
 /// The codes of each status, in the order of the table of codes.
 pub(in crate::http) fn by_status() -> BTreeMap<u16, Vec<Code>> {
     let mut all: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::iter() {
         all.entry(code.status()).or_default().push(code);
-    }
-    for status in OF_HTTP {
-        all.insert(status, vec![Code::InvalidRequest]);
     }
     all
 }
@@ -55,15 +50,7 @@ pub(super) fn responses() -> Value {
     let mut responses = Map::from_iter([("NotModified".to_owned(), known)]);
     for (status, codes) in by_status() {
         let named: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
-        let schema = json!({
-            "allOf": [
-                { "$ref": "#/components/schemas/Problem" },
-                { "properties": {
-                    "status": { "const": status },
-                    "error": { "properties": { "code": { "enum": codes } } },
-                } },
-            ],
-        });
+        let schema = json!({ "$ref": "#/components/schemas/Problem" });
         let mut headers = json!({ "x-trace-id": { "$ref": "#/components/headers/TraceId" } });
         if let Some(headers) = headers.as_object_mut() {
             let more: &[(&str, &str)] = match status {
@@ -72,6 +59,8 @@ pub(super) fn responses() -> Value {
                     ("RateLimit-Policy", "RateLimitPolicy"),
                     ("Retry-After", "RetryAfter"),
                 ],
+                405 => &[("Allow", "Allow")],
+                503 => &[("Retry-After", "RetryAfter")],
                 _ => &[],
             };
             for (name, header) in more {
@@ -81,6 +70,7 @@ pub(super) fn responses() -> Value {
         }
         let response = json!({
             "description": named.join(", "),
+            "x-codes": codes,
             "headers": headers,
             "content": problem_content(schema),
         });

@@ -14,7 +14,7 @@ use self::schemas::{Direction, Schemas};
 use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ};
 use super::problem::{PROBLEM, Problem};
 use crate::gateway::METRICS_CONTENT_TYPE;
-use crate::gateway::operations::{Operation, Route, Scope, operations};
+use crate::gateway::operations::{Operation, Route, Scope, operations, simplify};
 
 /// The document, made once.
 #[must_use]
@@ -41,19 +41,19 @@ fn made() -> Value {
     for operation in operations() {
         let given = schemas.given(|generator| operation.arguments(generator));
         let answered = schemas.answered(|generator| operation.answer(generator));
-        let (body, in_path, in_query) = split(operation, given);
         parts.push((Direction::Answered, answered));
         let answer = part(parts.len());
-        let body = body.map(|(body, required)| {
-            parts.push((Direction::Given, body));
-            (part(parts.len()), required)
-        });
-        let mut parameters: Vec<Value> = Vec::new();
-        for parameter in in_path.into_iter().chain(in_query) {
-            parts.push((Direction::Given, parameter));
-            parameters.push(part(parts.len()));
-        }
         for (n, route) in std::iter::once(&operation.route).chain(&operation.aliases).enumerate() {
+            let (body, in_path, in_query) = split(route, given.clone());
+            let body = body.map(|(body, required)| {
+                parts.push((Direction::Given, body));
+                (part(parts.len()), required)
+            });
+            let mut parameters: Vec<Value> = Vec::new();
+            for parameter in in_path.into_iter().chain(in_query) {
+                parts.push((Direction::Given, parameter));
+                parameters.push(part(parts.len()));
+            }
             let entry = described(operation, route, n > 0, &parameters, body.as_ref(), &answer);
             put(&mut paths, route.path, &route.method.to_string().to_lowercase(), entry);
         }
@@ -65,6 +65,8 @@ fn made() -> Value {
     let mut places: Vec<(Direction, &mut Value)> =
         parts.iter_mut().map(|(direction, value)| (*direction, value)).collect();
     let mut components = schemas.components(&mut places);
+    components.values_mut().chain(parts.iter_mut().map(|(_, part)| part)).for_each(simplify);
+    schemas::name_variants(&mut components);
     let mut paths = Value::Object(paths);
     fill(&mut paths, &parts);
     let mut problem = problem;
@@ -124,8 +126,8 @@ fn fill(value: &mut Value, parts: &[(Direction, Value)]) {
 
 type Body = Option<(Value, bool)>;
 
-/// The arguments of an operation by where they travel: the body with whether it is needed, path, query.
-fn split(operation: &Operation, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
+/// The arguments of an operation by where they travel on this route: the body with whether it is needed, path, query.
+fn split(route: &Route, given: Value) -> (Body, Vec<Value>, Vec<Value>) {
     let Value::Object(mut whole) = given else { return (None, Vec::new(), Vec::new()) };
     let properties = whole.get_mut("properties").and_then(Value::as_object_mut);
     let mut rest = properties.map(std::mem::take).unwrap_or_default();
@@ -135,13 +137,13 @@ fn split(operation: &Operation, given: Value) -> (Body, Vec<Value>, Vec<Value>) 
         .map(|names| names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
     let mut in_path = Vec::new();
-    for name in operation.route.parameters() {
+    for name in route.parameters() {
         if let Some(schema) = rest.shift_remove(name) {
             in_path.push(parameter("path", name, schema, true));
         }
     }
     let required: Vec<String> = required.into_iter().filter(|name| rest.contains_key(name)).collect();
-    if operation.route.asks_by_query() {
+    if route.asks_by_query() {
         let in_query = rest
             .into_iter()
             .map(|(name, schema)| parameter("query", &name, present(schema), required.contains(&name)))
@@ -170,6 +172,7 @@ fn parameter(place: &str, name: &str, mut schema: Value, required: bool) -> Valu
             members.insert("minLength".to_owned(), json!(1));
         }
     }
+    simplify(&mut schema);
     let mut parameter = json!({ "name": name, "in": place, "required": required, "schema": schema });
     if let (Some(members), Some(description)) = (parameter.as_object_mut(), description) {
         members.insert("description".to_owned(), description);
@@ -190,6 +193,11 @@ fn present(mut schema: Value) -> Value {
     }
     if let Some(any) = members.get_mut("anyOf").and_then(Value::as_array_mut) {
         any.retain(|one| one.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(only)] = any.as_slice() {
+            let only = only.clone();
+            members.shift_remove("anyOf");
+            members.extend(only);
+        }
     }
     schema
 }
@@ -255,14 +263,10 @@ fn described(
             .insert(status.to_string(), json!({ "$ref": format!("#/components/responses/Error{status}") }));
     }
     let scope = operation.scope.map(|scope| scope.to_string());
-    let needs = scope.as_ref().map_or_else(
-        || "Open to everybody.".to_owned(),
-        |scope| format!("Needs the scope `{scope}`, where keys are asked for."),
-    );
     let mut entry = json!({
         "operationId": id,
         "summary": operation.summary,
-        "description": needs,
+        "description": needs(operation.scope),
         "tags": [subject(operation)],
         "parameters": parameters,
         "responses": responses,
@@ -277,12 +281,23 @@ fn described(
         } else {
             members.insert("security".to_owned(), json!([]));
         }
-        if alias {
+        // One that takes other parameters in its path is another form, not an older one.
+        if alias && route.parameters().eq(operation.route.parameters()) {
             members.insert("deprecated".to_owned(), json!(true));
         }
     }
     entry
 }
+
+/// Who may call, in words.
+fn needs(scope: Option<Scope>) -> String {
+    scope.map_or_else(
+        || OPEN.to_owned(),
+        |scope| format!("Needs the scope `{scope}`, where keys are asked for."),
+    )
+}
+
+const OPEN: &str = "Open to everybody.";
 
 /// What an operation is about: the first word of its name.
 pub(super) fn subject(operation: &Operation) -> &'static str {
@@ -343,7 +358,8 @@ fn headers() -> Value {
         "Location": text("Where the run is looked up."),
         "RateLimit": text("What is left of the limit and when it begins anew, in seconds: `\"default\";r=9;t=42`."),
         "RateLimitPolicy": text("The limit: requests in a window of seconds, `\"default\";q=10;w=60`."),
-        "RetryAfter": text("Seconds until the next request is let through."),
+        "RetryAfter": text("Seconds until the request may be sent again."),
+        "Allow": text("The methods that the path takes."),
     })
 }
 
@@ -355,12 +371,17 @@ fn own_routes(paths: &mut Map<String, Value>) {
         "type": "object",
         "required": ["status", "scan", "index"],
         "properties": {
-            "status": { "enum": ["ready", "starting", "failing", "ending"] },
+            "status": { "type": "string", "enum": ["ready", "starting", "failing", "ending"] },
             "scan": { "type": "boolean", "description": "All roots are read." },
             "index": { "type": "boolean", "description": "All skills can be ranked." },
         },
     });
-    let open = |id: &str, summary: &str, responses: Value| json!({ "operationId": id, "summary": summary, "tags": ["runtime"], "security": [], "responses": responses });
+    let open = |id: &str, summary: &str, responses: Value| {
+        json!({
+            "operationId": id, "summary": summary, "description": OPEN, "tags": ["runtime"], "security": [],
+            "responses": responses,
+        })
+    };
     put(
         paths,
         LIVEZ,
@@ -406,6 +427,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
         json!({
             "operationId": "metrics_prometheus",
             "summary": "Every metric as OpenMetrics text.",
+            "description": needs(Some(Scope::Read)),
             "tags": ["runtime"],
             "x-scope": Scope::Read.to_string(),
             "responses": {

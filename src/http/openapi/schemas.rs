@@ -116,6 +116,49 @@ pub fn references(schema: &Value) -> Vec<String> {
     }
 }
 
+/// Makes a component of every variant that is an object, named by the component it belongs to and by what tells it from
+/// the others: generators of clients make types of components, and of what stands inside them only some of them do.
+pub fn name_variants(components: &mut Map<String, Value>) {
+    let taken: BTreeSet<String> = components.keys().cloned().collect();
+    let mut named = Map::new();
+    for (name, schema) in components.iter_mut() {
+        let variants = schema.get_mut("oneOf").and_then(Value::as_array_mut);
+        for variant in variants.into_iter().flatten() {
+            let Some(label) = label_of(variant) else { continue };
+            let own = format!("{name}{}", in_pascal_case(label));
+            if !taken.contains(&own) && !named.contains_key(&own) {
+                let reference = Value::from(format!("{PLACE}{own}"));
+                let schema = std::mem::replace(
+                    variant,
+                    Value::Object(Map::from_iter([("$ref".to_owned(), reference)])),
+                );
+                named.insert(own, schema);
+            }
+        }
+    }
+    components.extend(named);
+}
+
+/// What tells a variant from the others: the value of its tag, else the member that it has to have.
+fn label_of(variant: &Value) -> Option<&str> {
+    let properties = variant.get("properties")?.as_object()?;
+    let tag = properties.values().find_map(|property| match property.get("enum")?.as_array()?.as_slice() {
+        [value] => value.as_str(),
+        _ => None,
+    });
+    tag.or_else(|| variant.get("required")?.as_array()?.first()?.as_str())
+}
+
+fn in_pascal_case(label: &str) -> String {
+    let words = label.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words
+        .flat_map(|word| {
+            let mut letters = word.chars();
+            letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters)
+        })
+        .collect()
+}
+
 fn refer(schema: &mut Value, rename: &impl Fn(&str) -> Option<String>) {
     match schema {
         Value::Object(members) => {
@@ -148,6 +191,24 @@ mod tests {
     #[derive(Serialize, Deserialize, JsonSchema)]
     struct Outer {
         inner: Inner,
+    }
+
+    #[test]
+    fn variants_that_are_objects_become_components() {
+        let mut components = serde_json::from_value(serde_json::json!({ "Gate": { "oneOf": [
+            { "type": "string", "enum": ["open"] },
+            { "properties": { "human": {} }, "required": ["human"] },
+            { "properties": { "kind": { "enum": ["wait_for_signal"] }, "name": {} }, "required": ["name", "kind"] },
+        ] } }))
+        .unwrap();
+        name_variants(&mut components);
+        let wanted = serde_json::json!([
+            { "type": "string", "enum": ["open"] },
+            { "$ref": "#/components/schemas/GateHuman" },
+            { "$ref": "#/components/schemas/GateWaitForSignal" },
+        ]);
+        assert_eq!(components["Gate"]["oneOf"], wanted);
+        assert_eq!(components["GateHuman"]["required"][0], "human");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! processes that trust at once both keep what they said.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TrustError;
 use super::measure::SeenFile;
+use crate::private_files;
 use crate::skill::{Digest, read_regular};
 
 /// Layout of the file. A newer one is refused, never overwritten.
@@ -69,7 +70,7 @@ pub(super) fn change<T>(
 ) -> Result<T, TrustError> {
     let io = |source| TrustError::Io { file: file.to_owned(), source };
     let folder = file.parent().unwrap_or(file);
-    fs::create_dir_all(folder).map_err(io)?;
+    private_files::create_folder(folder).map_err(io)?;
     let lock = lock(&file.with_extension("lock")).map_err(io)?;
     let mut pins = read(file)?;
     let before = pins.clone();
@@ -83,7 +84,7 @@ pub(super) fn change<T>(
 
 /// Held as long as the file is open (`flock(2)`, `LockFileEx`).
 fn lock(file: &Path) -> io::Result<File> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(file)?;
+    let lock = private_files::open_append(file)?;
     lock.lock()?;
     Ok(lock)
 }

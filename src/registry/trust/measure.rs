@@ -10,7 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::skill::{Digest, is_main_file, open_regular};
+use crate::files;
+use crate::skill::{Digest, is_main_file};
 
 /// More files than this are not pinned: a digest over them would be taken before every step.
 pub const MAX_FILES: usize = 20_000;
@@ -174,7 +175,7 @@ fn content(file: &Found, bytes: &mut u64) -> Result<Digest, Obstacle> {
         let target = fs::read_link(&file.place).map_err(unreadable)?;
         return Ok(Digest::of(target.as_os_str().as_encoded_bytes()));
     }
-    let (mut opened, _) = open_regular(&file.place).map_err(unreadable)?;
+    let (mut opened, _) = files::open_file(&file.place).map_err(|refusal| unreadable(refusal.into()))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0_u8; 64 << 10];
     loop {

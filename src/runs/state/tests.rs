@@ -162,9 +162,12 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
-    assert!(refused(said(Some(Choice::Happened), None)).contains("state its result"));
+    for lacking in [said(Some(Choice::Happened), None), said(None, None)] {
+        let why = refused(lacking);
+        assert!(Choice::iter().all(|choice| why.contains(&format!("`{choice}`"))), "{why}");
+    }
     assert!(refused(said(Some(Choice::Skip), result())).contains("belongs to the choice happened"));
-    assert!(refused(said(None, result())).contains("nobody knows how step send ended"));
+    assert!(refused(said(None, result())).contains("`rerun`"));
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
     assert!(refused(no).contains("a no to step send cancels the run and takes no choice"));
     let happened = Command::Decide(said(Some(Choice::Happened), result()));

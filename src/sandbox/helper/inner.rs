@@ -120,7 +120,7 @@ fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), 
 
 /// Enters a user namespace in which this user has its own number, and no rights beyond its own after `exec`.
 #[cfg(target_os = "linux")]
-fn enter_namespace() -> Result<(), String> {
+pub fn enter_namespace() -> Result<(), String> {
     use nix::sched::{CloneFlags, unshare};
     let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("entering a user namespace: {error}"))?;

@@ -7,6 +7,8 @@
 //! gives up its rights one after the other and calls `exec`.
 
 #[cfg(target_os = "linux")]
+mod disk;
+#[cfg(target_os = "linux")]
 mod files;
 mod inner;
 mod limits;

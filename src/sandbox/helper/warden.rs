@@ -20,7 +20,9 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, fchown, pipe};
 
-use super::super::plan::{Ended, Identity, Order, STOP, Verdict, frame, receive, send};
+use super::super::plan::{DiskUse, Ended, Identity, Order, Plan, STOP, Verdict, frame, receive, send};
+#[cfg(target_os = "linux")]
+use super::disk::Mounted;
 use super::{FAILED, INNER, WORD, tree};
 
 /// How long a tree that forks as fast as it is killed is fought before the warden gives up.
@@ -51,6 +53,15 @@ fn serve() -> io::Result<()> {
 /// Starts the script and waits until it and everything it started is gone.
 fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
+    let mounted = match mount(&order.plan) {
+        Ok(mounted) => Ok(mounted),
+        // A trial goes on without.
+        Err(why) if order.plan.probe.is_some() => Err(why),
+        Err(why) => {
+            let why = format!("limiting what it can write: {why}");
+            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts, disk: None });
+        }
+    };
     let wrapped = order.wrapper.is_some();
     let (mut failures, failures_end) = failure_pipe()?;
     let mut command = inner_command(order.wrapper.as_deref());
@@ -60,7 +71,7 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
         Ok(child) => child,
         Err(error) => {
             let why = format!("starting `{}`: {error}", command.get_program().display());
-            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts });
+            return Ok(Verdict { end: Ended::NotStarted(why), leftovers: 0, adopts, disk: None });
         }
     };
     drop(failures_end);
@@ -75,6 +86,9 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
         // A script may leave its stdin unread for ever; that must hold nothing else up.
         std::thread::spawn(move || pipe.write_all(&first));
     }
+    if let Ok(Some(mounted)) = &mounted {
+        mounted.watch();
+    }
     let state = Arc::new(State::default());
     let obeying = Arc::clone(&state);
     std::thread::spawn(move || obey(control, pid, wrapped, &obeying));
@@ -85,7 +99,16 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     let leftovers = clear(pid);
     state.over.store(true, Ordering::SeqCst);
     let end = ended(&told, status, wrapped && state.stopping.load(Ordering::SeqCst));
-    Ok(Verdict { end, leftovers, adopts })
+    let disk = match mounted {
+        Ok(mounted) => mounted.map(Mounted::export),
+        Err(why) => Some(DiskUse { error: Some(why), ..DiskUse::default() }),
+    };
+    Ok(Verdict { end, leftovers, adopts, disk })
+}
+
+/// The script's own file system, where the plan wants one.
+fn mount(plan: &Plan) -> Result<Option<Mounted>, String> {
+    plan.disk.as_ref().map(|disk| Mounted::mount(disk, plan.identity)).transpose()
 }
 
 #[derive(Default)]
@@ -203,6 +226,23 @@ fn become_subreaper() -> bool {
 #[cfg(not(target_os = "linux"))]
 fn become_subreaper() -> bool {
     false
+}
+
+/// Elsewhere what a script writes is counted while it runs.
+#[cfg(not(target_os = "linux"))]
+struct Mounted;
+
+#[cfg(not(target_os = "linux"))]
+impl Mounted {
+    fn mount(_: &super::super::plan::Disk, _: Option<Identity>) -> Result<Self, String> {
+        Err("this system has no tmpfs".to_owned())
+    }
+
+    fn watch(&self) {}
+
+    fn export(self) -> DiskUse {
+        DiskUse::default()
+    }
 }
 
 #[cfg(test)]

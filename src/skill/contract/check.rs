@@ -1,52 +1,58 @@
 //! What can be said about a contract before it runs: names, references, expressions, order, outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::expression::Expr;
 use super::parse::NAMESPACES;
-use super::reader::Reader;
+use super::reader::{Reader, suggest};
 use super::types::{Contract, MergeStrategy, Source, Step, StepAction};
+use crate::skill::Severity;
 use crate::skill::lint::rules;
-use crate::skill::yaml::Node;
+use crate::skill::yaml::{Content, Node};
 
 /// Where steps may write: `inputs` and `frame` are given, `target` is what a skill is attached to.
 const WRITABLE: &[&str] = &["vars", "outputs", "working", "output", "extensions"];
 
 pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     let ids: BTreeSet<&str> = contract.steps.iter().map(|step| step.id.as_str()).collect();
-    let nodes: Vec<&Node> = root
-        .get("steps")
-        .map(|entry| match &entry.value.value {
-            crate::skill::yaml::Content::List(items) => items.iter().collect(),
-            _ => Vec::new(),
-        })
-        .unwrap_or_default();
-    let at = |step: &Step| {
-        nodes
-            .iter()
-            .find(|node| reader_id(node) == Some(step.id.as_str()))
-            .map_or(root.at.clone(), |node| node.at.start..node.at.start)
-    };
+    let places = Places::of(root);
+    let produced: BTreeSet<String> =
+        contract.steps.iter().flat_map(|step| step.output.values()).map(|target| target.join(".")).collect();
     let mut seen = BTreeSet::new();
     let mut written: BTreeMap<String, &str> = BTreeMap::new();
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
-        let place = at(step);
+        let place = places.step(step);
         if !seen.insert(step.id.as_str()) {
             reader.invalid(&path, &place, format!("there are two steps with the id `{}`", step.id));
         }
         for other in &step.depends_on {
             if !ids.contains(other.as_str()) || *other == step.id {
                 let message = format!("step `{}` depends on `{other}`, which is no other step", step.id);
-                reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                let place = places.within(step, &["config", "depends_on"]);
+                let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                suggest(finding, other, ids.iter().copied().filter(|id| *id != step.id));
             }
         }
         for (field, source) in &step.input {
+            let place = places.within(step, &["input", field.as_str()]);
             for reference in references(source) {
-                if reference[0] == "inputs" && !contract.inputs.contains_key(&reference[1]) {
-                    let message =
-                        format!("step `{}`, {field}: there is no input `{}`", step.id, reference[1]);
-                    reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                if let [namespace, input, ..] = reference
+                    && namespace == "inputs"
+                    && !contract.inputs.contains_key(input)
+                {
+                    let message = format!("step `{}`, {field}: there is no input `{input}`", step.id);
+                    let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                    suggest(finding, input, contract.inputs.keys().map(String::as_str));
+                } else if is_dangling(reference, &produced) {
+                    let name = reference.join(".");
+                    let message = format!("step `{}`, {field}: no step writes `{name}`", step.id);
+                    let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                    if step.condition.is_some() {
+                        finding.severity = Severity::Warning;
+                    }
+                    suggest(finding, &name, produced.iter().map(String::as_str));
                 }
             }
         }
@@ -70,7 +76,8 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
                 reader.invalid(&path, &place, message);
             }
         }
-        for (what, text) in expressions(step) {
+        for (what, key, text) in expressions(step) {
+            let place = places.within(step, key);
             match Expr::parse(text) {
                 Err(error) => {
                     let message = format!("{what} of step `{}` cannot be read: {error}", step.id);
@@ -86,12 +93,21 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
                                 NAMESPACES.join(", ")
                             );
                             reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                        } else if is_dangling(reference, &produced) {
+                            let name = reference.join(".");
+                            let message =
+                                format!("{what} of step `{}` reads `{name}`, which no step writes", step.id);
+                            let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+                            // Whether an expression comes to it, only its values say.
+                            finding.severity = Severity::Warning;
+                            suggest(finding, &name, produced.iter().map(String::as_str));
                         }
                     }
                 }
             }
         }
         if matches!(&step.action, StepAction::Skill(id) if *id == contract.id) {
+            let place = places.within(step, &["uses"]);
             reader.invalid(&path, &place, format!("step `{}` runs this very skill", step.id));
         }
     }
@@ -110,11 +126,55 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     }
 }
 
-fn reader_id(node: &Node) -> Option<&str> {
-    match &node.get("id")?.value.value {
-        crate::skill::yaml::Content::Text(id) => Some(id.trim()),
-        _ => None,
+/// Where the steps stand in their file.
+pub(super) struct Places<'n> {
+    root: &'n Node,
+    steps: &'n [Node],
+}
+
+impl<'n> Places<'n> {
+    pub fn of(root: &'n Node) -> Self {
+        let steps = match root.get("steps").map(|entry| &entry.value.value) {
+            Some(Content::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        Self { root, steps }
     }
+
+    fn node(&self, step: &Step) -> Option<&'n Node> {
+        let id = |node: &Node| match &node.get("id")?.value.value {
+            Content::Text(id) => Some(id.trim().to_owned()),
+            _ => None,
+        };
+        self.steps.iter().find(|node| id(node).as_ref() == Some(&step.id))
+    }
+
+    /// Where a step begins.
+    pub fn step(&self, step: &Step) -> Range<usize> {
+        self.node(step).map_or_else(|| self.root.at.clone(), |node| node.at.start..node.at.start)
+    }
+
+    /// The value under some keys of a step; the step where it has none.
+    pub fn within(&self, step: &Step, keys: &[&str]) -> Range<usize> {
+        let value = |node: &'n Node, key: &&str| node.get(key).map(|entry| &entry.value);
+        let node = self.node(step).and_then(|node| keys.iter().try_fold(node, value));
+        node.map_or_else(|| self.step(step), |node| node.at.clone())
+    }
+}
+
+/// Namespaces that hold nothing but what steps write: reading anything else there fails.
+const PRODUCED: &[&str] = &["vars", "outputs", "working"];
+
+/// Whether a reference leads to something that no step writes: neither it, nor what it is a part of, nor a part of it.
+fn is_dangling(reference: &[String], produced: &BTreeSet<String>) -> bool {
+    if reference.len() < 2 || !PRODUCED.contains(&reference[0].as_str()) {
+        return false;
+    }
+    let name = reference.join(".");
+    let within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    !produced.iter().any(|target| within(&name, target) || within(target, &name))
 }
 
 /// Every reference in a source, at any depth.
@@ -127,12 +187,19 @@ pub(super) fn references(source: &Source) -> Vec<&[String]> {
     }
 }
 
-fn expressions(step: &Step) -> Vec<(&'static str, &str)> {
-    let mut all = Vec::new();
-    all.extend(step.condition.as_deref().map(|text| ("the condition", text)));
-    all.extend(step.foreach.as_ref().map(|f| ("foreach.items", f.items.as_str())));
-    all.extend(step.repeat.as_ref().map(|w| ("while.condition", w.condition.as_str())));
-    all.extend(step.router.as_ref().map(|r| ("router.on", r.on.as_str())));
+/// What an expression is called, the keys under which it stands, and its text.
+type Expression<'s> = (&'static str, &'static [&'static str], &'s str);
+
+fn expressions(step: &Step) -> Vec<Expression<'_>> {
+    let mut all: Vec<Expression<'_>> = Vec::new();
+    let condition = step.condition.as_deref();
+    all.extend(condition.map(|text| ("the condition", &["config", "condition"][..], text)));
+    let items = step.foreach.as_ref().map(|f| f.items.as_str());
+    all.extend(items.map(|text| ("foreach.items", &["config", "foreach", "items"][..], text)));
+    let repeat = step.repeat.as_ref().map(|w| w.condition.as_str());
+    all.extend(repeat.map(|text| ("while.condition", &["config", "while", "condition"][..], text)));
+    let on = step.router.as_ref().map(|r| r.on.as_str());
+    all.extend(on.map(|text| ("router.on", &["config", "router", "on"][..], text)));
     all
 }
 

@@ -5,6 +5,7 @@
 //! `capabilities/*.yaml`, `bindings/**/*.yaml`, `services/*.yaml`), plus one step of our own:
 //! `wait_for_signal`.
 
+mod calls;
 mod check;
 mod endpoint;
 pub mod expression;
@@ -13,6 +14,7 @@ mod reader;
 mod registry;
 mod types;
 
+pub use calls::{KnownCapabilities, check_calls};
 pub use endpoint::{Endpoint, Reach};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};

@@ -51,8 +51,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes a reference, an expression or an output by its own rule.
-    pub fn note(&mut self, rule: &rules::Rule, field: &str, at: &Range<usize>, message: impl Into<String>) {
-        self.notes.add(rule, Some(field), at.clone(), message);
+    pub fn note(
+        &mut self,
+        rule: &rules::Rule,
+        field: &str,
+        at: &Range<usize>,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        self.notes.add(rule, Some(field), at.clone(), message)
     }
 
     /// Notes every key that is none of `known`, with the nearest of them.
@@ -61,13 +67,9 @@ impl<'a> Reader<'a> {
             if !known.contains(&entry.key.as_str()) {
                 let path = join(field, &entry.key);
                 let message = format!("`{path}` is no key of this form");
-                let near = known.iter().min_by_key(|key| strsim::levenshtein(key, &entry.key));
-                let near = near.filter(|key| strsim::levenshtein(key, &entry.key) <= 2);
                 let finding =
                     self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
-                if let Some(near) = near {
-                    finding.help = format!("Did you mean `{near}`?");
-                }
+                suggest(finding, &entry.key, known.iter().copied());
             }
         }
     }
@@ -203,6 +205,20 @@ impl<'a> Reader<'a> {
         };
         self.invalid(path, &node.at, format!("`{path}` is {is} where {wanted} belongs"));
         None
+    }
+}
+
+/// The nearest of the known words, where one is near.
+pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    let allowed = (word.chars().count() / 3).clamp(2, 4);
+    let near = known.map(|known| (strsim::levenshtein(known, word), known)).min();
+    near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
+}
+
+/// Lets a finding ask for the nearest of the known words, where one is near.
+pub(super) fn suggest<'w>(finding: &mut Finding, word: &str, known: impl Iterator<Item = &'w str>) {
+    if let Some(near) = nearest(word, known) {
+        finding.help = format!("Did you mean `{near}`?");
     }
 }
 

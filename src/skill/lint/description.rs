@@ -2,7 +2,7 @@
 //! thousands of public descriptions, to be silent where it is not sure.
 
 use super::{Subject, rules};
-use crate::skill::notes::Notes;
+use crate::skill::notes::{Notes, slice};
 
 /// Checks a description that the file states (one that was taken from the body has its own finding).
 pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
@@ -99,7 +99,7 @@ fn template(description: &str) -> Option<String> {
 fn beginning(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.char_indices().nth(60) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
+        Some((cut, _)) => format!("{}…", slice(line, ..cut)),
         None => line.to_owned(),
     }
 }
@@ -211,16 +211,20 @@ fn says_when(description: &str) -> bool {
     false
 }
 
+/// Longer than this, what stands between angle brackets is no tag.
+const MAX_TAG_BYTES: usize = 40;
+
 /// `<name>` or `</name>`, as the specification's clients wrap descriptions themselves.
 fn xml_tag(text: &str) -> Option<&str> {
     text.match_indices('<').find_map(|(start, _)| {
-        let end = start + text[start..].find('>')?;
-        let inner = &text[start + 1..end];
+        let rest = text.as_bytes().get(start + 1..)?;
+        let length =
+            rest.iter().take(MAX_TAG_BYTES + 1).position(|byte| matches!(byte, b'<' | b'>' | b'\n'))?;
+        let end = start + 1 + length;
+        let inner = slice(text, start + 1..end);
         let name = inner.strip_prefix('/').unwrap_or(inner);
-        let tag = name.starts_with(|c: char| c.is_ascii_alphabetic())
-            && inner.len() <= 40
-            && !inner.contains(['<', '\n']);
-        tag.then(|| &text[start..=end])
+        let tag = rest.get(length) == Some(&b'>') && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        tag.then(|| slice(text, start..=end))
     })
 }
 

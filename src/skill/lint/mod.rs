@@ -12,7 +12,7 @@ mod trust;
 use std::ops::Range;
 use std::path::Path;
 
-use super::notes::Notes;
+use super::notes::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, Skill, fence};
 
@@ -48,8 +48,8 @@ impl Subject<'_> {
 pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes<'_>) {
     fields::name(subject, notes);
     check_shared(subject, notes);
-    size::estimated(&notes.source[body.clone()], body.start, notes);
-    trust::expansions(&notes.source[body.clone()], body.start, notes);
+    size::estimated(slice(notes.source, body.clone()), body.start, notes);
+    trust::expansions(slice(notes.source, body.clone()), body.start, notes);
 }
 
 /// The same for a lone `skill.yaml`.
@@ -77,12 +77,13 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     let mut notes = Notes::new(file, source);
     if skill.has_body {
         let body = fence::split(source).body;
-        size::exact(&source[body.clone()], body.start, &mut notes);
-        links::check(&source[body.clone()], body.start, &skill.root_dir, &mut notes);
+        size::exact(slice(source, body.clone()), body.start, &mut notes);
+        links::check(slice(source, body.clone()), body.start, &skill.root_dir, &mut notes);
     }
     let counted = [rules::BODY_MANY_TOKENS.code, rules::BODY_TOO_MANY_TOKENS.code];
     let mut findings: Vec<Finding> =
         skill.findings.iter().filter(|finding| !counted.contains(&finding.code.as_str())).cloned().collect();
+    ignored_files(&skill.root_dir, file, &mut notes);
     findings.extend(notes.finish());
     findings.extend(contract_findings(skill));
     findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
@@ -105,14 +106,49 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     }
     finding.clone()
 }
+
+/// Files in a bundle's folder that are not read, because a name that differs by case alone is taken.
+fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    for read in ["SKILL.md", "skill.yaml"] {
+        let read = if main.to_str().is_some_and(|main| main.eq_ignore_ascii_case(read)) {
+            main.display().to_string()
+        } else {
+            read.to_owned()
+        };
+        for name in names.iter().filter(|name| **name != read && name.eq_ignore_ascii_case(&read)) {
+            if names.contains(&read) {
+                let message = format!("`{name}` is ignored: `{read}` beside it is read");
+                notes.add(&rules::FILE_IGNORED, None, None, message);
+            }
+        }
+    }
+}
+
+/// The finding of a bundle that requires a skill which is not there; `near` are the nearest that are. `source` is the
+/// file at the skill's location.
+#[must_use]
+pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[String]) -> Finding {
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
+    let mut notes = Notes::new(file, source);
+    let frontmatter = fence::split(source).yaml;
+    let text = source.get(frontmatter.clone()).unwrap_or_default();
+    // The value below the key; the names are plain words, so that the first such word is the one.
+    let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(wanted)?)));
+    let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + wanted.len());
+    let message = format!("`requires` names `{wanted}`, and no skill here is called that");
+    let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
+    if !near.is_empty() {
+        finding.help = format!("Did you mean {}?", near.join(", "));
+    }
+    finding.clone()
+}
+
 /// What is wrong with the contract of a bundle, where it has one.
 fn contract_findings(skill: &Skill) -> Vec<Finding> {
-    let location = skill.root_dir.join("skill.yaml");
-    let small = std::fs::metadata(&location)
-        .is_ok_and(|file| file.is_file() && file.len() <= crate::skill::MAX_BYTES);
-    if !small {
-        return Vec::new();
-    }
-    let Ok(source) = std::fs::read_to_string(&location) else { return Vec::new() };
-    crate::skill::contract::parse(&location, &source).1
+    let Ok(bundle) = skill.open() else { return Vec::new() };
+    let Ok(source) = bundle.read_text("skill.yaml", crate::skill::MAX_BYTES) else { return Vec::new() };
+    crate::skill::contract::parse(&skill.root_dir.join("skill.yaml"), &source).1
 }

@@ -8,7 +8,7 @@ use miette::{
     SourceCode, SourceSpan, SpanContents,
 };
 
-use crate::skill::notes::floor;
+use crate::skill::notes::{floor, slice};
 use crate::skill::{Finding, Severity, safe_text};
 
 /// How a report is drawn.
@@ -100,16 +100,17 @@ impl Drawn {
 
 /// The line of a place as it is drawn: cut to a window around the place, made safe; with the place in it.
 fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (String, Range<usize>) {
-    let line_start = source[..at.start].rfind('\n').map_or(0, |newline| newline + 1);
-    let line_end = source[at.start..].find('\n').map_or(source.len(), |newline| at.start + newline);
+    let line_start = slice(source, ..at.start).rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = slice(source, at.start..).find('\n').map_or(source.len(), |newline| at.start + newline);
     let end = at.end.min(line_end);
     let ellipsis = if unicode { "…" } else { "..." };
     // A third of the window is for what comes before the place.
-    let back = source[line_start..at.start].char_indices().rev().nth(width / 3);
+    let back = slice(source, line_start..at.start).char_indices().rev().nth(width / 3);
     let from = back.filter(|_| line_end - line_start > width).map_or(line_start, |(cut, _)| line_start + cut);
-    let to = source[from..line_end].char_indices().nth(width).map_or(line_end, |(cut, _)| from + cut);
+    let to = slice(source, from..line_end).char_indices().nth(width).map_or(line_end, |(cut, _)| from + cut);
     let end = end.clamp(at.start, to.max(at.start));
-    let safe = |range: Range<usize>| safe_text::line(source[range].trim_end_matches('\r')).into_owned();
+    let safe =
+        |range: Range<usize>| safe_text::line(slice(source, range).trim_end_matches('\r')).into_owned();
     let mut text = if from > line_start { ellipsis.to_owned() } else { String::new() };
     text.push_str(&safe(from..at.start));
     let mark_start = text.len();

@@ -43,6 +43,8 @@ rules! {
     LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or name the folder it leads to as a root of its own.";
     /// The file's name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system most clients look for that name alone.";
+    /// A file that nobody reads, because one beside it has the same name but for its case.
+    FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a file system that ignores case has room for one, and which one that is nobody knows.";
     /// A byte order mark before the frontmatter.
     BYTE_ORDER_MARK = "byte-order-mark" Warning fixable: "Save the file as UTF-8 without a byte order mark: some clients do not see the frontmatter behind it.";
     /// Lines end in CR LF.
@@ -65,6 +67,8 @@ rules! {
     UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` inside a plain value is not YAML, and strict clients drop the skill.";
     /// A plain scalar that starts with a character which YAML reserves.
     UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: it starts with a character that means something else in YAML.";
+    /// A key that stands in the value of another one: its line break is lost.
+    SWALLOWED_KEY = "swallowed-key" Warning: "Put the key on a line of its own, or the value in quotes where it is meant as text.";
     /// A key stands twice.
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them; strict clients refuse the file, others take the last.";
     /// A value has another type than its field.
@@ -137,6 +141,10 @@ rules! {
     CONTRACT_REFERENCE = "contract-reference" Error: "Name an input, an earlier step's output, or a step of this contract.";
     /// An expression that cannot be read.
     CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not.";
+    /// A step calls something that is declared nowhere.
+    CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle or beside it, or name one that is there.";
+    /// A step gives a capability what it does not take.
+    CONTRACT_INPUT = "contract-input" Error: "Give the capability the inputs that it declares, each of its type.";
     /// An output that no step produces.
     CONTRACT_OUTPUT = "contract-output" Warning: "Let a step write it, or take it out of `outputs`.";
 
@@ -155,6 +163,8 @@ rules! {
     GRANTS_TOOLS = "grants-tools" Info: "Readers should know: these tools run without asking while the skill is active.";
 
     // Among other skills.
+    /// `requires` names a skill that is not here.
+    REQUIRES_UNKNOWN = "requires-unknown" Warning: "Correct the name, or install the skill: loading this one tells the model to read it too.";
     /// Another bundle of higher precedence has the same id.
     SHADOWED = "shadowed" Warning: "Rename one of them, or delete the copy.";
 }

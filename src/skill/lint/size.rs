@@ -2,12 +2,12 @@
 
 use super::rules;
 use crate::skill::notes::Notes;
-use crate::skill::tokens;
+use crate::skill::tokens::{self, TokenCount};
 
 /// The specification recommends to stay below this many tokens.
-const RECOMMENDED: usize = 5_000;
+const RECOMMENDED: u32 = 5_000;
 /// Above this many, a warning.
-const WARNED: usize = 8_000;
+const WARNED: u32 = 8_000;
 /// The specification recommends to stay below this many lines.
 const LINES: usize = 500;
 
@@ -22,7 +22,7 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
         let message = format!("the body has {lines} lines; fewer than {LINES} are recommended");
         notes.add(&rules::BODY_MANY_LINES, None, start..start, message);
     }
-    note_tokens(tokens::estimate(body), "about ", start, notes);
+    note_tokens(TokenCount::estimate(body), start, notes);
 }
 
 /// Lines of a text; a line without a line feed at the end counts.
@@ -34,13 +34,15 @@ pub(in crate::skill) fn lines(text: &str) -> usize {
 /// Tokens, counted. A body that cannot have so many is not counted.
 pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
     // A token of running text is rarely below two bytes; one character is at most a few tokens.
-    if body.len() >= RECOMMENDED * 2 {
-        note_tokens(tokens::count(body), "", start, notes);
+    if body.len() >= RECOMMENDED as usize * 2 {
+        note_tokens(tokens::count(body), start, notes);
     }
 }
 
-fn note_tokens(count: usize, about: &str, start: usize, notes: &mut Notes<'_>) {
-    let count_shown = if about.is_empty() { count } else { (count + 50) / 100 * 100 };
+fn note_tokens(count: TokenCount, start: usize, notes: &mut Notes<'_>) {
+    let TokenCount { tokens: count, estimated } = count;
+    let about = if estimated { "about " } else { "" };
+    let count_shown = if estimated { count.saturating_add(50) / 100 * 100 } else { count };
     if count > WARNED {
         let message =
             format!("the body takes {about}{count_shown} tokens; more than {WARNED} is a lot for every load");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Subject, rules};
-use crate::skill::notes::Notes;
+use crate::skill::notes::{Notes, slice};
 use crate::skill::safe_text::{Hidden, hidden};
 use crate::skill::yaml::{Content, Node};
 
@@ -68,8 +68,8 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     let close = bytes.chunks(CHUNK).enumerate().filter(|(_, chunk)| !is_plain(chunk));
     let places = close.flat_map(|(nth, chunk)| nth * CHUNK..nth * CHUNK + chunk.len());
     for at in places.filter(|at| may_hide(bytes, *at)) {
-        let Some(c) = source[at..].chars().next() else { continue };
-        let before = source[..at].chars().next_back();
+        let Some(c) = slice(source, at..).chars().next() else { continue };
+        let before = slice(source, ..at).chars().next_back();
         // Tags behind a black flag are part of an emoji (the flags of England, Scotland, Wales).
         if matches!(c, '\u{e0020}'..='\u{e007f}') && (before == Some('\u{1f3f4}') || flag_until == at) {
             flag_until = at + c.len_utf8();
@@ -104,7 +104,7 @@ fn note(
     at: Range<usize>,
     notes: &mut Notes<'_>,
 ) {
-    let first = text[group.first.clone()].chars().next().unwrap_or_default();
+    let first = slice(text, group.first.clone()).chars().next().unwrap_or_default();
     let smuggled = match kind {
         Hidden::Tag => true,
         Hidden::Bidi => !matches!(first, '\u{61c}' | '\u{200e}' | '\u{200f}'),
@@ -159,15 +159,15 @@ fn joins(c: char, before: Option<char>) -> bool {
 pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
     let mut found: Vec<(Range<usize>, &str)> = Vec::new();
     for (at, _) in body.match_indices('!') {
-        let rest = &body[at + 1..];
+        let rest = slice(body, at + 1..);
         if let Some(rest) = rest.strip_prefix('`') {
-            let free = body[..at].chars().next_back().is_none_or(char::is_whitespace);
+            let free = slice(body, ..at).chars().next_back().is_none_or(char::is_whitespace);
             let command = rest.split(['`', '\n']).next().unwrap_or_default();
-            let closed = rest[command.len()..].starts_with('`');
+            let closed = slice(rest, command.len()..).starts_with('`');
             if free && closed && !command.trim().is_empty() {
                 found.push((at..at + command.len() + 3, command));
             }
-        } else if let Some(before) = body[..at].strip_suffix("```")
+        } else if let Some(before) = slice(body, ..at).strip_suffix("```")
             && (before.is_empty() || before.ends_with('\n'))
             && rest.starts_with(['\n', '\r'])
         {
@@ -253,7 +253,7 @@ fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<
     let text = source.get(at.clone()).unwrap_or_default();
     let whole = |start: &usize| {
         let part = |c: char| c.is_alphanumeric() || matches!(c, '(' | '_' | '-' | ':');
-        !text[..*start].ends_with(part) && !text[*start + tool.len()..].starts_with(part)
+        !slice(text, ..*start).ends_with(part) && !slice(text, *start + tool.len()..).starts_with(part)
     };
     let start = text.match_indices(tool).map(|(start, _)| start).find(whole);
     start.map_or(at.clone(), |start| at.start + start..at.start + start + tool.len())
@@ -291,6 +291,20 @@ fn grants_any_command(tool: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::skill::safe_text;
+
+    #[test]
+    fn lint_finds_what_safe_text_shows() {
+        let all = (0..=u32::from(char::MAX)).filter_map(char::from_u32);
+        for c in all.filter(|c| !matches!(c, '\n' | '\r' | '\t')) {
+            for text in [format!("x{c}y"), format!("x😀{c}y"), format!("x表{c}y")] {
+                // Joiners belong between emoji and into words; a screen shows them all the same.
+                let joiner = matches!(c, '\u{200c}' | '\u{200d}') && !text.starts_with(&format!("x{c}"));
+                let shown = safe_text::block(&text) != text;
+                assert_eq!(!groups(&text).is_empty(), shown && !joiner, "{text:?}");
+            }
+        }
+    }
 
     #[test]
     fn only_an_unlimited_shell_is_any_command() {

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::failed;
+use super::integrity::digest;
 use super::rows::{column, execute, json as encode};
 use crate::store::delta::{applied, difference};
 use crate::store::{Checkpoint, RunId, StoreError};
@@ -90,8 +91,9 @@ fn insert(
     execute(
         connection,
         "recording a checkpoint",
-        "INSERT INTO checkpoints (run, number, done, state, at_ms, base) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![run.0, number, done, state, now_ms, base],
+        "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![run.0, number, done, state, now_ms, base, digest(&[done, state])],
     )?;
     Ok(())
 }

@@ -5,9 +5,13 @@ use serde_json::{Value, json};
 
 use super::checkpoints;
 use super::failed;
+use super::integrity::{damage, digest};
+use super::read;
 use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, signed, standing};
 use crate::runs::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
-use crate::store::{DecisionRecord, NewEvent, RunId, RunRecord, StoreError, expiry};
+use crate::store::{
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, NewEvent, RunId, RunRecord, StoreError, expiry,
+};
 
 /// A command with what is kept beside it.
 #[derive(Debug)]
@@ -23,24 +27,50 @@ pub(super) fn command(
     run: &RunId,
     order: &Order,
     now_ms: i64,
-) -> Result<RunRecord, StoreError> {
+) -> Result<CommandOutcome, StoreError> {
     let (before, replays) = get(connection, run)?;
-    let next = transition(&standing(&before, replays), &order.command)?;
-    let decided = match &order.command {
+    let state = before.state;
+    let repeated = |run: RunRecord, first: Option<Decided>| CommandOutcome {
+        run,
+        before: state,
+        effect: CommandEffect::Repeated(first.map(Box::new)),
+    };
+    let mut earlier: Vec<Decided> = Vec::new();
+    let command = match &order.command {
+        Command::Decide(decision) => {
+            earlier = read::decisions(connection, run)?;
+            let decisions = earlier.iter().map(|decided| &decided.decision);
+            let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
+            if !decision.answers(before.gate.as_ref())
+                && let Some(first) = earlier.iter().rev().find(|decided| decided.decision == decision)
+            {
+                return Ok(repeated(before, Some(first.clone())));
+            }
+            Command::Decide(decision)
+        }
+        other => other.clone(),
+    };
+    let mut standing = standing(&before, replays);
+    // Nobody may have recorded that its time is over.
+    standing.expired_ms = before.expires_ms.filter(|at| *at <= now_ms).or(standing.expired_ms);
+    let next = transition(&standing, &command)
+        .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
+    let decided = match &command {
         Command::Decide(decision) => Some(decision),
         _ => None,
     };
     if next == Next::Same {
-        return Ok(before);
+        let first = decided.and_then(|decision| earlier.into_iter().rfind(|kept| kept.decision == *decision));
+        return Ok(repeated(before, first));
     }
-    if matches!(order.command, Command::Expire(_)) && before.expires_ms.is_none_or(|at| at > now_ms) {
+    if matches!(command, Command::Expire(_)) && before.expires_ms.is_none_or(|at| at > now_ms) {
         // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
         return Err(Refusal::NotOver.into());
     }
     apply(connection, run, &next, decided, now_ms)?;
     let mut events: Vec<NewEvent> = Vec::new();
     let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
-    match &order.command {
+    match &command {
         Command::Decide(decision) => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             execute(
@@ -138,7 +168,27 @@ pub(super) fn command(
     if !after.state.is_active() {
         checkpoints::forget(connection, run)?;
     }
-    Ok(after)
+    let effect = if next == Next::Kept { CommandEffect::Stored } else { CommandEffect::Applied };
+    Ok(CommandOutcome { run: after, before: state, effect })
+}
+
+/// A refusal, with the decision that was recorded first where the question does not wait any more.
+fn already_decided(
+    command: &Command,
+    gate: Option<&Gate>,
+    earlier: &[Decided],
+    refusal: Refusal,
+) -> StoreError {
+    let first = match command {
+        Command::Decide(decision) if !decision.answers(gate) => {
+            earlier.iter().rev().find(|decided| decided.decision.same_gate(decision))
+        }
+        _ => None,
+    };
+    match first {
+        Some(first) => StoreError::AlreadyDecided { first: Box::new(first.clone()), refusal },
+        None => refusal.into(),
+    }
 }
 
 /// Moves the head, and lets the steps that are not behind it run again: their records stay, superseded.
@@ -172,12 +222,20 @@ fn correct(connection: &Connection, run: &RunId, inputs: Value, corrected: &Valu
         Value::Object(inputs) => inputs,
         _ => serde_json::Map::new(),
     };
+    if damage(connection, run)?.is_some() {
+        // The fields that stay would count as sound from here on.
+        return Err(failed(
+            format!("correcting the inputs of run {run}"),
+            &"what is stored of it is not what was written; `skills db check` tells more",
+        ));
+    }
     joined.extend(corrected.clone());
+    let joined = encode(&joined)?;
     execute(
         connection,
         "correcting inputs",
-        "UPDATE runs SET inputs = ?2 WHERE id = ?1",
-        params![run.0, encode(&joined)?],
+        "UPDATE runs SET inputs = ?2, inputs_digest = ?3 WHERE id = ?1",
+        params![run.0, joined, digest(&[&joined])],
     )?;
     Ok(())
 }

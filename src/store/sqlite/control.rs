@@ -38,7 +38,7 @@ pub(super) fn control(
         (Ok((order, payload)), Some(before)) => {
             let order = Order { command: order.clone(), record: None, head: None, payload: payload.clone() };
             match command(connection, watched, &order, now_ms) {
-                Ok(after) => ControlOutcome::Applied(did(&order.command, before, &after)),
+                Ok(done) => ControlOutcome::Applied(did(&order.command, before, &done.run)),
                 Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),
                 Err(error) => return Err(error),
             }

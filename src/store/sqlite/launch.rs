@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::checkpoints;
 use super::failed;
+use super::integrity::digest;
 use super::rows::{append, execute, get, json as encode, moved, own_steps, signed, standing, write_events};
 use crate::runs::{Command, Next, RunState, allowed, transition};
 use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
@@ -41,17 +42,18 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
     }
     keep_contract(connection, launch)?;
     let expires_in = launch.options.expires_in_s.map(|s| s.saturating_mul(1000)).map(i64::try_from);
+    let inputs = encode(&launch.inputs)?;
     execute(
         connection,
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, contract_digest, inputs, target, trace_id, started_by, steps_total,
-                           created_ms, since_ms, options, expires_in_ms, events)
-         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, 1)",
+                           created_ms, since_ms, options, expires_in_ms, events, inputs_digest)
+         VALUES (?1, ?2, 'pending', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, 1, ?12)",
         params![
             launch.id.0,
             launch.skill_id,
             launch.contract_digest,
-            encode(&launch.inputs)?,
+            inputs,
             launch.target.as_ref().map(encode).transpose()?,
             launch.trace_id,
             launch.started_by,
@@ -59,14 +61,15 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
             now_ms,
             encode(&launch.options)?,
             // A wait of more milliseconds than there are numbers for is a wait for ever.
-            expires_in.and_then(Result::ok)
+            expires_in.and_then(Result::ok),
+            digest(&[&inputs])
         ],
     )?;
     execute(
         connection,
         "keeping the first checkpoint",
-        "INSERT INTO checkpoints (run, number, done, state, at_ms) VALUES (?1, 0, '[]', '{}', ?2)",
-        params![launch.id.0, now_ms],
+        "INSERT INTO checkpoints (run, number, done, state, at_ms, digest) VALUES (?1, 0, '[]', '{}', ?2, ?3)",
+        params![launch.id.0, now_ms, digest(&["[]", "{}"])],
     )?;
     let created = moved("run.created", json!({"skill_id": launch.skill_id, "started_by": launch.started_by}));
     write_events(connection, &launch.id, 1, &[created], now_ms)?;
@@ -170,8 +173,8 @@ pub(super) fn branch(
     let copied = execute(
         connection,
         "copying checkpoints",
-        "INSERT INTO checkpoints (run, number, done, state, at_ms, base)
-         SELECT ?2, number, done, state, at_ms, base FROM checkpoints WHERE run = ?1 AND number <= ?3",
+        "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
+         SELECT ?2, number, done, state, at_ms, base, digest FROM checkpoints WHERE run = ?1 AND number <= ?3",
         params![source.0, new.0, number.cast_signed()],
     )?;
     if copied == 0 {
@@ -183,9 +186,9 @@ pub(super) fn branch(
         "creating a run",
         "INSERT INTO runs (id, skill_id, state, held, replays, contract_digest, inputs, target, trace_id, started_by,
                            source_run, source_checkpoint, steps_total, steps_done, head, created_ms, since_ms,
-                           options, expires_in_ms)
+                           options, expires_in_ms, inputs_digest)
          SELECT ?2, skill_id, 'pending', ?4, 1, contract_digest, inputs, target, trace_id, coalesce(?7, started_by), id, ?3,
-                steps_total, ?5, ?3, ?6, ?6, options, expires_in_ms
+                steps_total, ?5, ?3, ?6, ?6, options, expires_in_ms, inputs_digest
          FROM runs WHERE id = ?1",
         params![source.0, new.0, number.cast_signed(), held, own_steps(&done), now_ms, by],
     )?;

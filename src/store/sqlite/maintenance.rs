@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, params};
 
-use super::failed;
 use super::rows::execute;
 use super::schema::is_damage;
-use crate::store::{Glance, Health, StoreError, WorkerId};
+use super::{failed, integrity};
+use crate::private_files;
+use crate::store::{Glance, Health, Moment, StoreError, WorkerId};
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -18,14 +19,20 @@ const FORGET_WORKERS_MS: i64 = 86_400_000;
 const OF_RUN: [&str; 7] =
     ["steps", "checkpoints", "intents", "events", "signals", "decisions", "idempotency"];
 
-pub(super) fn beat(connection: &Connection, worker: &WorkerId, now_ms: i64) -> Result<(), StoreError> {
+pub(super) fn beat(connection: &Connection, worker: &WorkerId, now: &Moment) -> Result<(), StoreError> {
+    let now_ms = now.wall_ms;
     let doing = "writing down that a worker is alive";
     execute(connection, doing, "DELETE FROM workers WHERE seen_ms < ?1", [now_ms - FORGET_WORKERS_MS])?;
     execute(
         connection,
         doing,
-        "INSERT OR REPLACE INTO workers (worker, seen_ms) VALUES (?1, ?2)",
-        params![worker.0, now_ms],
+        "INSERT OR REPLACE INTO workers (worker, seen_ms, boot, seen_boot_ms) VALUES (?1, ?2, ?3, ?4)",
+        params![
+            worker.0,
+            now_ms,
+            now.boot.as_ref().map(|boot| boot.boot.as_ref()),
+            now.boot.as_ref().map(|boot| boot.ms)
+        ],
     )?;
     Ok(())
 }
@@ -186,6 +193,14 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
             count => contradictions.push(format!("{count} {what}")),
         }
     }
+    // A page that cannot be read has been told already.
+    if let Ok((inputs, checkpoints)) = integrity::count(connection) {
+        let damaged =
+            [(inputs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
+        for (count, what) in damaged.into_iter().filter(|(count, _)| *count > 0) {
+            contradictions.push(format!("{count} {what} were written"));
+        }
+    }
     let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);
     let page = number("PRAGMA page_size")?;
     Ok(Health {
@@ -236,9 +251,12 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreErro
     let mut draft = to.as_os_str().to_owned();
     draft.push(".part");
     let draft = PathBuf::from(draft);
-    let copied = connection
-        .execute("VACUUM INTO ?1", [draft.to_string_lossy()])
+    // An empty file is filled and keeps its permissions.
+    let copied = private_files::create_file(&draft, private_files::FILE_MODE)
         .map_err(|e| failed(doing(), &e))
+        .and_then(|_| {
+            connection.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map_err(|e| failed(doing(), &e))
+        })
         .and_then(|_| std::fs::rename(&draft, to).map_err(|e| failed(doing(), &e)));
     if copied.is_err() {
         let _ = std::fs::remove_file(&draft);

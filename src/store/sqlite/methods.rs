@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use fail::fail_point;
 use serde_json::Value;
 
-use super::{Sqlite, checkpoints, command, control, launch, maintenance, read, report, rows, work};
+use super::{
+    Sqlite, checkpoints, command, control, integrity, launch, maintenance, read, report, rows, work,
+};
 use crate::runs::{Command, Standing, WorkerMove};
 use crate::store::{
-    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Glance, Health,
-    Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord, Store,
-    StoreError, WorkerId,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
+    Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord,
+    Store, StoreError, WorkerId, WriteFailure,
 };
 
 #[async_trait]
@@ -41,7 +43,7 @@ impl Store for Sqlite {
     ) -> Result<Option<Claimed>, StoreError> {
         let (worker, only, places) = (worker.clone(), only.cloned(), self.claimable_places());
         let claimed = self
-            .write(move |connection, now| {
+            .write_at(move |connection, now| {
                 work::claim(connection, &worker, lease_ms, (only.as_ref(), places.as_deref()), now)
             })
             .await;
@@ -58,10 +60,7 @@ impl Store for Sqlite {
 
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
         let run = run.clone();
-        self.write(move |connection, now| {
-            work::renew(connection, &run, fence, now.saturating_add_unsigned(lease_ms))
-        })
-        .await
+        self.write_at(move |connection, now| work::renew(connection, &run, fence, lease_ms, now)).await
     }
 
     async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
@@ -107,7 +106,7 @@ impl Store for Sqlite {
         record: Option<DecisionRecord>,
         head: Option<u64>,
         payload: Option<Value>,
-    ) -> Result<RunRecord, StoreError> {
+    ) -> Result<CommandOutcome, StoreError> {
         let run = run.clone();
         let order = command::Order { command, record, head, payload };
         let moved = self
@@ -164,6 +163,11 @@ impl Store for Sqlite {
         self.read(move |connection| read::steps(connection, &run)).await
     }
 
+    async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| read::intents(connection, &run)).await
+    }
+
     async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
         let run = run.clone();
         self.read(move |connection| checkpoints::one(connection, &run, number)).await
@@ -214,7 +218,7 @@ impl Store for Sqlite {
     }
 
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError> {
-        let now = (self.now)();
+        let now = self.clocks.now().wall_ms;
         self.read(move |connection| read::expired(connection, now)).await
     }
 
@@ -248,12 +252,12 @@ impl Store for Sqlite {
     }
 
     async fn compact(&self) -> Result<(), StoreError> {
-        self.writer.alone(maintenance::compact).await
+        self.writer()?.alone(maintenance::compact).await
     }
 
     async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let worker = worker.clone();
-        self.write(move |connection, now| maintenance::beat(connection, &worker, now)).await
+        self.write_at(move |connection, now| maintenance::beat(connection, &worker, now)).await
     }
 
     async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
@@ -270,15 +274,33 @@ impl Store for Sqlite {
         self.write(move |connection, now| work::abandon(connection, &worker, now)).await
     }
 
+    async fn probe(&self) -> Result<(), StoreError> {
+        let probed = self.probe_file().await;
+        match &probed {
+            Ok(()) => {}
+            Err(error) => self.health.failed(error, self.clocks.now().wall_ms),
+        }
+        probed
+    }
+
+    fn write_failure(&self) -> Option<WriteFailure> {
+        self.health.failure()
+    }
+
     async fn due(&self) -> Result<Due, StoreError> {
-        let now = (self.now)();
+        let now = self.clocks.now();
         let places = self.claimable_places();
-        self.read(move |connection| read::due(connection, now, places.as_deref())).await
+        self.read(move |connection| read::due(connection, &now, places.as_deref())).await
     }
 
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
-        let since = (self.now)().saturating_sub_unsigned(max_age_ms);
-        self.read(move |connection| read::workers(connection, since)).await
+        let now = self.clocks.now();
+        self.read(move |connection| read::workers(connection, &now, max_age_ms)).await
+    }
+
+    async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError> {
+        let run = run.clone();
+        self.read(move |connection| integrity::damage(connection, &run)).await
     }
 
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {

@@ -1,14 +1,14 @@
 //! What is read without writing: runs by page, steps, events.
 
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, OptionalExtension as _, named_params, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
-use super::rows::{RUN_COLUMNS, SEQ, column, listed_columns, record};
+use super::rows::{RUN_COLUMNS, SEQ, column, listed, listed_columns, record};
 use crate::runs::RunState;
 use crate::store::{
-    Decided, DecisionRecord, Due, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepRecord,
-    StoreError, WorkerId,
+    Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    StepIntent, StepRecord, StoreError, WorkerId,
 };
 
 /// Rows of a page when the filter names none.
@@ -64,6 +64,13 @@ pub(super) fn contract(
         .map_err(|e| failed("reading a contract".into(), &e))
 }
 
+pub(super) fn intents(connection: &Connection, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+    connection
+        .prepare_cached("SELECT json FROM intents WHERE run = ?1 ORDER BY step")
+        .and_then(|mut s| s.query_map([&run.0], |row| column(row, 0))?.collect())
+        .map_err(|e| failed("reading intents".into(), &e))
+}
+
 pub(super) fn decisions(connection: &Connection, run: &RunId) -> Result<Vec<Decided>, StoreError> {
     connection
         .prepare_cached(
@@ -100,16 +107,16 @@ pub(super) fn expired(connection: &Connection, now_ms: i64) -> Result<Vec<RunRec
 }
 
 /// Whether there is something to do.
-pub(super) fn due(connection: &Connection, now_ms: i64, places: Option<&str>) -> Result<Due, StoreError> {
-    let here = super::work::HERE;
+pub(super) fn due(connection: &Connection, now: &Moment, places: Option<&str>) -> Result<Due, StoreError> {
+    use super::work::{HERE, LAPSED, lapsed_params};
     connection
         .prepare_cached(&format!(
-            "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {here})
-                 OR EXISTS (SELECT 1 FROM runs WHERE lease_until_ms < :now AND {here}),
+            "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {HERE})
+                 OR EXISTS (SELECT 1 FROM runs INDEXED BY runs_leased WHERE {LAPSED} AND {HERE}),
                 EXISTS (SELECT 1 FROM runs WHERE expires_ms <= :now)",
         ))
         .and_then(|mut s| {
-            s.query_row(named_params! {":now": now_ms, ":places": places}, |row| {
+            s.query_row(lapsed_params!(now, {":places": places}), |row| {
                 Ok(Due { claimable: row.get(0)?, expired: row.get(1)? })
             })
         })
@@ -126,11 +133,23 @@ pub(super) fn leaseholders(connection: &Connection) -> Result<Vec<WorkerId>, Sto
         .map_err(|e| failed("looking for workers".into(), &e))
 }
 
-/// Workers that were seen at this moment or later.
-pub(super) fn workers(connection: &Connection, since_ms: i64) -> Result<Vec<WorkerId>, StoreError> {
+/// Workers that were seen at most this long ago: by the boot clock where it is the same, else by the wall clock.
+pub(super) fn workers(
+    connection: &Connection,
+    now: &Moment,
+    max_age_ms: u64,
+) -> Result<Vec<WorkerId>, StoreError> {
+    let since_ms = now.wall_ms.saturating_sub_unsigned(max_age_ms);
+    let since_boot_ms = now.boot.as_ref().map(|boot| boot.ms.saturating_sub_unsigned(max_age_ms));
+    let boot = now.boot.as_ref().map(|boot| boot.boot.as_ref());
     connection
-        .prepare_cached("SELECT worker FROM workers WHERE seen_ms >= ?1 ORDER BY worker")
-        .and_then(|mut s| s.query_map([since_ms], |row| Ok(WorkerId(row.get(0)?)))?.collect())
+        .prepare_cached(
+            "SELECT worker FROM workers
+             WHERE CASE WHEN boot = ?2 THEN seen_boot_ms >= ?3 ELSE seen_ms >= ?1 END ORDER BY worker",
+        )
+        .and_then(|mut s| {
+            s.query_map(params![since_ms, boot, since_boot_ms], |row| Ok(WorkerId(row.get(0)?)))?.collect()
+        })
         .map_err(|e| failed("looking for workers".into(), &e))
 }
 
@@ -225,9 +244,16 @@ fn page(
         values.push(skill.clone().into());
     }
     if let Some(text) = &filter.text {
-        chosen +=
-            " AND (r.id LIKE ? ESCAPE '\\' OR r.skill_id LIKE ? ESCAPE '\\' OR r.step LIKE ? ESCAPE '\\')";
+        chosen += " AND (r.id LIKE ? ESCAPE '\\' OR r.skill_id LIKE ? ESCAPE '\\' OR r.step LIKE ? ESCAPE '\\' \
+                   OR r.seq IN (SELECT seq FROM runs WHERE trace_id BETWEEN ? AND ?))";
         values.extend(std::iter::repeat_n(Sql::from(containing(text)), 3));
+        let end =
+            if text.len() < RunFilter::TRACE_PREFIX { text.clone() } else { format!("{text}{}", char::MAX) };
+        values.extend([Sql::from(text.clone()), Sql::from(end)]);
+    }
+    if let Some(trace) = &filter.trace_id {
+        chosen += " AND r.seq IN (SELECT seq FROM runs WHERE trace_id = ?)";
+        values.push(trace.clone().into());
     }
     let sql = format!(
         "SELECT {} FROM runs r WHERE r.seq IN ({chosen} ORDER BY {order} LIMIT {limit}) ORDER BY {order}",
@@ -236,7 +262,7 @@ fn page(
     connection
         .prepare_cached(&sql)
         .and_then(|mut s| {
-            s.query_map(params_from_iter(values), |row| Ok((record(row)?, row.get(SEQ)?)))?.collect()
+            s.query_map(params_from_iter(values), |row| Ok((listed(row)?, row.get(SEQ)?)))?.collect()
         })
         .map_err(|e| failed("listing runs".into(), &e))
 }

@@ -2,35 +2,74 @@
 
 use rusqlite::ErrorCode;
 
+use crate::store::Unavailability;
+
 /// Something that can be given as the reason of a failure.
 pub trait Reason {
     /// What was wrong and, where that is known, what to do.
     fn in_words(&self) -> String;
+
+    /// Why the store cannot be used, where this says that it cannot.
+    fn unavailability(&self) -> Option<Unavailability> {
+        None
+    }
 }
 
 impl Reason for rusqlite::Error {
     fn in_words(&self) -> String {
-        let advice = match self.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => {
-                "the disk is full; nothing recorded before is lost. Free some space, then go on"
+        let advice = match self.unavailability() {
+            Some(Unavailability::DiskFull) => {
+                "the disk is full; nothing recorded before is lost. Free some space, then try again"
             }
-            Some(ErrorCode::ReadOnly) => {
+            Some(Unavailability::ReadOnly) => {
                 "the file or its folder cannot be written; give this user the right to, or name another --store"
             }
-            Some(ErrorCode::CannotOpen) => {
-                "it cannot be opened; look at the rights of the file and its folder"
+            Some(Unavailability::Unopenable) => {
+                "it cannot be opened; check the permissions of the file and its folder"
             }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                "another process has held it for longer than 10 s; try again, or end that process"
+            Some(Unavailability::Busy) => {
+                "another process has locked it for longer than 10 s; try again, or end that process"
             }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                "it is damaged: `skills db check` says where. Copy the file and those beside it (-wal, -shm) as they are \
-                 before anything else, and let a backup take its place"
+            Some(Unavailability::Damaged) => {
+                "it is damaged, and nothing in it was changed: `skills db check` says where. Copy the file and those \
+                 beside it (-wal, -shm) as they are, then restore a backup; `skills db reset` keeps the old files \
+                 under another name and starts with an empty store"
             }
-            Some(ErrorCode::SystemIoFailure) => "the disk failed to read or write; look at the system's log",
-            _ => return self.to_string(),
+            Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",
+            Some(Unavailability::Missing | Unavailability::Replaced) | None => return self.to_string(),
         };
         format!("{advice} ({self})")
+    }
+
+    fn unavailability(&self) -> Option<Unavailability> {
+        Some(match self.sqlite_error_code()? {
+            ErrorCode::DiskFull => Unavailability::DiskFull,
+            ErrorCode::ReadOnly => Unavailability::ReadOnly,
+            ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Unavailability::Unopenable,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Unavailability::Busy,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Unavailability::Damaged,
+            ErrorCode::SystemIoFailure => Unavailability::Io,
+            _ => return None,
+        })
+    }
+}
+
+impl Reason for std::io::Error {
+    fn in_words(&self) -> String {
+        self.to_string()
+    }
+
+    fn unavailability(&self) -> Option<Unavailability> {
+        use std::io::ErrorKind;
+        Some(match self.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Unavailability::DiskFull,
+            ErrorKind::ReadOnlyFilesystem => Unavailability::ReadOnly,
+            ErrorKind::NotFound => Unavailability::Missing,
+            ErrorKind::PermissionDenied | ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                Unavailability::Unopenable
+            }
+            _ => return None,
+        })
     }
 }
 
@@ -44,4 +83,4 @@ macro_rules! by_display {
     )+};
 }
 
-by_display!(&str, String, std::io::Error, serde_json::Error, tokio::task::JoinError);
+by_display!(&str, String, serde_json::Error, tokio::task::JoinError);

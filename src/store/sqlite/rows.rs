@@ -1,19 +1,22 @@
 //! Between rows and records.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failed;
+use super::integrity::digest;
 use crate::runs::{Decision, Gate, Lease, Next, RunState, Standing, allowed};
-use crate::store::{Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId};
+use crate::store::{BootTime, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId};
 
 /// The columns that [`record`] reads, in its order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
     r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
     r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq, \
-    r.worker, r.lease_until_ms";
+    r.worker, r.lease_until_ms, r.lease_boot, r.lease_until_boot_ms";
 
 /// Bytes of JSON of one value that a row of a list carries.
 const LISTED_BYTES: usize = 4096;
@@ -23,10 +26,11 @@ pub(super) fn listed_columns() -> String {
     let short = |column: &str, instead: &str| {
         format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
     };
-    RUN_COLUMNS
+    let columns = RUN_COLUMNS
         .replace("r.inputs", &short("inputs", "'null'"))
         .replace("r.target", &short("target", "json_remove(r.target, '$.content')"))
-        .replace("r.outputs", &short("outputs", "NULL"))
+        .replace("r.outputs", &short("outputs", "NULL"));
+    format!("{columns}, r.inputs_digest")
 }
 
 /// Where [`RUN_COLUMNS`] has whether the run replays, and its place in the order of launches.
@@ -61,14 +65,17 @@ fn state(row: &Row<'_>, index: usize) -> rusqlite::Result<RunState> {
 }
 
 /// A worker's hold, from a run's columns.
-fn hold(worker: Option<String>, until_ms: Option<i64>) -> Option<Hold> {
-    let until_ms = until_ms?;
+fn hold(row: &Row<'_>) -> rusqlite::Result<Option<Hold>> {
+    let worker: Option<String> = row.get(26)?;
+    let Some(until_ms) = row.get::<_, Option<i64>>(27)? else { return Ok(None) };
+    let boot = row.get::<_, Option<Arc<str>>>(28)?.zip(row.get(29)?);
     let holder = match (&worker, until_ms) {
         (None, _) => Holder::Left,
         (Some(_), 0) => Holder::Dead,
         (Some(_), _) => Holder::Elsewhere,
     };
-    Some(Hold { worker: worker.map(WorkerId), until_ms, holder })
+    let until_boot = boot.map(|(boot, ms)| BootTime { boot, ms });
+    Ok(Some(Hold { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
 }
 
 /// A run from a row of [`RUN_COLUMNS`].
@@ -95,13 +102,26 @@ pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         progress: (row.get(17)?, row.get(18)?),
         head: row.get::<_, i64>(19)?.unsigned_abs(),
         fence: row.get::<_, i64>(20)?.unsigned_abs(),
-        hold: hold(row.get(26)?, row.get(27)?),
+        hold: hold(row)?,
         created_ms: row.get(21)?,
         since_ms: row.get(22)?,
         expires_ms: row.get(23)?,
         allowed: Vec::new(),
     };
     run.allowed = allowed(&standing(&run, row.get(REPLAYS)?));
+    Ok(run)
+}
+
+/// A run from a row of [`listed_columns`]; inputs that are not what was written are left out.
+pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
+    let mut run = record(row)?;
+    let kept: Option<String> = row.get("inputs_digest")?;
+    if let Some(kept) = kept.filter(|_| !run.inputs.is_null()) {
+        let text: String = row.get(7)?;
+        if kept != digest(&[&text]) {
+            run.inputs = Value::Null;
+        }
+    }
     Ok(run)
 }
 

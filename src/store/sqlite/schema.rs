@@ -1,12 +1,10 @@
 //! Tables, migrations and the state a database file is found in.
 
-use std::path::{Path, PathBuf};
-
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
-use super::failed;
-use crate::store::StoreError;
+use super::{failed, identity_of, open};
+use crate::store::{StoreError, Unavailability};
 
 /// Each entry brings a database from its index to the next version; never edited once released.
 const MIGRATIONS: &[&str] = &["
@@ -116,6 +114,23 @@ const MIGRATIONS: &[&str] = &["
 ", "
     CREATE TABLE identity (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), id TEXT NOT NULL);
     INSERT INTO identity (only_one, id) VALUES (1, lower(hex(randomblob(16))));
+", "
+    CREATE INDEX runs_by_trace ON runs(trace_id);
+", "
+    ALTER TABLE runs ADD COLUMN lease_boot TEXT;
+    ALTER TABLE runs ADD COLUMN lease_until_boot_ms INTEGER;
+    ALTER TABLE workers ADD COLUMN boot TEXT;
+    ALTER TABLE workers ADD COLUMN seen_boot_ms INTEGER;
+    ALTER TABLE runs ADD COLUMN inputs_digest TEXT;
+    ALTER TABLE checkpoints ADD COLUMN digest TEXT;
+", "
+    ALTER TABLE sessions ADD COLUMN owner TEXT;
+", "
+    CREATE TABLE write_probe (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), at_ms INTEGER NOT NULL);
+    CREATE TABLE audit_anchors (
+        log TEXT NOT NULL, day INTEGER NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
+        PRIMARY KEY (log, day)
+    ) WITHOUT ROWID;
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
@@ -151,6 +166,51 @@ pub(super) fn remembering(connection: &Connection) {
     connection.set_prepared_statement_cache_capacity(128);
 }
 
+/// Makes sure that a database is a store of this program, the expected one where one is expected, or has nothing in it
+/// yet.
+pub(super) fn recognize(
+    connection: &Connection,
+    place: &str,
+    expected: Option<&str>,
+) -> Result<(), StoreError> {
+    let number = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map_err(|e| failed(format!("opening {place}"), &e))
+    };
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    if tables > 0 && number("PRAGMA application_id")? != APPLICATION_ID {
+        return Err(StoreError::Unavailable {
+            cause: Unavailability::Unopenable,
+            doing: format!("opening {place}"),
+            reason: "it is a database of another program; name another --store".to_owned(),
+        });
+    }
+    let Some(expected) = expected else { return Ok(()) };
+    let has_id = number("SELECT count(*) FROM sqlite_schema WHERE name = 'identity'")? > 0;
+    let found = has_id.then(|| identity_of(connection, place)).transpose()?;
+    if found.as_deref() == Some(expected) {
+        Ok(())
+    } else {
+        Err(open::replaced(place, expected, found.as_deref()))
+    }
+}
+
+/// Whether a database has this program's version of the schema.
+///
+/// # Errors
+/// [`StoreError::Newer`] for a later one.
+pub(super) fn is_present(connection: &Connection, place: &str) -> Result<bool, StoreError> {
+    let found: i64 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|e| failed(format!("reading the schema of {place}"), &e))?;
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if found > known {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known });
+    }
+    Ok(found == known)
+}
+
 /// Brings a database to this program's version.
 ///
 /// # Errors
@@ -182,22 +242,4 @@ pub(super) fn migrate(connection: &mut Connection, place: &str) -> Result<(), St
 /// Whether an error means that the file itself is damaged (and not busy, full or locked).
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// Renames a damaged database and its side files, so that nothing is overwritten; answers the new name.
-pub(super) fn set_aside(path: &Path, now_ms: i64) -> std::io::Result<PathBuf> {
-    let name = |suffix: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".damaged-{now_ms}{suffix}"));
-        PathBuf::from(name)
-    };
-    for suffix in ["-wal", "-shm"] {
-        let mut side = path.as_os_str().to_owned();
-        side.push(suffix);
-        if Path::new(&side).exists() {
-            std::fs::rename(&side, name(suffix))?;
-        }
-    }
-    std::fs::rename(path, name(""))?;
-    Ok(name(""))
 }

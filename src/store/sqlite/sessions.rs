@@ -12,16 +12,30 @@ use crate::store::sessions::{SessionHead, SessionRow, Sessions};
 
 #[async_trait]
 impl Sessions for Sqlite {
-    async fn create_session(&self, id: &str, document: Value) -> Result<SessionRow, StoreError> {
-        let id = id.to_owned();
+    async fn create_session(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+        document: Value,
+    ) -> Result<SessionRow, StoreError> {
+        let (id, owner) = (id.to_owned(), owner.map(str::to_owned));
         self.write(move |connection, now| {
             execute(
                 connection,
                 "keeping a session",
-                "INSERT INTO sessions (id, created_ms, changed_ms, version, document) VALUES (?1, ?2, ?2, 0, ?3)",
-                params![id, now, encode(&document)?],
+                "INSERT INTO sessions (id, created_ms, changed_ms, version, document, owner)
+                 VALUES (?1, ?2, ?2, 0, ?3, ?4)",
+                params![id, now, encode(&document)?, owner],
             )?;
-            Ok(SessionRow { id, created_ms: now, changed_ms: now, version: 0, document, lines: Vec::new() })
+            Ok(SessionRow {
+                id,
+                created_ms: now,
+                changed_ms: now,
+                version: 0,
+                owner,
+                document,
+                lines: Vec::new(),
+            })
         })
         .await
     }
@@ -31,22 +45,25 @@ impl Sessions for Sqlite {
         self.read(move |connection| read(connection, &id, known)).await
     }
 
-    async fn sessions(&self, limit: usize) -> Result<Vec<SessionHead>, StoreError> {
+    async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError> {
+        let owner = owner.map(str::to_owned);
         self.read(move |connection| {
             connection
                 .prepare_cached(
                     "SELECT id, created_ms, changed_ms, document,
-                            (SELECT count(*) FROM session_lines l WHERE l.session = s.id)
-                     FROM sessions s ORDER BY changed_ms DESC, id DESC LIMIT ?1",
+                            (SELECT count(*) FROM session_lines l WHERE l.session = s.id), owner
+                     FROM sessions s WHERE ?2 IS NULL OR owner = ?2
+                     ORDER BY changed_ms DESC, id DESC LIMIT ?1",
                 )
                 .and_then(|mut s| {
-                    s.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+                    s.query_map(params![i64::try_from(limit).unwrap_or(i64::MAX), owner], |row| {
                         Ok(SessionHead {
                             id: row.get(0)?,
                             created_ms: row.get(1)?,
                             changed_ms: row.get(2)?,
                             document: column(row, 3)?,
                             lines: row.get::<_, i64>(4)?.unsigned_abs(),
+                            owner: row.get(5)?,
                         })
                     })?
                     .collect()
@@ -148,7 +165,7 @@ impl Sessions for Sqlite {
 fn read(connection: &Connection, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
     let doing = || format!("reading session {id}");
     let row = connection
-        .prepare_cached("SELECT created_ms, changed_ms, version, document FROM sessions WHERE id = ?1")
+        .prepare_cached("SELECT created_ms, changed_ms, version, document, owner FROM sessions WHERE id = ?1")
         .and_then(|mut s| {
             s.query_row([id], |row| {
                 Ok(SessionRow {
@@ -157,6 +174,7 @@ fn read(connection: &Connection, id: &str, known: u64) -> Result<Option<SessionR
                     changed_ms: row.get(1)?,
                     version: row.get::<_, i64>(2)?.unsigned_abs(),
                     document: column(row, 3)?,
+                    owner: row.get(4)?,
                     lines: Vec::new(),
                 })
             })

@@ -1,12 +1,13 @@
 //! What workers do before they report: claim, renew, intend, give back. Every write is fenced.
 
 use rusqlite::{Connection, OptionalExtension as _, named_params, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::rows::{append, apply, column, execute, get, json as encode, moved, standing};
-use super::{checkpoints, failed, read};
-use crate::runs::{Command, Refusal, transition};
-use crate::store::{Claimed, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId};
+use super::rows::{append, apply, execute, get, json as encode, moved, standing};
+use super::{checkpoints, failed, integrity, read};
+use crate::runs::{Command, Next, Refusal, WorkerMove, transition};
+use crate::store::damaged;
+use crate::store::{Claimed, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId};
 
 /// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
@@ -16,11 +17,11 @@ pub(super) fn claim(
     worker: &WorkerId,
     lease_ms: u64,
     among: (Option<&RunId>, Option<&str>),
-    now_ms: i64,
+    now: &Moment,
 ) -> Result<Option<Claimed>, StoreError> {
+    let now_ms = now.wall_ms;
     loop {
-        let Some(Candidate { id, lease_expired, lost, before }) = candidate(connection, among, now_ms)?
-        else {
+        let Some(Candidate { id, lease_expired, lost, before }) = candidate(connection, among, now)? else {
             return Ok(None);
         };
         let (run, replays) = get(connection, &id)?;
@@ -28,16 +29,21 @@ pub(super) fn claim(
         let command = Command::Claim { lease_expired, attempts_used_up: used_up };
         let next = transition(&standing(&run, replays), &command)?;
         apply(connection, &id, &next, None, now_ms)?;
+        if let (Some(part), Next::Move { fence, .. }) = (integrity::damage(connection, &id)?, &next) {
+            let report = Command::Work { fence: *fence, report: WorkerMove::Fail };
+            let (run, replays) = get(connection, &id)?;
+            apply(connection, &id, &transition(&standing(&run, replays), &report)?, None, now_ms)?;
+            let message = damaged(&id, part);
+            give_up(connection, &id, json!({"code": "runtime_error", "message": message}), now_ms)?;
+            continue;
+        }
         if used_up && lease_expired {
-            let why = json!({"code": "runtime_error",
-                "message": format!("its workers died {lost} times while they had it; see the log, then resume it")});
-            execute(
-                connection,
-                "giving a run up",
-                "UPDATE runs SET error = ?2 WHERE id = ?1",
-                params![id.0, why.to_string()],
-            )?;
-            append(connection, &id, &[moved("run.failed", why)], now_ms)?;
+            // The present holder is lost, too.
+            let lost = lost + 1;
+            let message =
+                format!("its workers died {lost} times while they had it; see the log, then resume it");
+            let why = json!({"code": "runtime_error", "message": message, "lost_workers": lost});
+            give_up(connection, &id, why, now_ms)?;
             continue;
         }
         let taken_over_from = before.filter(|_| lease_expired);
@@ -45,9 +51,10 @@ pub(super) fn claim(
         execute(
             connection,
             "leasing a run",
-            "UPDATE runs SET worker = ?2, lease_until_ms = ?3, lost_leases = ?4 WHERE id = ?1",
-            params![id.0, worker.0, now_ms.saturating_add_unsigned(lease_ms), lost],
+            "UPDATE runs SET worker = ?2, lost_leases = ?3 WHERE id = ?1",
+            params![id.0, worker.0, lost],
         )?;
+        lease(connection, &id, lease_ms, now)?;
         let (run, _) = get(connection, &id)?;
         let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": taken_over_from.is_some()});
         if let Some(WorkerId(before)) = taken_over_from {
@@ -58,16 +65,44 @@ pub(super) fn claim(
         }
         append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
         let checkpoint = checkpoints::one(connection, &id, run.head)?;
-        let unfinished = connection
-            .prepare_cached("SELECT json FROM intents WHERE run = ?1 ORDER BY step")
-            .and_then(|mut s| s.query_map([&id.0], |row| column(row, 0))?.collect())
-            .map_err(|e| failed("reading intents".into(), &e))?;
+        let unfinished = read::intents(connection, &id)?;
         let contract = read::contract(connection, &run.contract_digest)?.ok_or_else(|| {
             failed(format!("claiming run {id}"), &"its contract is missing; `skills db check` tells more")
         })?;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
     }
 }
+
+/// Writes down why a run failed that nobody works.
+fn give_up(connection: &Connection, run: &RunId, why: Value, now_ms: i64) -> Result<(), StoreError> {
+    execute(
+        connection,
+        "giving a run up",
+        "UPDATE runs SET error = ?2 WHERE id = ?1",
+        params![run.0, why.to_string()],
+    )?;
+    append(connection, run, &[moved("run.failed", why)], now_ms)
+}
+
+/// Holds for a lease that is over. On the boot that granted it, its boot clock decides alone. On another one (the
+/// machine was started again since, or an earlier version wrote it) the wall clock does, and an end that lies too far
+/// ahead to have been granted was set by a clock that has been put back since.
+pub(super) const LAPSED: &str = "(lease_until_ms IS NOT NULL AND (lease_until_ms = 0 OR
+    CASE WHEN lease_boot = :boot THEN lease_until_boot_ms < :boot_ms
+         ELSE lease_until_ms NOT BETWEEN :now AND :now + 600000 END))";
+
+/// Binds the parameters of [`LAPSED`], and others.
+macro_rules! lapsed_params {
+    ($now:expr, {$($name:literal: $value:expr),*}) => {
+        rusqlite::named_params! {
+            ":now": $now.wall_ms,
+            ":boot": $now.boot.as_ref().map(|boot| boot.boot.as_ref()),
+            ":boot_ms": $now.boot.as_ref().map(|boot| boot.ms),
+            $($name: $value),*
+        }
+    };
+}
+pub(super) use lapsed_params;
 
 /// Holds for runs of the places in the JSON array `:places`, for those of no place, and for all where it is null.
 pub(super) const HERE: &str =
@@ -86,7 +121,7 @@ struct Candidate {
 fn candidate(
     connection: &Connection,
     (only, places): (Option<&RunId>, Option<&str>),
-    now_ms: i64,
+    now: &Moment,
 ) -> Result<Option<Candidate>, StoreError> {
     let doing = || "looking for a run to claim".to_owned();
     let columns = "SELECT id, lease_until_ms IS NOT NULL, lost_leases, worker, seq FROM runs";
@@ -101,12 +136,12 @@ fn candidate(
     };
     if let Some(run) = only {
         let sql = format!(
-            "{columns} WHERE id = :run AND ((state = 'pending' AND held = 0) OR lease_until_ms < :now) AND {HERE}"
+            "{columns} WHERE id = :run AND ((state = 'pending' AND held = 0) OR {LAPSED}) AND {HERE}"
         );
         return connection
             .prepare_cached(&sql)
             .and_then(|mut s| {
-                s.query_row(named_params! {":run": run.0, ":now": now_ms, ":places": places}, read).optional()
+                s.query_row(lapsed_params!(now, {":run": run.0, ":places": places}), read).optional()
             })
             .map(|found| found.map(|(_, run)| run))
             .map_err(|e| failed(doing(), &e));
@@ -120,8 +155,10 @@ fn candidate(
         .and_then(|mut s| s.query_row(named_params! {":places": places}, read).optional())
         .map_err(|e| failed(doing(), &e))?;
     let lapsed = connection
-        .prepare_cached(&format!("{columns} WHERE lease_until_ms < :now AND {HERE} ORDER BY seq LIMIT 1"))
-        .and_then(|mut s| s.query_row(named_params! {":now": now_ms, ":places": places}, read).optional())
+        .prepare_cached(&format!(
+            "{columns} INDEXED BY runs_leased WHERE {LAPSED} AND {HERE} ORDER BY seq LIMIT 1"
+        ))
+        .and_then(|mut s| s.query_row(lapsed_params!(now, {":places": places}), read).optional())
         .map_err(|e| failed(doing(), &e))?;
     Ok(free.into_iter().chain(lapsed).min_by_key(|(seq, _)| *seq).map(|(_, run)| run))
 }
@@ -189,16 +226,28 @@ pub(super) fn renew(
     connection: &Connection,
     run: &RunId,
     fence: u64,
-    until_ms: i64,
+    lease_ms: u64,
+    now: &Moment,
 ) -> Result<(), StoreError> {
     fenced(connection, run, fence)?;
+    lease(connection, run, lease_ms, now)
+}
+
+/// Lets the lease of a run end this much after now, on both clocks.
+fn lease(connection: &Connection, run: &RunId, lease_ms: u64, now: &Moment) -> Result<(), StoreError> {
+    let until = now.boot.as_ref().map(|boot| boot.plus(lease_ms));
     execute(
         connection,
-        "renewing a lease",
-        "UPDATE runs SET lease_until_ms = ?2 WHERE id = ?1",
-        params![run.0, until_ms],
-    )?;
-    Ok(())
+        "leasing a run",
+        "UPDATE runs SET lease_until_ms = ?2, lease_boot = ?3, lease_until_boot_ms = ?4 WHERE id = ?1",
+        params![
+            run.0,
+            now.wall_ms.saturating_add_unsigned(lease_ms),
+            until.as_ref().map(|until| until.boot.as_ref()),
+            until.as_ref().map(|until| until.ms)
+        ],
+    )
+    .map(drop)
 }
 
 pub(super) fn intend(

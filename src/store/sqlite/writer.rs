@@ -9,7 +9,8 @@ use std::time::Instant;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{CommitObserver, failed};
+use super::guard::{FileGuard, WriteHealth};
+use super::{Clock, CommitObserver, failed};
 use crate::store::StoreError;
 
 /// Jobs per commit at most: bounds how long the first of them waits.
@@ -28,6 +29,25 @@ enum Job {
     Alone(Box<dyn FnOnce(&Connection) + Send>),
 }
 
+/// What is written to.
+pub(super) struct Target {
+    pub place: String,
+    /// Its files; none in memory.
+    pub file: Option<FileGuard>,
+    pub health: Arc<WriteHealth>,
+    pub now: Clock,
+}
+
+impl Target {
+    /// Whether what is committed would be found again.
+    fn check(&self) -> Result<(), StoreError> {
+        if let Some(error) = self.health.refusal() {
+            return Err(error);
+        }
+        self.file.as_ref().map_or(Ok(()), FileGuard::check)
+    }
+}
+
 /// The writing half of a database.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -39,14 +59,14 @@ impl Writer {
     /// Starts the thread; `committed` is called after each commit, and `observer` is told of each transaction.
     pub fn start(
         connection: Connection,
-        place: String,
+        target: Target,
         committed: impl Fn() + Send + 'static,
         observer: Arc<OnceLock<CommitObserver>>,
     ) -> Result<Self, StoreError> {
         let (jobs, queue) = channel();
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || write(&connection, &queue, &place, &committed, &observer))
+            .spawn(move || write(&connection, &queue, &target, &committed, &observer))
             .map_err(|e| failed("starting the store's writer".into(), &e))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -68,6 +88,23 @@ impl Writer {
         }));
         self.ask(job)?;
         answered.await.map_err(|_| gone())?
+    }
+
+    /// As [`Self::run`], without waiting; a failure is logged.
+    pub fn post(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        self.ask(Job::Shared(Box::new(move |connection| {
+            let result = connection.and_then(|connection| in_savepoint(connection, work));
+            let error = result.as_ref().err().cloned();
+            let log: Answer = Box::new(move |commit| {
+                if let Err(error) = commit.and(result) {
+                    tracing::warn!("{error}");
+                }
+            });
+            (log, error)
+        })))
     }
 
     /// Runs `work` between two commits, for what cannot be part of a transaction.
@@ -132,7 +169,7 @@ fn in_savepoint<T>(
 fn write(
     connection: &Connection,
     queue: &Receiver<Job>,
-    place: &str,
+    target: &Target,
     committed: &impl Fn(),
     observer: &OnceLock<CommitObserver>,
 ) {
@@ -141,7 +178,7 @@ fn write(
         let before = connection.total_changes();
         match job {
             Job::Alone(work) => work(connection),
-            Job::Shared(first) => next = together(connection, first, queue, place, observer.get()),
+            Job::Shared(first) => next = together(connection, first, queue, target, observer.get()),
         }
         if connection.total_changes() != before {
             committed();
@@ -154,12 +191,14 @@ fn together(
     connection: &Connection,
     first: Work,
     queue: &Receiver<Job>,
-    place: &str,
+    target: &Target,
     observer: Option<&CommitObserver>,
 ) -> Option<Job> {
     let began = Instant::now();
     let mut answers = Vec::new();
     let mut apart = None;
+    let place = &target.place;
+    let before = connection.total_changes();
     let begun = cached(connection, "BEGIN IMMEDIATE");
     let mut broken = begun.map_err(|e| failed(format!("locking {place}"), &e)).err();
     let mut next = Some(first);
@@ -182,8 +221,16 @@ fn together(
     }
     let outcome = match broken {
         Some(error) => Err(error),
-        None => cached(connection, "COMMIT").map_err(|e| failed(format!("committing to {place}"), &e)),
+        None => target.check().and_then(|()| {
+            cached(connection, "COMMIT").map_err(|e| failed(format!("committing to {place}"), &e))
+        }),
     };
+    match &outcome {
+        // A transaction that changed nothing says nothing about the disk.
+        Ok(()) if connection.total_changes() != before => target.health.succeeded(),
+        Ok(()) => {}
+        Err(error) => target.health.failed(error, (target.now)()),
+    }
     if outcome.is_err()
         && !connection.is_autocommit()
         && let Err(e) = connection.execute_batch("ROLLBACK")

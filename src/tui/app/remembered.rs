@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::App;
+use crate::private_files;
 use crate::tui::pane::PaneId;
 
 /// The state file, as YAML.
@@ -35,10 +36,8 @@ impl Remembered {
     /// # Errors
     /// As the file system has them.
     pub fn write(&self, file: &Path) -> std::io::Result<()> {
-        if let Some(dir) = file.parent() {
-            std::fs::create_dir_all(dir)?;
-        }
-        std::fs::write(file, serde_saphyr::to_string(self).map_err(std::io::Error::other)?)
+        let text = serde_saphyr::to_string(self).map_err(std::io::Error::other)?;
+        private_files::replace(file, text.as_bytes())
     }
 
     pub(super) fn splits(&self) -> HashMap<PaneId, i16> {

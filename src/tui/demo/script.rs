@@ -47,7 +47,8 @@ impl Script {
     /// # Errors
     /// A sentence with the line: no YAML of this form, no steps, a name that is no key.
     pub fn parse(source: &str) -> Result<Self, String> {
-        let script: Self = serde_saphyr::from_str(source).map_err(|error| error.to_string())?;
+        let script: Self =
+            serde_saphyr::from_str(source).map_err(|error| crate::skill::yaml_message(&error))?;
         if script.steps.is_empty() {
             return Err("`steps` is empty: a script has one step at least".to_owned());
         }

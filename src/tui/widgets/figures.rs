@@ -1,5 +1,6 @@
 //! Numbers as people read them in columns: two decimals, thousands apart, `3.2k`, `41 kB`.
 
+use crate::skill::tokens::TokenCount;
 use crate::tui::glyphs::Glyphs;
 
 /// A score or an addend with two decimals; nothing is a dot.
@@ -40,6 +41,12 @@ pub fn tokens(count: u32) -> String {
         100..99_950 => format!("{:.1}k", f64::from(count) / 1000.0),
         _ => format!("{:.0}k", f64::from(count) / 1000.0),
     }
+}
+
+/// The same, with a sign before an estimate: `≈3.2k`.
+#[must_use]
+pub fn token_count(count: TokenCount, glyphs: &Glyphs) -> String {
+    format!("{}{}", if count.estimated { glyphs.about } else { "" }, tokens(count.tokens))
 }
 
 /// Bytes: `512 B`, `9.8 kB`, `41 kB`, `1.2 MB`.
@@ -107,6 +114,8 @@ mod tests {
         assert_eq!(tokens(912), "0.9k");
         assert_eq!(tokens(3_240), "3.2k");
         assert_eq!(tokens(128_000), "128k");
+        let about = TokenCount { tokens: 3_240, estimated: true };
+        assert_eq!([token_count(about, &UNICODE), token_count(about, &ASCII)], ["≈3.2k", "~3.2k"]);
         assert_eq!(bytes(41_300), "41 kB");
         assert_eq!(bytes(9_800), "9.8 kB");
         assert_eq!(count(14_639), "14 639");

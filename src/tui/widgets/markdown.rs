@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::code;
 use super::rich::{RichLine, Seg};
 use super::wrap::{break_code, wrap};
-use crate::skill::safe_text;
+use crate::skill::{safe_text, slice};
 use crate::tui::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::tui::theme::Role;
 
@@ -19,14 +19,27 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_FOOTNOTES;
-    let mut writer = Writer::new(text, width.max(8), if ascii { &ASCII } else { &UNICODE });
+    let glyphs = if ascii { &ASCII } else { &UNICODE };
+    let whole = text;
+    let end = (0..=MAX_DRAWN_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let text = slice(text, ..end.unwrap_or(0));
+    let mut writer = Writer::new(text, width.max(8), glyphs);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         writer.at = range.start;
         writer.event(event);
     }
     writer.flush();
+    if text.len() < whole.len() {
+        let rest = (whole.len() - text.len()).div_ceil(1024);
+        writer
+            .out
+            .push(RichLine::of(format!("{} {rest} KiB more are not drawn", glyphs.ellipsis), Role::Muted));
+    }
     writer.out
 }
+
+/// Drawing holds every line with its styles, many times the text; no body that a model should read is so long.
+const MAX_DRAWN_BYTES: usize = 256 * 1024;
 
 /// A list or quote that is open: what stands before its first line and before the others.
 struct Indent {

@@ -24,6 +24,7 @@ impl Runs {
         run: RunRecord,
     ) -> Result<(RunRecord, Option<AtGate>), Error> {
         let Some(Gate::Human { inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
+        room.verify(&run.id).await?;
         self.refresh().await?;
         let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
         if at.inputs_digest == *inputs_digest {
@@ -39,7 +40,7 @@ impl Runs {
             why: at.why.clone(),
         };
         match room.store.command(&run.id, Command::Ask(gate), None, None, None).await {
-            Ok(after) => Ok((after, Some(at))),
+            Ok(outcome) => Ok((outcome.run, Some(at))),
             Err(StoreError::Refused(_)) => {
                 let present = room.store.run(&run.id).await?;
                 Ok((present.unwrap_or(run), None))
@@ -102,18 +103,16 @@ impl Runs {
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
-    /// Refuses a yes to what cannot be carried out, to what was edited since it was read, and to an edit that nobody
-    /// names: nothing of it is recorded. A no is always taken.
+    /// Refuses to approve what cannot be carried out and what was edited since it was read: nothing of it is recorded.
+    /// A denial is always taken.
     pub(super) async fn agreeable(
         self: &Arc<Self>,
         room: &Room,
         run: RunRecord,
         decision: &Decision,
-        named: bool,
     ) -> Result<RunRecord, Error> {
         let runs_it = matches!(decision.choice, None | Some(Choice::Rerun));
-        let asked = matches!(&run.gate, Some(Gate::Human { step, inputs_digest, .. })
-            if *step == decision.step && *inputs_digest == decision.inputs_digest);
+        let asked = decision.answers(run.gate.as_ref());
         if decision.verdict != Verdict::Approve || !runs_it || !asked {
             return Ok(run);
         }
@@ -123,8 +122,7 @@ impl Runs {
             Asked::Changed { what, .. } => what.clone(),
             _ => "what it asks about is not what it was".to_owned(),
         };
-        let seen = *inputs_digest == decision.inputs_digest;
-        if !seen || (!named && matches!(why, Asked::Changed { .. })) {
+        if *inputs_digest != decision.inputs_digest {
             let message = format!(
                 "nothing was decided: {what}. Read what it would run now (skills runs show {}), then approve exactly \
                  that: step {step}, inputs_digest {inputs_digest}",

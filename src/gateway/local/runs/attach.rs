@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, Contracted};
 use super::references::{self, Found};
-use super::{Room, Runs, content, same_as};
+use super::{Room, Runs, same_as};
 use crate::engine::check_inputs;
 use crate::gateway::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
+    content,
 };
 use crate::skill::contract::{Capability, StepAction};
 use crate::skill::{AttachTarget, EffectMode, Invocation, Skill};
@@ -40,7 +41,8 @@ impl Looked {
             let note = "not looked at: an earlier check failed".to_owned();
             self.checks.push(AttachCheckResult { check: later, holds: None, note });
         }
-        self.failed = Some((AttachReason { check, given: given.to_owned(), allowed }, error));
+        let reason = AttachReason { check, given: given.to_owned(), allowed, cause: None };
+        self.failed = Some((reason, error));
         self
     }
 }
@@ -134,8 +136,12 @@ impl Runs {
             Ok(read) => read,
             Err(error) => {
                 let allowed = error.suggestions.clone();
+                let cause = Some(error.code);
                 let error = Error { code: Code::AttachInvalid, ..error };
-                return Ok(looked.fails(AttachCheck::Exists, &request.skill, allowed, error));
+                looked = looked.fails(AttachCheck::Exists, &request.skill, allowed, error);
+                looked.failed =
+                    looked.failed.map(|(reason, error)| (AttachReason { cause, ..reason }, error));
+                return Ok(looked);
             }
         };
         let skill = Arc::clone(&read.skill);
@@ -167,15 +173,17 @@ impl Runs {
         };
         looked.holds(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
 
-        match self.target(room, kind, &request.target_ref).await {
+        let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
+        match self.target(room, kind, &request.target_ref, sessions, local_files).await {
             Ok(found) => {
                 looked.holds(AttachCheck::Target, found.label.clone());
                 looked.target = Some((kind, found));
                 Ok(looked)
             }
             Err(error) if matches!(error.code, Code::TargetNotFound | Code::PayloadTooLarge) => {
-                let choices = self.target_choices(kind, "", OFFERED).await.unwrap_or_default();
-                let mut allowed = vec![references::forms(kind).to_owned()];
+                let choices =
+                    self.target_choices(kind, "", OFFERED, sessions, local_files).await.unwrap_or_default();
+                let mut allowed = vec![references::forms(kind, local_files).to_owned()];
                 allowed.extend(choices.into_iter().map(|choice| choice.target_ref));
                 Ok(looked.fails(AttachCheck::Target, &request.target_ref, allowed, error))
             }

@@ -3,9 +3,11 @@
 use serde_json::json;
 
 use crate::audit::Entry;
-use crate::engine::digest_of;
-use crate::runs::{Command, Standing, Verdict};
-use crate::store::{AuditMode, Control, ControlOutcome, DecisionRecord, RunId, RunRecord};
+use crate::engine::{Artifact, digest_of};
+use crate::runs::{Command, Verdict};
+use crate::store::{
+    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
+};
 
 /// Adds contents, unless the run itself is to leave none.
 fn with(entry: Entry, run: &RunRecord, detail: serde_json::Value) -> Entry {
@@ -43,12 +45,12 @@ pub(super) fn rested(run: &RunRecord) -> Entry {
 pub(super) fn commanded(
     command: &Command,
     by: Option<&DecisionRecord>,
-    before: Option<&Standing>,
-    after: &RunRecord,
+    outcome: &CommandOutcome,
 ) -> Option<Entry> {
-    let same = before.is_some_and(|before| {
-        before.state == after.state && before.held == after.held && before.decided == after.decided
-    });
+    if matches!(outcome.effect, CommandEffect::Repeated(_)) {
+        return None;
+    }
+    let after = &outcome.run;
     let who = by.and_then(|by| by.approver.as_deref());
     let about = json!({ "run": after.id, "skill": after.skill_id });
     let entry = match command {
@@ -57,8 +59,9 @@ pub(super) fn commanded(
             entry.data.insert("signal".to_owned(), json!(name));
             entry
         }
-        _ if same => return None,
         Command::Decide(decision) => {
+            // As it was recorded: a denial that named its step alone was bound to what waited.
+            let decision = after.decided.as_ref().unwrap_or(decision);
             let kind = if decision.verdict == Verdict::Approve { "run.approved" } else { "run.denied" };
             let mut entry = Entry::new(kind, who, about);
             entry.data.insert("step".to_owned(), json!(decision.step));
@@ -82,6 +85,12 @@ pub(super) fn commanded(
         }
     };
     Some(entry.durably())
+}
+
+/// A caller stored content.
+pub(super) fn artifact_stored(artifact: &Artifact, by: &str) -> Entry {
+    let data = json!({ "digest": artifact.digest, "name": artifact.name, "bytes": artifact.bytes });
+    Entry::new("artifact.stored", Some(by), data)
 }
 
 /// A run was made out of another one.

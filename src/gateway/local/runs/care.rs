@@ -1,9 +1,17 @@
 //! Looking after the store of runs: whether it is sound, a copy of it, and forgetting what ended long ago.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::super::Local;
-use crate::gateway::{AuditPurged, Error, StoreHealth};
+use super::super::{Local, apart};
+use crate::config::MEMORY_STORE;
+use crate::gateway::{AuditPurged, Error, StoreHealth, StoreReset};
+use crate::store::{Health, Unavailability};
+
+/// Why the store cannot be used, where an error is about that.
+fn cause(error: &Error) -> Option<Unavailability> {
+    serde_json::from_value(error.reason.as_ref()?.get("cause")?.clone()).ok()
+}
 
 impl Local {
     /// Looks over the whole store.
@@ -11,8 +19,53 @@ impl Local {
     /// # Errors
     /// What the store says.
     pub async fn store_health(&self) -> Result<StoreHealth, Error> {
-        let store = &self.runs.room().await?.store;
+        let store = match self.runs.room().await {
+            Ok(room) => room.store.clone(),
+            // What keeps a damaged store from being opened is what was to be found.
+            Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
+                let health = Health { damage: vec![error.message], ..Health::default() };
+                return Ok(StoreHealth { place: self.store_place()?, health });
+            }
+            Err(error) => return Err(error),
+        };
         Ok(StoreHealth { place: store.describe(), health: store.check().await? })
+    }
+
+    /// What the store is and where; it is not opened.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown.
+    pub fn store_place(&self) -> Result<String, Error> {
+        let file = self.runs.counts_file()?;
+        Ok(file.map_or_else(|| MEMORY_STORE.to_owned(), |file| format!("sqlite:{}", file.display())))
+    }
+
+    /// Gives the store's path a new, empty store, and keeps the files that were there under other names.
+    ///
+    /// # Errors
+    /// `store_unavailable` while a process has it open, or where its files cannot be renamed.
+    pub async fn store_reset(&self) -> Result<StoreReset, Error> {
+        let runs = Arc::clone(&self.runs);
+        let done = apart(move || runs.reset_store()).await?;
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+    }
+
+    /// Accepts the store that is at the store's path in place of the one that is known there; answers its id.
+    ///
+    /// # Errors
+    /// `store_unavailable` where it cannot be opened.
+    pub async fn store_adopt(&self) -> Result<String, Error> {
+        let runs = Arc::clone(&self.runs);
+        apart(move || runs.adopt_store()).await
+    }
+
+    /// Opens the store, and makes sure that it can be written.
+    ///
+    /// # Errors
+    /// `store_unavailable`; what else the store says.
+    pub async fn require_writable_store(&self) -> Result<(), Error> {
+        self.runs.room().await?;
+        self.runs.ensure_store()
     }
 
     /// Writes a whole copy of the store into a file that is not there yet.

@@ -9,7 +9,7 @@ use super::{Room, Runs};
 use crate::engine::{Caller as _, Capabilities, Workplace};
 use crate::gateway::{Check, Error};
 use crate::registry::RootState;
-use crate::sandbox::{Level, Report};
+use crate::sandbox::{Leftovers, Level, Promise, Report, Sandbox};
 use crate::store::{Glance, RunFilter, Store};
 
 /// How long the pages of the store are looked at.
@@ -36,8 +36,14 @@ impl Runs {
         let runs = Arc::clone(self);
         let rest = super::super::apart(move || {
             let capabilities = runs.capabilities()?;
-            let isolation = isolation(runs.calling()?.sandbox.report());
-            let rest = [isolation, runs.trust_check(), runs.capability_check(&capabilities)?];
+            let sandbox = runs.calling()?.sandbox.clone();
+            let isolation = isolation(sandbox.report());
+            let rest = [
+                isolation,
+                runs.script_check(&sandbox),
+                runs.trust_check(),
+                runs.capability_check(&capabilities)?,
+            ];
             Ok(rest.into_iter().chain(runs.reminder_check()).collect::<Vec<_>>())
         });
         match rest.await {
@@ -74,6 +80,31 @@ impl Runs {
             Err(error) => {
                 Check::problem("workers", error.to_string(), "skills db check looks the store over")
             }
+        }
+    }
+
+    /// How much a script may write, where, and what processes that are gone have left there.
+    fn script_check(&self, sandbox: &Sandbox) -> Check {
+        let limits = self.script_limits();
+        let place = self.config.scripts.work_dir.as_deref();
+        let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
+        let kept = sandbox.report().coverage.iter().find(|row| row.promise == Promise::Disk);
+        let how = kept.map_or("", |row| row.how.as_str());
+        let found = format!(
+            "a step may write {} MiB and {} files in {place}: {how}",
+            limits.disk >> 20,
+            limits.files
+        );
+        match sandbox.leftovers() {
+            Leftovers { folders: 0, .. } => Check::good("script disk", found),
+            Leftovers { folders, bytes } => Check::note(
+                "script disk",
+                format!(
+                    "{found}; work folders left behind by processes that are gone: {folders}, {} KiB",
+                    bytes.div_ceil(1024)
+                ),
+                "the next start of serve, the workbench, run or runs work deletes them",
+            ),
         }
     }
 

@@ -1,12 +1,10 @@
 //! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks,
 //! transcripts of sessions.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use super::references::shown;
 use super::{Room, Runs, transcripts};
-use crate::gateway::{Error, TargetChoice};
+use crate::gateway::{Error, LocalFiles, SessionAccess, TargetChoice};
 use crate::skill::AttachTarget;
 use crate::store::{RunFilter, RunRecord, StepStatus};
 
@@ -14,8 +12,6 @@ use crate::store::{RunFilter, RunRecord, StepStatus};
 const RUNS: usize = 200;
 /// Runs whose steps are offered.
 const OUTPUTS_OF: usize = 30;
-/// Files of the working directory looked at.
-const FILES: usize = 500;
 
 impl Runs {
     /// References of a kind, newest first, those that hold `text` only.
@@ -24,14 +20,16 @@ impl Runs {
         kind: AttachTarget,
         text: &str,
         limit: usize,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let room = self.room().await?;
         let all = match kind {
             AttachTarget::Run => runs(&room).await?.iter().map(of_run).collect(),
             AttachTarget::Output => outputs(&room).await?,
-            AttachTarget::Artifact => self.artifacts(&room).await?,
+            AttachTarget::Artifact => self.artifacts(&room, local_files).await?,
             AttachTarget::Task => self.tasks(&room).await?,
-            AttachTarget::Transcript => transcripts::choices(&room).await?,
+            AttachTarget::Transcript => transcripts::choices(&room, sessions).await?,
         };
         let text = text.to_lowercase();
         let holds = |choice: &TargetChoice| {
@@ -40,8 +38,12 @@ impl Runs {
         Ok(all.into_iter().filter(holds).take(limit).collect())
     }
 
-    async fn artifacts(self: &Arc<Self>, room: &Room) -> Result<Vec<TargetChoice>, Error> {
-        let (artifacts, cwd) = (Arc::clone(&room.artifacts), self.config.cwd.clone());
+    async fn artifacts(
+        self: &Arc<Self>,
+        room: &Room,
+        local_files: Option<&LocalFiles>,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let (artifacts, local_files) = (Arc::clone(&room.artifacts), local_files.cloned());
         super::super::apart(move || {
             let mut choices: Vec<TargetChoice> = match artifacts.list() {
                 Ok(kept) => kept
@@ -60,7 +62,7 @@ impl Runs {
                     Vec::new()
                 }
             };
-            choices.extend(files(&cwd));
+            choices.extend(local_files.iter().flat_map(LocalFiles::choices));
             Ok(choices)
         })
         .await
@@ -120,25 +122,4 @@ async fn outputs(room: &Room) -> Result<Vec<TargetChoice>, Error> {
     }
     choices.sort_by_key(|choice| std::cmp::Reverse(choice.at_ms));
     Ok(choices)
-}
-
-/// Files of the working directory itself, newest first; hidden ones are left out.
-fn files(cwd: &Path) -> Vec<TargetChoice> {
-    let Ok(entries) = std::fs::read_dir(cwd) else { return Vec::new() };
-    let mut files: Vec<TargetChoice> = entries
-        .flatten()
-        .take(FILES)
-        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
-        .filter_map(|entry| {
-            let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
-            let since = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-            Some(TargetChoice {
-                target_ref: shown(&entry.path(), cwd),
-                label: format!("a file, {} bytes", metadata.len()),
-                at_ms: i64::try_from(since.as_millis()).ok(),
-            })
-        })
-        .collect();
-    files.sort_by_key(|choice| std::cmp::Reverse(choice.at_ms));
-    files
 }

@@ -10,7 +10,8 @@ use super::find;
 use super::tended::tended;
 use crate::gateway::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
-    LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
+    LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail, RunOrder, SessionAccess,
+    StoredArtifact, TargetChoice,
 };
 use crate::skill::AttachTarget;
 use crate::store::{RunEvent, RunFilter, RunPage, RunRecord};
@@ -147,10 +148,18 @@ impl RunClient for Local {
         target_type: AttachTarget,
         text: &str,
         limit: usize,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let began = Instant::now();
-        let choices = self.runs.target_choices(target_type, text, limit).await;
+        let choices = self.runs.target_choices(target_type, text, limit, sessions, local_files).await;
         self.operations.counted("target_choices", began, choices)
+    }
+
+    async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+        let began = Instant::now();
+        let stored = self.runs.store_artifact(artifact).await;
+        self.operations.counted("store_artifact", began, stored)
     }
 
     async fn contract(&self, skill: &str) -> Result<ContractView, Error> {

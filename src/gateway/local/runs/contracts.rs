@@ -9,7 +9,7 @@ use crate::engine::{Capabilities, Plan};
 use crate::gateway::{Code, Error};
 use crate::registry::{Catalogue, Trust};
 use crate::skill::contract::{Contract, parse};
-use crate::skill::{Finding, MAX_BYTES, Severity, Skill, SkillId, read_regular_text};
+use crate::skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
 
 /// Name of the file that a contract stands in.
 const FILE: &str = "skill.yaml";
@@ -30,7 +30,8 @@ pub(super) struct Contracted {
 pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
     let place = skill.root_dir.join(FILE);
     let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
-    let text = read_regular_text(&place, MAX_BYTES).map_err(|e| match e.kind() {
+    let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
+    let text = opened.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => refused(format!(
             "{} has instructions only, no contract that could run: load it into a session",
             skill.id

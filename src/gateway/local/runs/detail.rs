@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
-use crate::engine::Plan;
-use crate::gateway::{Code, Error, RunDetail, pause_wanted};
-use crate::store::{RunEvent, RunId, RunRecord, Store};
+use crate::engine::{AtGate, Plan};
+use crate::gateway::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
+use crate::runs::Gate;
+use crate::store::{RunEvent, RunId, RunRecord, Store, damaged};
 
 /// Events read at a time.
 const PAGE: usize = 2000;
@@ -18,28 +19,16 @@ impl Runs {
         let room = self.room().await?;
         super::expiring::apply_due(&*room.store).await;
         let run = find::run(&*room.store, wanted).await?;
+        room.verify(&run.id).await?;
         let plan = room.plan(&run.contract_digest).await?;
         let (run, at) = self.at_gate(&room, run).await?;
         let events = all_events(&*room.store, &run.id).await?;
         let records = room.store.steps(&run.id).await?;
         let (present, _) = self.present(&run, &plan).await;
-        let sheet = match &run.gate {
-            Some(crate::runs::Gate::Human { .. }) => {
-                let approver = self.approver().await;
-                let mut sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
-                if let Some(sheet) = &mut sheet {
-                    let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-                    let obstacle = self.stands_in_the_way(&room, &run, &plan, capability);
-                    sheet.blocked = obstacle.map(|error| error.message);
-                    if self.elsewhere(&run).is_some() {
-                        "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
-                    }
-                    sheet.pause = pause_wanted(&run, events.iter());
-                }
-                sheet
-            }
-            _ => None,
-        };
+        let mut sheet = self.decision_sheet(&room, &run, &plan, at.as_ref()).await;
+        if let Some(sheet) = &mut sheet {
+            sheet.pause = pause_wanted(&run, events.iter());
+        }
         let isolation = self.isolation(run.options.unsandboxed).await?;
         Ok(RunDetail {
             contract_version: plan.contract.version.clone(),
@@ -56,6 +45,28 @@ impl Runs {
             elsewhere: self.elsewhere(&run),
             run,
         })
+    }
+
+    /// What a person has to know to decide the gate that a run waits at; none where it waits for no person. `at` is what
+    /// it would do next.
+    pub(super) async fn decision_sheet(
+        self: &Arc<Self>,
+        room: &Room,
+        run: &RunRecord,
+        plan: &Plan,
+        at: Option<&AtGate>,
+    ) -> Option<DecisionSheet> {
+        if !matches!(run.gate, Some(Gate::Human { .. })) {
+            return None;
+        }
+        let approver = self.approver().await;
+        let mut sheet = sheet::sheet(run, plan, at, &*room.broker, approver)?;
+        let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+        sheet.blocked = self.stands_in_the_way(room, run, plan, capability).map(|error| error.message);
+        if self.elsewhere(run).is_some() {
+            "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
+        }
+        Some(sheet)
     }
 
     /// The digest and the version that a run's skill would be launched with now; none where it cannot run any more.
@@ -104,6 +115,14 @@ impl Room {
             Error::new(Code::InternalError, message)
         })?;
         Plan::from_value(&kept).map_err(|why| Error::new(Code::InternalError, why))
+    }
+
+    /// Makes sure that what a run goes on from is what was written, before anybody sees it or decides on it.
+    pub(super) async fn verify(&self, run: &RunId) -> Result<(), Error> {
+        match self.store.damage(run).await? {
+            Some(part) => Err(Error::new(Code::InternalError, damaged(run, part))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use crate::store::{RunFilter, RunId, RunRecord, Store};
 
 /// Fewest characters of an id that name a run.
 const FEWEST: usize = 3;
+/// Characters of an id's end that are named at least.
+const ENDING: usize = 8;
 /// Candidates that an ambiguous name lists.
 const LISTED: usize = 5;
 /// Rows looked at a time.
@@ -48,14 +50,25 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
 }
 
 fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
-    let ids: Vec<String> = found.iter().take(LISTED).map(|run| run.id.0.clone()).collect();
+    let endings: Vec<String> =
+        found.iter().take(LISTED).map(|run| ending(&run.id, found).to_owned()).collect();
     let named: Vec<String> = found
         .iter()
-        .take(LISTED)
-        .map(|run| format!("{} ({}, {})", run.id, run.skill_id, run.state))
+        .zip(&endings)
+        .map(|(run, ending)| format!("…{ending} ({}, {})", run.skill_id, run.state))
         .collect();
     let count = if many > LISTED { format!("more than {LISTED}") } else { many.to_string() };
-    let message =
-        format!("{count} runs are called {wanted}: {}; name one by more of its id", named.join(", "));
-    Error { suggestions: ids, ..Error::new(Code::InvalidRequest, message) }
+    let message = format!(
+        "{count} runs match {wanted}: {}. Ids begin with the time of the launch, so that beginnings are rarely \
+         unique: name a run by the end of its id",
+        named.join(", ")
+    );
+    Error { suggestions: endings, ..Error::new(Code::InvalidRequest, message) }
+}
+
+/// The shortest end of an id, [`ENDING`] characters at least, that no other run of these has.
+fn ending<'r>(id: &'r RunId, all: &[RunRecord]) -> &'r str {
+    let ends = id.0.char_indices().rev().filter_map(|(at, _)| id.0.get(at..)).skip(ENDING - 1);
+    let alone = |end: &&str| all.iter().filter(|run| run.id.0.ends_with(end)).count() < 2;
+    ends.into_iter().find(alone).unwrap_or(&id.0)
 }

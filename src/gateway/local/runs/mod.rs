@@ -1,6 +1,7 @@
 //! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
 //! they need is opened when the first of them is asked for.
 
+mod artifacts;
 mod asked;
 mod attach;
 mod audited;
@@ -10,7 +11,6 @@ mod catalogue;
 mod checks;
 mod choices;
 mod client;
-mod content;
 mod contract_view;
 mod contracts;
 mod control;
@@ -79,6 +79,8 @@ pub(super) struct Runs {
     room: OnceCell<Arc<Room>>,
     working: tokio::sync::Mutex<Option<workers::Working>>,
     works: AtomicBool,
+    /// Whether work folders of processes that are gone were looked for.
+    cleared: AtomicBool,
     approver: OnceCell<(String, String)>,
     notices: Mutex<Vec<String>>,
 }
@@ -112,6 +114,7 @@ impl Runs {
             room: OnceCell::new(),
             working: tokio::sync::Mutex::default(),
             works: AtomicBool::new(false),
+            cleared: AtomicBool::new(false),
             approver: OnceCell::new(),
             notices: Mutex::default(),
         }
@@ -127,7 +130,7 @@ impl Runs {
 
     /// What scripts are shut into.
     pub(super) fn isolating(&self) -> Sandbox {
-        self.sandbox.get_or_init(Sandbox::detect).clone()
+        self.sandbox.get_or_init(|| Sandbox::detect_in(self.config.scripts.work_dir.clone())).clone()
     }
 
     fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
@@ -176,7 +179,13 @@ impl Local {
 
     /// Stops the workers of this process and gives back what they had, so that others go on with it.
     pub async fn stop_workers(&self) {
-        self.runs.stop_workers().await;
+        self.runs.stop_workers(false).await;
+        self.stop_counting().await;
+    }
+
+    /// The same without a grace period for the runs at hand: for a process that has to end now.
+    pub async fn stop_workers_at_once(&self) {
+        self.runs.stop_workers(true).await;
         self.stop_counting().await;
     }
 

@@ -10,9 +10,9 @@ use super::audited;
 use crate::audit::Recorder;
 use crate::runs::{Command, Standing};
 use crate::store::{
-    Begun, Checkpoint, Claimed, Control, ControlOutcome, Decided, DecisionRecord, Due, Glance, Health,
-    IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent,
-    StepRecord, StepStatus, Store, StoreError, WorkerId,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
+    Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
 };
 use crate::telemetry::{KeyOutcome, Metrics};
 
@@ -46,9 +46,15 @@ impl Observed {
             && begun.idempotency != IdempotencyOutcome::Reused
         {
             self.metrics.run_moved(&begun.run.state.to_string());
+            log(&begun.run, "run launched");
             self.audit.record(audited::launched(&begun.run)).await;
         }
     }
+}
+
+/// One line of the log for each thing that happens to a run, with its trace.
+fn log(run: &RunRecord, what: &str) {
+    tracing::info!(run = %run.id, skill = run.skill_id, state = %run.state, trace_id = run.trace_id, "{what}");
 }
 
 /// How long a step took, milliseconds.
@@ -115,6 +121,7 @@ impl Store for Observed {
             }
             if !run.state.is_active() {
                 self.metrics.run_moved(&run.state.to_string());
+                log(run, "run reported");
                 self.audit.record(audited::rested(run)).await;
             }
         }
@@ -132,18 +139,18 @@ impl Store for Observed {
         record: Option<DecisionRecord>,
         head: Option<u64>,
         payload: Option<serde_json::Value>,
-    ) -> Result<RunRecord, StoreError> {
-        let before = self.inner.standing(run).await?;
-        let after = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
-        if let Ok(after) = &after {
-            if before.as_ref().is_none_or(|before| before.state != after.state) {
-                self.metrics.run_moved(&after.state.to_string());
+    ) -> Result<CommandOutcome, StoreError> {
+        let outcome = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
+        if let Ok(outcome) = &outcome {
+            if outcome.before != outcome.run.state {
+                self.metrics.run_moved(&outcome.run.state.to_string());
             }
-            if let Some(entry) = audited::commanded(&command, record.as_ref(), before.as_ref(), after) {
+            if let Some(entry) = audited::commanded(&command, record.as_ref(), outcome) {
+                log(&outcome.run, &entry.kind);
                 self.audit.record(entry).await;
             }
         }
-        after
+        outcome
     }
 
     async fn control(
@@ -170,6 +177,7 @@ impl Store for Observed {
         let made = self.inner.branch(source, checkpoint, new, held, by).await;
         if let Ok(made) = &made {
             self.metrics.run_moved(&made.state.to_string());
+            log(made, "run branched");
             self.audit.record(audited::branched(made, held)).await;
         }
         made
@@ -189,6 +197,10 @@ impl Store for Observed {
 
     async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
         self.inner.steps(run).await
+    }
+
+    async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+        self.inner.intents(run).await
     }
 
     async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
@@ -270,6 +282,18 @@ impl Store for Observed {
 
     async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
         self.inner.abandon(worker).await
+    }
+
+    async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError> {
+        self.inner.damage(run).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.probe().await
+    }
+
+    fn write_failure(&self) -> Option<WriteFailure> {
+        self.inner.write_failure()
     }
 
     async fn due(&self) -> Result<Due, StoreError> {

@@ -3,45 +3,55 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator as _;
 
 use super::{Room, Runs, find, launch, people};
 use crate::engine::{Plan, check_inputs, check_outputs};
-use crate::gateway::{Code, Error, Ordered, RunOrder};
-use crate::runs::{Choice, Command, Decision, Gate, Next, Refusal, Verdict, transition};
-use crate::store::{Decided, DecisionRecord, RunId, RunRecord, StoreError};
+use crate::gateway::{Code, Error, Ordered, ResumeMode, RunOrder};
+use crate::runs::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use crate::store::{CommandEffect, CommandOutcome, Decided, DecisionRecord, RunId, RunRecord, StoreError};
+
+/// A decision as it was sent: what it leaves out may be missing.
+struct DecisionRequest {
+    verdict: Verdict,
+    step: Option<String>,
+    inputs_digest: Option<String>,
+    choice: Option<Choice>,
+    result: Option<Value>,
+    by: DecisionRecord,
+}
+
+/// A run that an order left, what is said of it, and whether the same had been ordered before.
+type Done = (RunRecord, String, bool);
 
 impl Runs {
     /// Carries out an order.
     pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
         let room = self.room().await?;
         let run = Self::expire(&room, find::run(&*room.store, wanted).await?).await?;
-        let mut repeated = false;
-        let (run, note) = match order {
+        let mut mode = None;
+        let (run, note, repeated) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
-                let named = inputs_digest.is_some();
-                let (step, inputs_digest) = bound(&run, step, inputs_digest);
-                let decision = Decision { verdict, step, inputs_digest, choice, result };
-                let run = self.agreeable(&room, run, &decision, named).await?;
-                let made = self.decide(&room, &run, decision, DecisionRecord { approver, notes }).await?;
-                repeated = made.2;
-                (made.0, made.1)
+                let by = DecisionRecord { approver, notes };
+                let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
+                self.decide(&room, run, request).await?
             }
             RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+                mode = Some(ResumeMode::CheckpointResume);
                 self.resume(&room, &run, (checkpoint, inputs), despite_change, given(by)).await?
             }
             RunOrder::Signal { name, payload, by } => signal(&room, &run, name, payload, given(by)).await?,
             RunOrder::Cancel { by } => {
-                let before = self.next(&room, &run, &Command::Cancel).await?;
-                let after = room.store.command(&run.id, Command::Cancel, Some(given(by)), None, None).await?;
-                repeated = before == Next::Same;
+                let done = room.store.command(&run.id, Command::Cancel, Some(given(by)), None, None).await?;
+                let repeated = matches!(done.effect, CommandEffect::Repeated(_));
                 let note = if repeated { "was already canceled" } else { "canceled" };
-                (after, note.to_owned())
+                (done.run, note.to_owned(), repeated)
             }
             RunOrder::Replay { checkpoint, by } => branch(&room, &run, checkpoint, false, given(by)).await?,
             RunOrder::Fork { checkpoint, by } => branch(&room, &run, checkpoint, true, given(by)).await?,
         };
         let worker_alive = self.worker_alive(&room).await;
-        Ok(Ordered { run, note, worker_alive, repeated })
+        Ok(Ordered { run, note, worker_alive, repeated, mode })
     }
 
     /// What a command would lead to now.
@@ -63,44 +73,106 @@ impl Runs {
             return Ok(run);
         }
         let expiry = Command::Expire(run.options.on_expiry);
-        Ok(room.store.command(&run.id, expiry, None, None, None).await?)
+        Ok(room.store.command(&run.id, expiry, None, None, None).await?.run)
     }
 
+    /// Decides exactly what the request names. The store's transaction says whether this is what decided it.
     async fn decide(
         self: &Arc<Self>,
         room: &Room,
-        run: &RunRecord,
-        decision: Decision,
-        mut by: DecisionRecord,
-    ) -> Result<(RunRecord, String, bool), Error> {
-        let known = room.store.decisions(&run.id).await?.len();
+        run: RunRecord,
+        request: DecisionRequest,
+    ) -> Result<Done, Error> {
+        let missing = missing(run.gate.as_ref(), &request);
+        if !missing.is_empty()
+            && let Some(error) = self.incomplete(room, &run, &missing, &request).await?
+        {
+            return Err(error);
+        }
+        let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
+        let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
+        let decision = Decision { verdict, step, inputs_digest, choice, result };
+        let run = self.agreeable(room, run, &decision).await?;
         if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
             by.approver = Some(self.approver().await.0);
         }
         if let Some(result) = &decision.result {
-            fits(room, run, &decision, result).await?;
+            fits(room, &run, &decision, result).await?;
         }
         let command = Command::Decide(decision.clone());
-        let ordered = room.store.command(&run.id, command, Some(by.clone()), None, None).await;
-        let decisions = room.store.decisions(&run.id).await?;
-        let after = match ordered {
-            Ok(after) => after,
-            Err(refused @ StoreError::Refused(Refusal::OtherDecision(_) | Refusal::Invalid { .. })) => {
-                return Err(too_late(&decision, &decisions, refused));
+        match room.store.command(&run.id, command, Some(by.clone()), None, None).await {
+            Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
+                let note =
+                    first.map_or_else(|| "was already decided".to_owned(), |first| already(&first, &by));
+                Ok((run, note, true))
             }
-            Err(error) => return Err(error.into()),
+            Ok(CommandOutcome { run, .. }) => {
+                let note = word(&decision).to_owned() + then_held(&run);
+                Ok((run, note, false))
+            }
+            Err(StoreError::AlreadyDecided { first, refusal }) => {
+                let error = Error::from(refusal);
+                let message =
+                    format!("step {} {}; a decision cannot be taken back", decision.step, was(&first));
+                let mut reason = error.reason.clone().unwrap_or_else(|| json!({}));
+                reason["decided"] = json!(first);
+                Err(Error { message, reason: Some(reason), ..error })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That a decision does not name what it decides, with what that would be and the request that does; none where
+    /// nothing waits any more.
+    async fn incomplete(
+        self: &Arc<Self>,
+        room: &Room,
+        run: &RunRecord,
+        missing: &[&str],
+        request: &DecisionRequest,
+    ) -> Result<Option<Error>, Error> {
+        let plan = room.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(room, run.clone()).await?;
+        let Some(sheet) = self.decision_sheet(room, &run, &plan, at.as_ref()).await else { return Ok(None) };
+        let mut body = json!({ "step": sheet.step });
+        let mut optional = |name: &str, value: Value| {
+            if !value.is_null() {
+                body[name] = value;
+            }
         };
-        // The first record of this decision that was not there before is ours, if it says what we said: somebody who
-        // decided the same at the same moment is named instead.
-        let recorded = decisions.iter().rev().find(|kept| kept.decision == decision);
-        let new = decisions.len() > known;
-        Ok(match recorded {
-            Some(kept) if !new || kept.by != by => (after, already(&decision, kept, &by), true),
-            _ => {
-                let note = word(&decision).to_owned() + then_held(&after);
-                (after, note, false)
+        if request.verdict == Verdict::Approve {
+            optional("inputs_digest", json!(sheet.inputs_digest));
+        }
+        optional("choice", json!(request.choice));
+        optional("result", json!(request.result));
+        optional("approver", json!(request.by.approver));
+        optional("notes", json!(request.by.notes));
+        let (word, wants) = match request.verdict {
+            Verdict::Approve => ("approve", "`step` and `inputs_digest`"),
+            Verdict::Deny => ("deny", "`step`"),
+        };
+        let mut message =
+            format!("nothing was decided: run {} waits at step {} ({})", run.id, sheet.step, sheet.headline);
+        if missing.contains(&"step") || missing.contains(&"inputs_digest") {
+            message += &format!("; {word} it by naming {wants} of what you have read");
+        }
+        let mut reason = json!({
+            "run_id": run.id,
+            "missing": missing,
+            "decision": sheet,
+            "send": { "method": "POST", "path": format!("/v1/runs/{}/{word}", run.id), "body": body },
+        });
+        if sheet.outcome_unknown && request.verdict == Verdict::Approve {
+            let choices: Vec<Choice> = Choice::iter().collect();
+            reason["choices"] = json!(choices);
+            if missing.contains(&"choice") {
+                message += "; its outcome is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`";
+            } else if missing.contains(&"result") {
+                message += "; `happened` needs the `result` of the step, an object of its outputs; the other choices \
+                            are `rerun`, `skip` and `fail`";
             }
-        })
+        }
+        Ok(Some(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }))
     }
 
     async fn resume(
@@ -110,7 +182,7 @@ impl Runs {
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
         by: DecisionRecord,
-    ) -> Result<(RunRecord, String), Error> {
+    ) -> Result<Done, Error> {
         self.next(room, run, &Command::Resume).await?;
         let plan = room.plan(&run.contract_digest).await?;
         if let Some(number) = checkpoint {
@@ -123,7 +195,7 @@ impl Runs {
             self.unchanged(run, &plan).await?;
         }
         let payload = inputs.clone().map(Value::Object);
-        let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?;
+        let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
         let mut note = "resumed".to_owned();
         if let Some(number) = checkpoint {
             note = format!("{note} from checkpoint {number}");
@@ -132,7 +204,7 @@ impl Runs {
             let names: Vec<String> = corrected.keys().cloned().collect();
             note = format!("{note} with other {}", names.join(", "));
         }
-        Ok((after, note))
+        Ok((after, note, false))
     }
 
     /// Refuses to go on where the skill is not the one that was launched.
@@ -179,31 +251,16 @@ async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value)
     })
 }
 
-/// A decision that is not taken any more: who decided, what and when, where that is known.
-fn too_late(decision: &Decision, decisions: &[Decided], refused: StoreError) -> Error {
-    let first = decisions.iter().rev().find(|kept| {
-        kept.decision.step == decision.step && kept.decision.inputs_digest == decision.inputs_digest
-    });
-    let error = Error::from(refused);
-    let Some(first) = first else { return error };
-    let message = format!(
-        "step {} {}; a decision cannot be taken back",
-        decision.step,
-        was(&first.decision, first, "already ")
-    );
-    Error { message, ..error }
-}
-
 /// `was already approved by ana at 2026-07-14 09:28:30 UTC`.
-fn was(decision: &Decision, first: &Decided, already: &str) -> String {
+fn was(first: &Decided) -> String {
     let who = first.by.approver.as_deref().unwrap_or("somebody");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
-    format!("was {already}{} by {who} at {} UTC", word(decision), at.strftime("%Y-%m-%d %H:%M:%S"))
+    format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
 /// What to say to somebody who decides what was decided: the first decision stands, with what was said to it.
-fn already(decision: &Decision, first: &Decided, now: &DecisionRecord) -> String {
-    let said = was(decision, first, "already ");
+fn already(first: &Decided, now: &DecisionRecord) -> String {
+    let said = was(first);
     let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
     match (spoken(&now.notes), spoken(&first.by.notes)) {
         (Some(new), Some(kept)) if new == kept => said,
@@ -232,15 +289,26 @@ fn word(decision: &Decision) -> &'static str {
     }
 }
 
-/// Step and digest that a decision is about: as given, else the waiting gate's, else those decided last (the same
-/// decision again has to find its first answer).
-fn bound(run: &RunRecord, step: Option<String>, digest: Option<String>) -> (String, String) {
-    let (at, seen) = match (&run.gate, &run.decided) {
-        (Some(Gate::Human { step, inputs_digest, .. }), _) => (step.clone(), inputs_digest.clone()),
-        (_, Some(decided)) => (decided.step.clone(), decided.inputs_digest.clone()),
-        _ => (String::new(), String::new()),
+/// What a decision has to name and does not: an approval its step and what was read of it, a denial its step; and what
+/// becomes of a step whose outcome is unknown.
+fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
+    let approves = request.verdict == Verdict::Approve;
+    let unknown = match gate {
+        Some(Gate::Human { why: Asked::UnknownOutcome, inputs_digest, .. }) => {
+            request.inputs_digest.as_ref().is_none_or(|named| named == inputs_digest)
+        }
+        _ => false,
     };
-    (step.unwrap_or(at), digest.unwrap_or(seen))
+    let no_result = request.choice == Some(Choice::Happened) && request.result.is_none();
+    [
+        ("step", request.step.is_none()),
+        ("inputs_digest", approves && request.inputs_digest.is_none()),
+        ("choice", approves && unknown && request.choice.is_none()),
+        ("result", approves && unknown && no_result),
+    ]
+    .into_iter()
+    .filter_map(|(name, lacks)| lacks.then_some(name))
+    .collect()
 }
 
 async fn signal(
@@ -249,19 +317,17 @@ async fn signal(
     name: String,
     payload: Value,
     by: DecisionRecord,
-) -> Result<(RunRecord, String), Error> {
+) -> Result<Done, Error> {
     if name.trim().is_empty() {
         return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
     }
     let command = Command::Signal { name: name.clone() };
-    let after = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
-    let awaited = matches!(&run.gate, Some(Gate::Signal { name: wanted, .. }) if *wanted == name);
-    let note = if awaited {
-        format!("signal {name} received{}", then_held(&after))
-    } else {
-        format!("signal {name} is kept until a step waits for it")
+    let done = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
+    let note = match done.effect {
+        CommandEffect::Stored => format!("signal {name} is kept until a step waits for it"),
+        _ => format!("signal {name} received{}", then_held(&done.run)),
     };
-    Ok((after, note))
+    Ok((done.run, note, false))
 }
 
 async fn branch(
@@ -270,7 +336,7 @@ async fn branch(
     checkpoint: Option<u64>,
     held: bool,
     by: DecisionRecord,
-) -> Result<(RunRecord, String), Error> {
+) -> Result<Done, Error> {
     if let Some(number) = checkpoint {
         has_checkpoint(room, run, number).await?;
     }
@@ -282,7 +348,7 @@ async fn branch(
     } else {
         format!("replays {} from checkpoint {at}", run.id)
     };
-    Ok((made, note))
+    Ok((made, note, false))
 }
 
 /// Refuses a checkpoint that the run has not, with those it has.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::gateway::{Code, Error};
+use crate::private_files;
 
 /// Largest file that is read, bytes.
 const LARGEST: u64 = 4 << 20;
@@ -69,7 +70,7 @@ impl Overrides {
 
 fn write(file: &Path, chosen: &Chosen) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    private_files::create_folder(folder)?;
     let mut draft = tempfile::NamedTempFile::new_in(folder)?;
     serde_json::to_writer_pretty(&mut draft, chosen)?;
     draft.write_all(b"\n")?;

@@ -1,12 +1,12 @@
 //! What a skill is attached to: a reference, its kind, and what it leads to.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Room, Runs, content, find, tasks, transcripts};
-use crate::gateway::{Code, Error};
+use super::{Room, Runs, find, tasks, transcripts};
+use crate::gateway::{Code, Error, LocalFiles, SessionAccess, content, names};
 use crate::registry::RootState;
 use crate::skill::AttachTarget;
 use crate::store::RunRecord;
@@ -36,17 +36,24 @@ impl Runs {
     ///
     /// # Errors
     /// `target_not_found`, with what was looked for and where; `payload_too_large`.
-    pub(super) async fn target(self: &Arc<Self>, room: &Room, kind: AttachTarget, reference: &str) -> Looked {
+    pub(super) async fn target(
+        self: &Arc<Self>,
+        room: &Room,
+        kind: AttachTarget,
+        reference: &str,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
+    ) -> Looked {
         let reference = reference.trim();
         if reference.is_empty() {
-            return Err(missing(format!("no reference is given; {}", forms(kind))));
+            return Err(missing(format!("no reference is given; {}", forms(kind, local_files))));
         }
         match kind {
             AttachTarget::Run => self.whole_run(room, reference).await,
             AttachTarget::Output => self.output(room, reference).await,
-            AttachTarget::Artifact => self.artifact(room, reference).await,
+            AttachTarget::Artifact => self.artifact(room, reference, local_files).await,
             AttachTarget::Task => self.task(room, reference).await,
-            AttachTarget::Transcript => transcripts::found(room, reference).await,
+            AttachTarget::Transcript => transcripts::found(room, sessions, reference).await,
         }
     }
 
@@ -92,11 +99,21 @@ impl Runs {
         Ok(Found { label, content: kept.result.clone(), run: Some(run) })
     }
 
-    async fn artifact(self: &Arc<Self>, room: &Room, reference: &str) -> Looked {
+    async fn artifact(
+        self: &Arc<Self>,
+        room: &Room,
+        reference: &str,
+        local_files: Option<&LocalFiles>,
+    ) -> Looked {
         let (runs, artifacts) = (Arc::clone(self), Arc::clone(&room.artifacts));
-        let reference = reference.to_owned();
+        let (reference, local_files) = (reference.to_owned(), local_files.cloned());
         super::super::apart(move || {
-            let Some(digest) = reference.strip_prefix("artifact:") else { return runs.file(&reference) };
+            if let Some(file) = reference.strip_prefix("skill:") {
+                return runs.skill_file(file);
+            }
+            let Some(digest) = reference.strip_prefix("artifact:") else {
+                return runs.local_file(&reference, local_files.as_ref());
+            };
             let digest = digest.to_lowercase();
             let kept = if digest.len() < DIGEST {
                 Vec::new()
@@ -125,29 +142,45 @@ impl Runs {
         .await
     }
 
-    /// A file inside of a root or of the working directory.
-    fn file(&self, reference: &str) -> Looked {
-        let place = crate::config::expand(reference, &self.config.cwd, &self.config.dirs.home);
-        let real = place.canonicalize().map_err(|e| missing(format!("{}: {e}", place.display())))?;
-        let folders = self.folders();
-        let inside = folders.iter().filter_map(|folder| folder.canonicalize().ok());
-        let Some(folder) = inside.into_iter().find(|folder| real.starts_with(folder)) else {
+    /// A file of a skill: `ID/RELATIVE/PATH`, opened beneath the skill's folder.
+    fn skill_file(&self, reference: &str) -> Looked {
+        let Some((id, path)) = reference.split_once('/') else {
             return Err(missing(format!(
-                "{} lies outside of the working directory and of the roots: only files in them are handed over",
-                place.display()
+                "skill:{reference} names no file; a skill's file is skill:ID/RELATIVE/PATH"
             )));
         };
-        let name = real.strip_prefix(&folder).unwrap_or(&real).to_string_lossy().into_owned();
-        let content = content::of_file(&real, &name)?;
-        let label = format!("file {}, {} bytes", place.display(), content["bytes"]);
+        let catalogue = self.registry.snapshot();
+        let skill = names::resolve(&catalogue, id, None)
+            .map_err(|error| Error { code: Code::TargetNotFound, ..error })?;
+        let bundle = skill
+            .open()
+            .map_err(|error| missing(format!("the folder of the skill {id} cannot be opened: {error}")))?;
+        let bytes = content::read_beneath(&bundle, path, &format!("skill:{reference}"))?;
+        let content = content::of_bytes(path, &bytes);
+        let label = format!("file {path} of the skill {}, {} bytes", skill.id, bytes.len());
         Ok(Found { label, content, run: None })
     }
 
-    /// The working directory and the present roots.
-    pub(super) fn folders(&self) -> Vec<PathBuf> {
+    /// A file inside of a root or of the working directory, where the caller may name one.
+    fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> Looked {
+        let Some(local_files) = local_files else {
+            return Err(missing(format!(
+                "{reference:?} is not a reference to an artifact, and files of the service's machine cannot be named; \
+                 {}",
+                forms(AttachTarget::Artifact, None)
+            )));
+        };
+        let file = local_files.read(reference, &self.root_folders())?;
+        let content = content::of_bytes(&file.name, &file.content);
+        let label = format!("file {}, {} bytes", file.path.display(), file.content.len());
+        Ok(Found { label, content, run: None })
+    }
+
+    /// The present roots.
+    fn root_folders(&self) -> Vec<PathBuf> {
         let catalogue = self.registry.snapshot();
         let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
-        std::iter::once(self.config.cwd.clone()).chain(roots.map(|root| root.path.clone())).collect()
+        roots.map(|root| root.path.clone()).collect()
     }
 
     async fn task(self: &Arc<Self>, room: &Room, reference: &str) -> Looked {
@@ -161,7 +194,7 @@ impl Runs {
                     task.status
                 )));
             }
-            let label = format!("task {id} in {}: {}", root.display(), task.title);
+            let label = format!("task {id} in {root}: {}", task.title);
             return Ok(Found { label, content: task.content.clone(), run: None });
         }
         match find::run(&*room.store, id).await {
@@ -184,14 +217,14 @@ impl Runs {
         }
     }
 
-    /// All work items of the roots, and why a file of them cannot be read.
-    pub(super) fn work_items(&self) -> (Vec<(PathBuf, tasks::Task)>, Option<String>) {
+    /// All work items with the labels of their roots, and why a file of them cannot be read.
+    pub(super) fn work_items(&self) -> (Vec<(String, tasks::Task)>, Option<String>) {
         let mut items = Vec::new();
         let mut unreadable = None;
         let catalogue = self.registry.snapshot();
         for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
             match tasks::of_root(&root.path) {
-                Ok(found) => items.extend(found.into_iter().map(|task| (root.path.clone(), task))),
+                Ok(found) => items.extend(found.into_iter().map(|task| (root.label.clone(), task))),
                 Err(why) => unreadable = Some(why),
             }
         }
@@ -200,11 +233,16 @@ impl Runs {
 }
 
 /// How references of a kind are written.
-pub(super) fn forms(kind: AttachTarget) -> &'static str {
+pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'static str {
     match kind {
         AttachTarget::Run => "a run is named by its id",
         AttachTarget::Output => "an output is RUN/STEP, or RUN for the outputs of a whole run",
-        AttachTarget::Artifact => "an artifact is artifact:DIGEST, or the path of a file",
+        AttachTarget::Artifact if local_files.is_some() => {
+            "an artifact is artifact:DIGEST, skill:ID/RELATIVE/PATH, or the path of a file"
+        }
+        AttachTarget::Artifact => {
+            "an artifact is artifact:DIGEST or skill:ID/RELATIVE/PATH; POST /v1/artifacts stores content"
+        }
         AttachTarget::Task => "a task is task:ID",
         AttachTarget::Transcript => "a transcript is session:ID",
     }
@@ -212,7 +250,7 @@ pub(super) fn forms(kind: AttachTarget) -> &'static str {
 
 async fn named(room: &Room, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
     find::run(&*room.store, name).await.map_err(|error| {
-        let message = format!("{}; {}", error.message, forms(kind));
+        let message = format!("{}; {}", error.message, forms(kind, None));
         Error { code: Code::TargetNotFound, message, ..error }
     })
 }
@@ -236,9 +274,4 @@ async fn summary(room: &Room, run: &RunRecord) -> Result<Value, Error> {
         "error": run.error, "progress": run.progress, "step": run.step, "gate": run.gate, "trace_id": run.trace_id,
         "started_by": run.started_by, "created_ms": run.created_ms, "since_ms": run.since_ms, "steps": steps,
     }))
-}
-
-/// A path as a reference from the working directory, where it lies in it.
-pub(super) fn shown(path: &Path, cwd: &Path) -> String {
-    path.strip_prefix(cwd).unwrap_or(path).to_string_lossy().into_owned()
 }

@@ -11,12 +11,16 @@ use super::super::SCAN_PATIENCE;
 use super::Runs;
 use super::measured::Measured;
 use super::observed::Observed;
+use crate::audit::Anchor;
 use crate::config::MEMORY_STORE;
 use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use crate::gateway::{Code, Error};
 use crate::registry::{Registry, Root, RootOrigin, SHIPPED};
-use crate::sandbox::Sandbox;
-use crate::store::{Claimed, Clock, Counts, Sessions, Sqlite, Store, StoreError};
+use crate::sandbox::{Level, Limits, Sandbox};
+use crate::store::{
+    self, AuditAnchor, AuditAnchors, Claimed, Clocks, Counts, KnownStores, OpenOptions, Reset, Sessions,
+    Sqlite, Store, StoreError,
+};
 
 /// How old a look at the capabilities may be when a worker begins a run.
 const FRESH: Duration = Duration::from_millis(500);
@@ -41,6 +45,8 @@ pub(super) struct Room {
     pub sessions: Arc<dyn Sessions>,
     /// Where counts are kept: the same place.
     pub counts: Arc<dyn Counts>,
+    /// Where it is kept how far audit logs reach: the same place.
+    anchors: Arc<dyn AuditAnchors>,
     /// Chooses and calls bindings.
     pub broker: Arc<Broker>,
     /// Files that steps left.
@@ -90,6 +96,7 @@ impl Runs {
         let settings = BrokerSettings {
             services: self.config.services.clone(),
             overrides: self.chosen()?,
+            limits: self.script_limits(),
             ..BrokerSettings::default()
         };
         let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
@@ -98,6 +105,18 @@ impl Runs {
         let calling = Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _passing: passing });
         *opened = Some(Arc::clone(&calling));
         Ok(calling)
+    }
+
+    /// How much a script may use.
+    pub(in crate::gateway::local) fn script_limits(&self) -> Limits {
+        let (own, stated) = (Limits::default(), &self.config.scripts);
+        Limits {
+            disk: stated.disk.unwrap_or(own.disk),
+            files: stated.files.unwrap_or(own.files),
+            // One file may take as much as all of them.
+            file_size: own.file_size.max(stated.disk.unwrap_or(0)),
+            ..own
+        }
     }
 
     /// The capabilities as they are now; the broker goes by them from here on. Reads disks.
@@ -177,6 +196,22 @@ impl Runs {
         Ok(Some(Arc::clone(&self.room().await?.counts)))
     }
 
+    /// How far the audit log is known to reach by the store, where there is one that knows it.
+    ///
+    /// # Errors
+    /// As [`Self::room`].
+    pub(in crate::gateway::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
+        if self.room.get().is_none() && !self.counts_file()?.is_some_and(|file| file.exists()) {
+            return Ok(Vec::new());
+        }
+        let kept = self.room().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
+        Ok(kept.into_iter().map(|kept| Anchor { seq: kept.seq, head: kept.head }).collect())
+    }
+
+    fn audit_log_name(&self) -> String {
+        self.audit.log().file().display().to_string()
+    }
+
     /// Where counts are kept; opens the store.
     ///
     /// # Errors
@@ -204,19 +239,57 @@ impl Runs {
         self.room.get_or_try_init(open).await.cloned()
     }
 
+    /// How the file of the store is opened.
+    fn store_options(&self, file: &Path) -> OpenOptions {
+        OpenOptions {
+            mode: self.config.store_mode,
+            known: Some(KnownStores::new(self.config.dirs.known_stores())),
+            must_exist: self.config.store_must_exist,
+            own_folder: file.starts_with(&self.config.dirs.data),
+        }
+    }
+
+    /// Whether runs can be recorded, as far as the last write tells; a store that is not open yet is not asked.
+    pub(in crate::gateway::local) fn ensure_store(&self) -> Result<(), Error> {
+        let Some(failure) = self.room.get().and_then(|room| room.store.write_failure()) else {
+            return Ok(());
+        };
+        let error = Error::from(failure.error);
+        let mut reason = error.reason.unwrap_or_default();
+        reason["since_ms"] = failure.since_ms.into();
+        Err(Error { reason: Some(reason), ..error })
+    }
+
+    /// Gives the store's path a new, empty store; what was there is kept under another name.
+    pub(super) fn reset_store(&self) -> Result<Reset, Error> {
+        let file = self.store_on_disk()?;
+        Ok(store::reset(&file, &self.store_options(&file), Clocks::system())?)
+    }
+
+    /// Accepts the store that is at the store's path now; answers its id.
+    pub(super) fn adopt_store(&self) -> Result<String, Error> {
+        let file = self.store_on_disk()?;
+        Ok(store::adopt(&file, &self.store_options(&file), Clocks::system())?)
+    }
+
+    fn store_on_disk(&self) -> Result<PathBuf, Error> {
+        self.counts_file()?.ok_or_else(|| {
+            Error::new(
+                Code::InvalidRequest,
+                "a store in memory has no file; name one with --store sqlite:PATH",
+            )
+        })
+    }
+
     fn open(&self, runs: Weak<Self>) -> Result<Arc<Room>, Error> {
         let calling = self.calling()?;
-        let clock: Clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
+        let clocks = Clocks::system();
         let store = match store_file(self.config.store.as_deref(), &self.config.dirs.data)? {
-            None => Sqlite::in_memory(clock)?,
+            None => Sqlite::in_memory(clocks)?,
             Some(file) => {
-                let opened = Sqlite::open(&file, clock)?;
-                if let Some(aside) = opened.set_aside {
-                    self.tell(format!(
-                        "a damaged store was set aside whole, a new one begun: {} is now {}",
-                        file.display(),
-                        aside.display()
-                    ));
+                let opened = Sqlite::open_with(&file, &self.store_options(&file), clocks)?;
+                for notice in opened.notices {
+                    self.tell(notice);
                 }
                 opened.store
             }
@@ -228,6 +301,14 @@ impl Runs {
             registry.upgrade().map(|registry| places(&registry)).unwrap_or_default()
         }));
         let store = Arc::new(store);
+        if store.write_failure().is_none() {
+            let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
+            self.audit.observe_anchors(Box::new(move |anchor| {
+                let anchor = AuditAnchor { seq: anchor.seq, head: anchor.head.clone() };
+                anchors.keep_audit_anchor(&log, anchor);
+            }));
+        }
+        let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
         let store: Arc<dyn Store> =
@@ -239,6 +320,7 @@ impl Runs {
             store,
             sessions,
             counts,
+            anchors,
             broker: Arc::clone(&calling.broker),
             artifacts: Arc::clone(&calling.artifacts),
             engine,
@@ -251,11 +333,14 @@ impl Runs {
         let runs = Arc::clone(self);
         super::super::apart(move || {
             let calling = runs.calling()?;
-            let summary = calling.sandbox.report().summary();
-            Ok(if unsandboxed {
-                format!("none is demanded (unsandboxed); this machine gives {summary}")
-            } else {
-                summary
+            let report = calling.sandbox.report();
+            let summary = report.summary();
+            Ok(match (unsandboxed, report.level >= Level::Partial) {
+                (true, true) => {
+                    format!("{summary} (--unsandboxed changes nothing where scripts can be isolated)")
+                }
+                (true, false) => format!("none, as --unsandboxed allows; this machine gives {summary}"),
+                (false, _) => summary,
             })
         })
         .await
@@ -301,7 +386,7 @@ impl Execute for UpToDate {
                 tracing::warn!("the capabilities cannot be read anew: {error}");
             }
             // Launched a moment ago, it may be of a bundle that was not there or not trusted when the roots were read.
-            if !self.engine.is_as_launched(&claimed) {
+            if !self.engine.is_as_launched(&claimed).await {
                 tokio::select! {
                     () = runs.reread(Instant::now()) => {}
                     () = cancel.cancelled() => {}

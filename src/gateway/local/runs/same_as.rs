@@ -62,6 +62,8 @@ mod tests {
             inputs: inputs.as_object().cloned().unwrap_or_default(),
             options: crate::gateway::ExecutionOptions::default(),
             started_by: None,
+            sessions: crate::gateway::SessionAccess::default(),
+            local_files: None,
         };
         assert_eq!(
             cli("table-audit", &request),

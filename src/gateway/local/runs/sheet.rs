@@ -59,6 +59,7 @@ pub(super) fn sheet(
             _ => None,
         },
         blocked: None,
+        missing_scope: None,
         pause: None,
     })
 }

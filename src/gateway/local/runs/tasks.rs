@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::skill::read_regular_text;
+use crate::files::Folder;
 
 /// Name of the file in a root.
 pub(super) const FILE: &str = "tasks.yaml";
@@ -39,7 +39,8 @@ impl Task {
 /// A sentence that names the file, for one that cannot be read.
 pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
     let file = root.join(FILE);
-    let text = match read_regular_text(&file, LARGEST) {
+    let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, LARGEST)?));
+    let text = match read {
         Ok(text) => text,
         Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());
@@ -50,7 +51,7 @@ pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
 }
 
 fn parse(text: &str) -> Result<Vec<Task>, String> {
-    let whole: Value = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
+    let whole: Value = serde_saphyr::from_str(text).map_err(|e| crate::skill::yaml_message(&e))?;
     let items = match whole {
         Value::Null => return Ok(Vec::new()),
         Value::Array(items) => items,

@@ -1,12 +1,14 @@
 //! Who works a run, as this process can tell: a store knows leases, the system knows processes.
 
 use crate::engine::Workplace;
-use crate::store::{Hold, Holder, RunRecord};
+use crate::store::{Hold, Holder, Moment, RunRecord};
 
 /// A run with what is known about its holder.
 pub(super) fn tended(mut run: RunRecord) -> RunRecord {
     if let Some(hold) = &mut run.hold {
-        hold.holder = holder(hold, &Workplace::here(), jiff::Timestamp::now().as_millisecond());
+        let now = Moment::now();
+        hold.until_ms = hold.ends_ms(&now);
+        hold.holder = holder(hold, &Workplace::here(), now.wall_ms);
     }
     run
 }
@@ -31,7 +33,7 @@ mod tests {
     fn a_run_is_lost_when_its_worker_left_or_its_lease_is_over() {
         let here = Workplace::here();
         let held = |worker: Option<WorkerId>, until_ms| {
-            holder(&Hold { worker, until_ms, holder: Holder::Elsewhere }, &here, 1_000)
+            holder(&Hold { worker, until_ms, until_boot: None, holder: Holder::Elsewhere }, &here, 1_000)
         };
         assert_eq!(held(Some(here.next_worker()), 2_000), Holder::Here);
         assert_eq!(held(Some(WorkerId("far/1-a/7/9/0".into())), 2_000), Holder::Elsewhere);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Room;
 use super::references::{Found, forms};
 use crate::gateway::local::sessions;
-use crate::gateway::{Code, Error, TargetChoice};
+use crate::gateway::{Code, Error, SessionAccess, TargetChoice};
 use crate::session::{Entry, Session, Turn};
 use crate::skill::AttachTarget;
 
@@ -20,19 +20,18 @@ const LARGEST: usize = 8 << 20;
 ///
 /// # Errors
 /// `target_not_found`; `payload_too_large`, naming the limit.
-pub(super) async fn found(room: &Room, reference: &str) -> Result<Found, Error> {
+pub(super) async fn found(room: &Room, access: &SessionAccess, reference: &str) -> Result<Found, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
-    let session =
-        sessions::find(&*room.sessions, &sessions::Transcripts::default(), id).await.map_err(|error| {
-            match error.code {
-                Code::NotFound | Code::InvalidRequest => Error {
-                    code: Code::TargetNotFound,
-                    message: format!("{}; {}", error.message, forms(AttachTarget::Transcript)),
-                    ..error
-                },
-                _ => error,
-            }
-        })?;
+    let known = sessions::Transcripts::default();
+    let found = sessions::find(&*room.sessions, &known, access, id).await;
+    let session = found.map_err(|error| match error.code {
+        Code::NotFound | Code::InvalidRequest => Error {
+            code: Code::TargetNotFound,
+            message: format!("{}; {}", error.message, forms(AttachTarget::Transcript, None)),
+            ..error
+        },
+        _ => error,
+    })?;
     let content = handed_over(&session);
     let bytes = content.to_string().len();
     if bytes > LARGEST {
@@ -50,8 +49,8 @@ pub(super) async fn found(room: &Room, reference: &str) -> Result<Found, Error> 
 }
 
 /// Sessions in which something happened, the one that changed last first.
-pub(super) async fn choices(room: &Room) -> Result<Vec<TargetChoice>, Error> {
-    let heads = room.sessions.sessions(OFFERED).await?;
+pub(super) async fn choices(room: &Room, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
+    let heads = room.sessions.sessions(access.only(), OFFERED).await?;
     heads
         .into_iter()
         .filter(|head| head.lines > 0)

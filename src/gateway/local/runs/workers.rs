@@ -1,6 +1,7 @@
 //! Who works runs: the workers of this process, a caller for one run, and what follows when a sidecar ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -36,10 +37,21 @@ impl Runs {
                 return Err(error);
             }
         };
+        if let Err(error) = self.ensure_store() {
+            self.tell(format!("no run can be worked here: {error}"));
+            return Err(error);
+        }
+        let audit = Arc::clone(&self.audit);
+        super::super::apart(move || {
+            audit.catch_up();
+            Ok(())
+        })
+        .await?;
         let mut working = self.working.lock().await;
         if working.is_none() {
             let own = SupervisorSettings::default();
             let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
+            self.clear_leftovers();
             let reminding = self.remind(&room);
             let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
             let follower = tokio::spawn(Arc::clone(self).follow_sidecars(room));
@@ -49,12 +61,36 @@ impl Runs {
         Ok(())
     }
 
-    /// Stops the workers of this process; runs at hand are given back so that others go on with them.
-    pub(super) async fn stop_workers(&self) {
+    /// Deletes the work folders of scripts whose processes are gone, once in the life of this process and beside
+    /// everything else.
+    fn clear_leftovers(self: &Arc<Self>) {
+        if self.cleared.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return;
+        }
+        let runs = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            let cleared = runs.isolating().clear_leftovers();
+            if cleared.folders > 0 {
+                tracing::info!(
+                    "work folders left behind by processes that are gone were deleted: {}, {} bytes",
+                    cleared.folders,
+                    cleared.bytes
+                );
+            }
+        });
+    }
+
+    /// Stops the workers of this process; runs at hand are given back so that others go on with them, after a grace
+    /// period or at once.
+    pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
         if let Some(Working { supervisor, follower, .. }) = stopped {
-            supervisor.shutdown().await;
+            if at_once {
+                supervisor.shutdown_within(Duration::ZERO).await;
+            } else {
+                supervisor.shutdown().await;
+            }
             follower.abort();
         }
     }
@@ -90,6 +126,7 @@ impl Runs {
         self.refresh().await?;
         let run = find::run(&*room.store, wanted).await?;
         self.of_here(&run)?;
+        self.clear_leftovers();
         let settled = work_one(&room.store, &room.execute, &run.id, Leases::default(), leave).await?;
         let settled = settled.ok_or_else(|| Error::from(crate::store::StoreError::NoRun(run.id.clone())))?;
         self.steer(&room, &settled).await?;

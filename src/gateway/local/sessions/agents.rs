@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Local;
+use crate::files::Folder;
 use crate::gateway::{AgentView, Code, Error, names};
 use crate::session::{Agent, call_order, parse_agent};
-use crate::skill::read_regular_text;
 
 /// Largest definition that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -16,9 +16,12 @@ impl Local {
         let catalogue = self.registry.snapshot();
         let mut found: Vec<AgentView> = Vec::new();
         for folder in self.agent_folders() {
-            for location in definitions(&folder) {
-                let source = read_regular_text(&location, LARGEST)
-                    .map_err(|error| wrong(&location, &error.to_string()))?;
+            let Ok(opened) = Folder::follow(&folder) else { continue };
+            for name in definitions(&opened) {
+                let location = folder.join(&name);
+                let source = opened
+                    .read_text(&name, LARGEST)
+                    .map_err(|refusal| wrong(&location, &refusal.to_string()))?;
                 let agent = parse_agent(&source).map_err(|error| wrong(&location, &error))?;
                 if found.iter().any(|known| known.agent.id == agent.id) {
                     continue;
@@ -61,14 +64,15 @@ impl Local {
     }
 }
 
-fn definitions(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "yaml" || e == "yml"))
-        .collect();
-    files.sort();
-    files
+fn definitions(folder: &Folder) -> Vec<String> {
+    let Ok(entries) = folder.entries("") else { return Vec::new() };
+    let mut names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
+    names.retain(|name| {
+        let is_yaml = Path::new(name).extension().is_some_and(|e| e == "yaml" || e == "yml");
+        is_yaml && !name.starts_with('.')
+    });
+    names.sort();
+    names
 }
 
 fn wrong(location: &Path, why: &str) -> Error {

@@ -15,6 +15,7 @@ use crate::session::{
 };
 use crate::skill::Skill;
 use crate::skill::client::{self, Profile, Shortening};
+use crate::skill::tokens::TokenCount;
 
 /// A catalogue entry should cost about this many tokens.
 const GOOD_ENTRY: u32 = 20;
@@ -91,7 +92,7 @@ impl Seen {
 }
 
 /// Tokens that this catalogue takes in every call of a session.
-fn catalogue_tokens(levels: &Levels, text: &Composed) -> u32 {
+fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
     let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
     parts.map(|part| levels.text(text.of(part))).sum()
 }
@@ -218,8 +219,8 @@ impl Local {
         let Seen { listed: all, not_listed, .. } = seen;
         let levels = Arc::clone(&self.levels);
         let shown: Vec<Listed> = allowance.kept().cloned().collect();
-        let (tokens, long) = super::super::apart(move || {
-            let described = |entry: &Listed| levels.text(entry.description.trim());
+        let ((wanted, used), long) = super::super::apart(move || {
+            let described = |entry: &Listed| levels.text(entry.description.trim()).tokens;
             let mut long: Vec<(String, u32)> =
                 all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
             let count = |listed: &[Listed]| {
@@ -232,7 +233,17 @@ impl Local {
         })
         .await?;
         let client = client.map(str::to_owned);
-        Ok(BudgetView { client, name, source, window, allowance, not_listed, tokens, long })
+        Ok(BudgetView {
+            client,
+            name,
+            source,
+            window,
+            allowance,
+            not_listed,
+            tokens: (wanted.tokens, used.tokens),
+            tokens_estimated: wanted.estimated || used.estimated,
+            long,
+        })
     }
 }
 

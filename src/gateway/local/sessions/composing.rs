@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
-use crate::gateway::local::levels;
+use crate::files::Folder;
+use crate::gateway::local::levels::{self, Levels};
 use crate::gateway::{
     CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail,
 };
@@ -14,6 +15,7 @@ use crate::session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
 };
+use crate::skill::tokens::TokenCount;
 use crate::skill::{self, Digest};
 
 /// What a model may answer with, in tokens, in an exported request.
@@ -65,27 +67,28 @@ impl Local {
                 let since = last.since(&settings, entries(&composed), reordered)?;
                 Some(SinceLast { redescribed: last.redescribed(&composed), ..since })
             });
-            let count = |text: &str| levels.text(text);
+            let sized = |text: &str| levels.size(text);
             // The catalogue stands in the call as it was prepared, its parts in their order.
             let mut listed = seen.tokens(&levels).iter();
-            let part_tokens: Vec<u32> = composed
+            let part_counts: Vec<TokenCount> = composed
                 .parts
                 .iter()
                 .map(|part| match part.kind {
                     PartKind::Available => listed.next().copied().unwrap_or_default(),
-                    _ => count(composed.of(part)),
+                    _ => levels.text(composed.of(part)),
                 })
                 .collect();
             for element in &beside {
-                count(element);
+                levels.text(element);
             }
-            let (size, given) = measured(&composed, &part_tokens, &transcript, settings.window, &count);
+            let (size, given) = measured(&composed, &part_counts, &transcript, settings.window, &sized);
             Ok(ComposedView {
                 digest: Digest::of(composed.text.as_bytes()).to_string(),
                 client: settings.client.clone(),
                 instructions: settings.instructions,
                 size,
-                part_tokens,
+                part_tokens: part_counts.iter().map(|count| count.tokens).collect(),
+                parts_estimated: (0..part_counts.len()).filter(|at| part_counts[*at].estimated).collect(),
                 given,
                 diff,
                 since,
@@ -113,19 +116,11 @@ impl Local {
             let source = detail::source(&skill)?;
             let body = skill::body(&source).to_owned();
             let entry = levels::entry(&skill);
-            let size = |text: &str| LevelSize { bytes: text.len() as u64, tokens: levels.text(text) };
-            let files = skill::bundle_files(&skill.root_dir)
-                .unwrap_or_default()
-                .into_iter()
-                .map(|file| {
-                    let size = LevelSize { bytes: file.bytes, tokens: levels.file(&skill.root_dir, &file) };
-                    (file.path, size)
-                })
-                .collect();
+            let files = skill.open().and_then(|bundle| sizes(&levels, &bundle)).unwrap_or_default();
             Ok(LevelsView {
                 skill_id: skill.id.clone(),
-                l1: size(&entry_text(&entry)),
-                l2: size(&body_text(skill.id.as_str(), &body)),
+                l1: levels.size(&entry_text(&entry)),
+                l2: levels.size(&body_text(skill.id.as_str(), &body)),
                 entry: Some(entry),
                 body,
                 files,
@@ -134,6 +129,16 @@ impl Local {
         })
         .await
     }
+}
+
+/// The resource files of a bundle with their sizes.
+pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(String, LevelSize)>> {
+    let files = skill::bundle_files(bundle)?.into_iter();
+    let sized = files.map(|file| {
+        let size = LevelSize::new(file.bytes, levels.file(bundle, &file));
+        (file.path, size)
+    });
+    Ok(sized.collect())
 }
 
 /// Entries of the catalogue in a call.
@@ -167,51 +172,48 @@ pub(super) fn uses(transcript: &[Arc<Entry>]) -> BTreeMap<String, u64> {
 
 fn measured(
     composed: &Composed,
-    part_tokens: &[u32],
+    part_counts: &[TokenCount],
     transcript: &[Arc<Entry>],
     window: u32,
-    count: &dyn Fn(&str) -> u32,
+    sized: &dyn Fn(&str) -> LevelSize,
 ) -> (CallSize, Vec<GivenBody>) {
     let mut given = Vec::new();
     let mut size = CallSize { window, ..CallSize::default() };
-    for (part, tokens) in composed.parts.iter().zip(part_tokens) {
+    for (part, count) in composed.parts.iter().zip(part_counts) {
         let level = match part.kind {
             PartKind::Available => &mut size.l1,
             PartKind::AgentSkill | PartKind::ActiveSkill => &mut size.l2,
             PartKind::Prompt | PartKind::Rules | PartKind::Inline => &mut size.base,
         };
-        level.bytes += (part.end - part.start) as u64;
-        level.tokens += tokens;
+        *level += LevelSize::new((part.end - part.start) as u64, *count);
     }
     for entry in transcript {
         match &entry.turn {
-            Turn::Message { text, .. } => add(&mut size.history, text, count),
+            Turn::Message { text, .. } => size.history += sized(text),
             Turn::Call { tool, arguments, result } => {
-                add(&mut size.history, &arguments.to_string(), count);
+                size.history += sized(&arguments.to_string());
                 // What failed gave no file: its message is history like any other.
                 let files = tools::hands_out_files(tool) && result.is_ok();
                 let level = if files { &mut size.l3 } else { &mut size.history };
                 let answer = Entry::result_text(result);
-                let mut rest = LevelSize { bytes: answer.len() as u64, tokens: count(&answer) };
+                let mut rest = sized(&answer);
                 for body in entry.bodies() {
                     let text = body.in_answer();
                     // Never more than the answer has in all, so that the sum of the levels is that of the call.
-                    let bytes = (text.len() as u64).min(rest.bytes);
-                    let part = LevelSize { bytes, tokens: count(&text).min(rest.tokens) };
-                    rest = LevelSize { bytes: rest.bytes - part.bytes, tokens: rest.tokens - part.tokens };
-                    size.l2.bytes += part.bytes;
-                    size.l2.tokens += part.tokens;
+                    let own = sized(&text);
+                    let part = LevelSize {
+                        bytes: own.bytes.min(rest.bytes),
+                        tokens: own.tokens.min(rest.tokens),
+                        estimated: own.estimated || rest.estimated,
+                    };
+                    rest.bytes -= part.bytes;
+                    rest.tokens -= part.tokens;
+                    size.l2 += part;
                     given.push(GivenBody { entry: entry.number, skill: body.skill.to_owned(), size: part });
                 }
-                level.bytes += rest.bytes;
-                level.tokens += rest.tokens;
+                *level += rest;
             }
         }
     }
     (size, given)
-}
-
-fn add(level: &mut LevelSize, text: &str, count: &dyn Fn(&str) -> u32) {
-    level.bytes += text.len() as u64;
-    level.tokens += count(text);
 }

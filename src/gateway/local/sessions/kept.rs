@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::described::redescribed;
 use super::difference::{Difference, by_parts, coarse, difference};
 use super::transcripts::Transcripts;
-use crate::gateway::{Code, Error, Redescribed, SettingChanged, SinceLast};
+use crate::gateway::{Code, Error, Redescribed, SessionAccess, SettingChanged, SinceLast};
 use crate::session::{
     Active, Composed, Entry, Form, Instructions, Part, PartKind, Session, SessionId, Settings,
 };
@@ -144,6 +144,7 @@ pub(super) fn decode(row: SessionRow, mut transcript: Vec<Arc<Entry>>) -> Result
         id: SessionId(row.id),
         created_ms: row.created_ms,
         version: row.version,
+        owner: row.owner,
         settings: document.settings,
         active: document.active,
         transcript,
@@ -175,19 +176,22 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
     Ok(Some(session))
 }
 
-/// The session that a person names: id, or a beginning or end of it.
+/// The session that a person names: id, or a beginning or end of it. One that they may not use is as good as none.
 ///
 /// # Errors
 /// `not_found`; `invalid_request` where several fit.
 pub(in crate::gateway::local) async fn find(
     desk: &dyn Sessions,
     known: &Transcripts,
+    access: &SessionAccess,
     wanted: &str,
 ) -> Result<Session, Error> {
-    if let Some(session) = read(desk, known, wanted).await? {
+    if let Some(session) = read(desk, known, wanted).await?
+        && access.admits(session.owner.as_deref())
+    {
         return Ok(session);
     }
-    let heads = desk.sessions(LOOKED_AT).await?;
+    let heads = desk.sessions(access.only(), LOOKED_AT).await?;
     let fits = |id: &str| wanted.len() >= FEWEST && (id.starts_with(wanted) || id.ends_with(wanted));
     let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
     match found.as_slice() {
@@ -240,21 +244,22 @@ mod tests {
         let lines: Vec<Value> =
             session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
         for (desk, told) in [(&newer, &lines[..]), (&older, &[])] {
-            let row = desk.create_session("a", encode(&session).unwrap()).await.unwrap();
+            let row = desk.create_session("a", None, encode(&session).unwrap()).await.unwrap();
             for line in told {
                 let version = desk.session("a", 0).await.unwrap().unwrap().version;
                 desk.change_session("a", version, row.document.clone(), vec![line.clone()]).await.unwrap();
             }
         }
         let known = Transcripts::default();
+        let access = SessionAccess::unrestricted();
         for _ in 0..2 {
-            assert_eq!(find(&newer, &known, "a").await.unwrap().transcript, session.transcript);
+            assert_eq!(find(&newer, &known, &access, "a").await.unwrap().transcript, session.transcript);
         }
         assert_eq!(
             newer.session("a", 1).await.unwrap().unwrap().lines,
             lines[1..],
             "known lines are not read"
         );
-        assert_eq!(find(&older, &known, "a").await.unwrap().transcript, []);
+        assert_eq!(find(&older, &known, &access, "a").await.unwrap().transcript, []);
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions in this process, as adapters ask for them: kept in the store of the runs, changed under an optimistic
 //! version, composed from the present catalogue.
 
+mod access;
 mod agents;
 mod catalogue;
 mod composing;
@@ -21,12 +22,13 @@ use serde_json::Value;
 
 use super::Local;
 use crate::gateway::{
-    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionClient, SessionSummary,
-    SessionView, SettingsChange, ToolAnswer,
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionAccess, SessionClient,
+    SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use crate::session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn, body_text};
 use crate::store::{Sessions, StoreError};
 
+use self::access::AccessibleSessions;
 pub(super) use self::catalogue::profile;
 use self::kept::{LastCall, broken, decode, encode};
 pub(super) use self::kept::{find, head};
@@ -47,7 +49,7 @@ impl Local {
     }
 
     async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
-        find(&*self.desk().await?, &self.transcripts, wanted).await
+        find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
     /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
@@ -72,7 +74,7 @@ impl Local {
         for _ in 0..TRIES {
             let mut session = match read.take() {
                 Some(session) => session,
-                None => find(&*desk, &self.transcripts, &id).await?,
+                None => find(&*desk, &self.transcripts, &SessionAccess::unrestricted(), &id).await?,
             };
             let known = session.transcript.len();
             let answer = change(&mut session)?;
@@ -96,6 +98,36 @@ impl Local {
             Code::SessionConflict,
             format!("session {id} changes faster than it can be read; try again"),
         ))
+    }
+
+    async fn create_session(
+        &self,
+        change: SettingsChange,
+        owner: Option<&str>,
+    ) -> Result<SessionView, Error> {
+        let mut settings = Settings::default();
+        self.checked(&mut settings, change)?;
+        let id = SessionId(uuid::Uuid::now_v7().to_string());
+        let session = Session::new(id, now_ms(), settings);
+        let row = self.desk().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
+        self.session_view(decode(row, Vec::new())?).await
+    }
+
+    /// Sessions of this owner, or of everybody.
+    async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+        let heads = self.desk().await?.sessions(owner, limit).await?;
+        heads
+            .into_iter()
+            .map(|head| {
+                let (session_id, created_ms, changed_ms) =
+                    (head.id.clone(), head.created_ms, head.changed_ms);
+                let (entries, owner) = (head.lines, head.owner.clone());
+                let (settings, active) = self::head(head)?;
+                let active = active.into_iter().map(|skill| skill.name).collect();
+                let agent = settings.agent;
+                Ok(SessionSummary { session_id, created_ms, changed_ms, active, agent, entries, owner })
+            })
+            .collect()
     }
 
     fn checked(&self, settings: &mut Settings, change: SettingsChange) -> Result<(), Error> {
@@ -153,7 +185,7 @@ impl Local {
     fn counted(&self, active: &mut [Active]) {
         for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
             if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
-                (skill.tokens, skill.tokens_estimated) = (counted, false);
+                (skill.tokens, skill.tokens_estimated) = (counted.tokens, counted.estimated);
             }
         }
     }
@@ -175,6 +207,7 @@ impl Local {
             active: session.active,
             transcript: session.transcript,
             isolation: self.runs.isolating().report().summary(),
+            owner: session.owner,
         })
     }
 }
@@ -190,29 +223,16 @@ fn window_in_range(window: Option<u32>) -> Result<(), Error> {
 
 #[async_trait]
 impl SessionClient for Local {
+    fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient {
+        Arc::new(AccessibleSessions::new(self, access))
+    }
+
     async fn new_session(&self, change: SettingsChange) -> Result<SessionView, Error> {
-        let mut settings = Settings::default();
-        self.checked(&mut settings, change)?;
-        let id = SessionId(uuid::Uuid::now_v7().to_string());
-        let session = Session::new(id, now_ms(), settings);
-        let row = self.desk().await?.create_session(&session.id.0, encode(&session)?).await?;
-        self.session_view(decode(row, Vec::new())?).await
+        self.create_session(change, None).await
     }
 
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
-        let heads = self.desk().await?.sessions(limit).await?;
-        heads
-            .into_iter()
-            .map(|head| {
-                let (session_id, created_ms, changed_ms) =
-                    (head.id.clone(), head.created_ms, head.changed_ms);
-                let entries = head.lines;
-                let (settings, active) = self::head(head)?;
-                let active = active.into_iter().map(|skill| skill.name).collect();
-                let agent = settings.agent;
-                Ok(SessionSummary { session_id, created_ms, changed_ms, active, agent, entries })
-            })
-            .collect()
+        self.sessions_of(None, limit).await
     }
 
     async fn session(&self, session: &str) -> Result<SessionView, Error> {
@@ -270,7 +290,7 @@ impl SessionClient for Local {
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
         let desk = self.desk().await?;
-        let found = find(&*desk, &self.transcripts, session).await?;
+        let found = self.find_session(session).await?;
         let last = desk.kept_call(&found.id.0).await?.map(LastCall::read);
         let view = self.composed_view(&found, last).await?;
         if made {

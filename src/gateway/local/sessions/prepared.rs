@@ -8,6 +8,7 @@ use crate::gateway::local::levels::Levels;
 use crate::policy::Policy;
 use crate::registry::Catalogue;
 use crate::session::{Allowance, Composed, Form, Listed, Wire};
+use crate::skill::tokens::TokenCount;
 
 /// As many are kept: a presenter goes back and forth between two clients, a service between two agents.
 const KEPT: usize = 2;
@@ -50,7 +51,7 @@ pub(super) struct Ready {
     pub not_listed: Vec<NotListed>,
     /// As it stands in every call.
     pub text: Composed,
-    tokens: OnceLock<Vec<u32>>,
+    tokens: OnceLock<Vec<TokenCount>>,
 }
 
 impl Ready {
@@ -69,7 +70,7 @@ impl Ready {
     }
 
     /// Tokens of each part of the text, counted once. Blocking.
-    pub(super) fn tokens(&self, levels: &Levels) -> &[u32] {
+    pub(super) fn tokens(&self, levels: &Levels) -> &[TokenCount] {
         self.tokens
             .get_or_init(|| self.text.parts.iter().map(|part| levels.text(self.text.of(part))).collect())
     }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::Local;
 use super::tools::{Leave, told};
 use crate::engine::{Artifact, Artifacts};
+use crate::gateway::Error;
 use crate::gateway::local::runs::handed_over;
 use crate::sandbox::{InputFile, Outcome, SandboxError, Spec};
 use crate::session::{RunScriptArguments, Session, ToolError, ToolFailure, arguments};
@@ -51,6 +52,7 @@ impl Local {
                 .into_iter()
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
                 .collect(),
+            limits: self.runs.script_limits(),
             ..Spec::new(&skill.root_dir, PathBuf::from(&asked.path))
         };
         let sandbox = self.runs.isolating();
@@ -68,6 +70,10 @@ impl Local {
         // What was refused was never allowed: only now it is written down that a person let it run.
         self.audit_script(&session.id.0, &skill.name, given).await;
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
+        if let Some(exceeded) = &outcome.exceeded {
+            let message = format!("{} reached {exceeded}", asked.path);
+            return Err(ToolError::new(ToolFailure::RuntimeError, message));
+        }
         let mut answer = json!({
             "skill": skill.name,
             "path": asked.path,
@@ -89,9 +95,9 @@ impl Local {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
             let artifacts = self.runs.kept_files().map_err(told)?;
-            let kept = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome))
-                .await
-                .map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))??;
+            let kept = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
+                |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
+            )??;
             answer["files"] = kept.iter().map(file).collect();
             if cut {
                 answer["files_note"] =

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Local;
+use crate::files::{self, Folder};
 use crate::gateway::local::levels;
 use crate::gateway::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
 use crate::registry::Catalogue;
 use crate::session::{Active, Session, body_text, entry_text};
-use crate::skill::{self, Digest, SkillId};
+use crate::skill::{self, Digest, Skill, SkillId};
 
 impl Local {
     /// Of each loaded skill that is not simply as it was loaded, how it is.
@@ -19,12 +20,14 @@ impl Local {
         let files: Vec<_> = active
             .iter()
             .map(|skill| {
-                (skill.name.clone(), skill.location.clone(), skill.digest.clone(), known(skill, &catalogue))
+                let here = catalogue.by_location(&skill.location).cloned();
+                let loaded = (skill.location.clone(), skill.digest.clone());
+                (skill.name.clone(), loaded, here, known(skill, &catalogue))
             })
             .collect();
         super::super::apart(move || {
-            let now = files.into_iter().map(|(name, location, digest, roots)| {
-                let file = file_now(&location, &digest);
+            let now = files.into_iter().map(|(name, (location, digest), here, roots)| {
+                let file = file_now(here.as_deref(), &location, &digest);
                 (name, Standing { file, roots })
             });
             Ok(now.filter(|(_, standing)| !standing.is_usual()).collect())
@@ -46,21 +49,15 @@ impl Local {
         let entry = here.map(|skill| levels::entry(skill));
         let counts = Arc::clone(&self.levels);
         super::super::apart(move || {
-            let size = |text: &str| LevelSize { bytes: text.len() as u64, tokens: counts.text(text) };
-            let (files, files_unknown) = match skill::bundle_files(&active.root_dir) {
+            let listed =
+                open(&active, &catalogue).and_then(|bundle| super::composing::sizes(&counts, &bundle));
+            let (files, files_unknown) = match listed {
                 Ok(files) => (files, None),
                 Err(error) => (Vec::new(), Some(unknown(&active.root_dir, &error))),
             };
-            let files = files
-                .into_iter()
-                .map(|file| {
-                    let size = LevelSize { bytes: file.bytes, tokens: counts.file(&active.root_dir, &file) };
-                    (file.path, size)
-                })
-                .collect();
             Ok(LevelsView {
-                l1: entry.as_ref().map_or(LevelSize::default(), |entry| size(&entry_text(entry))),
-                l2: size(&body_text(&active.name, &active.body)),
+                l1: entry.as_ref().map_or(LevelSize::default(), |entry| counts.size(&entry_text(entry))),
+                l2: counts.size(&body_text(&active.name, &active.body)),
                 skill_id: SkillId::new(active.name),
                 entry,
                 body: active.body,
@@ -89,8 +86,18 @@ fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
     if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
 }
 
-fn file_now(location: &Path, loaded: &str) -> LoadedFile {
-    match skill::read_regular(location, skill::MAX_BYTES) {
+/// The folder of a loaded skill, to read files beneath it: as it lies now, where the roots have it, else as it lay when
+/// it was loaded.
+pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Folder> {
+    match catalogue.by_location(&active.location) {
+        Some(skill) => skill.open(),
+        None => Folder::open(&active.root_dir),
+    }
+}
+
+fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {
+    let read = here.map_or_else(|| files::read_file(location, skill::MAX_BYTES), Skill::read);
+    match read.map_err(std::io::Error::from) {
         // As it is loaded: what is no text is replaced before it is digested.
         Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
             LoadedFile::Unchanged

@@ -17,7 +17,8 @@ use crate::session::{
     Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
     Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, body_text, read,
 };
-use crate::skill::{self, tokens};
+use crate::skill;
+use crate::skill::tokens::TokenCount;
 
 /// How many skills a listing names where nothing else is asked for.
 const LISTED: usize = 50;
@@ -101,17 +102,18 @@ impl Local {
         // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
         let element = body_text(name, &body);
         let counted = self.levels.known_body(name, &digest, &element);
-        let about = || u32::try_from(tokens::estimate(&element)).unwrap_or(u32::MAX);
+        let counted = counted.unwrap_or_else(|| TokenCount::estimate(&element));
         Ok(Active {
             name: skill.id.to_string(),
             location: skill.location.clone(),
-            root_dir: skill.root_dir.clone(),
+            // Without links: one that takes its place later is not followed.
+            root_dir: skill.real_folder().to_owned(),
             // Of what was read just now: a file that changes meanwhile must not be told under its old digest.
             digest: digest.to_string(),
             properties,
             requires: skill.requires.clone(),
-            tokens: counted.unwrap_or_else(about),
-            tokens_estimated: counted.is_none(),
+            tokens: counted.tokens,
+            tokens_estimated: counted.estimated,
             body,
         })
     }
@@ -258,12 +260,18 @@ impl Local {
         let asked: ReadArguments = arguments(tool, given)?;
         let named = asked.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
-        let (root, name) = (skill.root_dir.clone(), skill.name.clone());
-        let path = asked.path.clone();
-        let range =
-            tokio::task::spawn_blocking(move || read::range(&root, &path, asked.offset, asked.length))
-                .await
-                .map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))??;
+        let (loaded, name) = (skill.clone(), skill.name.clone());
+        let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
+        let reading = move || {
+            let bundle = super::standing::open(&loaded, &catalogue).map_err(|error| {
+                let message = format!("the folder of {} cannot be opened: {error}", loaded.name);
+                ToolError::new(ToolFailure::RuntimeError, message)
+            })?;
+            read::range(&bundle, &path, asked.offset, asked.length)
+        };
+        let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {
+            ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
+        })??;
         let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
         if range.offset > 0 || range.next_offset.is_some() {
             answer["offset"] = json!(range.offset);

@@ -97,6 +97,8 @@ pub(super) struct Decision {
 /// Where things stood in the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
+    /// Digest of what the frame showed: only that can be decided.
+    pub(super) digest: String,
     pub(super) buttons: Vec<Rect>,
     pub(super) together: Vec<(Rect, usize)>,
     pub(super) approver: Rect,
@@ -235,6 +237,11 @@ impl Decision {
         if self.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
             return Outcome::Stay;
         }
+        if self.drawn.digest != self.shown_one().inputs_digest {
+            self.said = Some("Nothing was decided: what it asks changed just now. Read it again.".to_owned());
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
         let words = |text: &str| {
             let text = text.trim();
             (!text.is_empty()).then(|| text.to_owned())
@@ -287,6 +294,20 @@ impl Decision {
     }
 
     pub(super) fn press(&mut self, action: Action) -> Outcome {
+        let decides = matches!(
+            action,
+            Action::ApproveNow
+                | Action::DenyNow
+                | Action::RunAgain
+                | Action::ItHappened
+                | Action::SkipStep
+                | Action::FailStep
+        );
+        if let Some(why) = self.not_permitted().filter(|_| decides) {
+            self.said = Some(format!("Not decided: {}", shown(why)));
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
         match action {
             Action::Back => Outcome::Close,
             Action::TakeBack => self.take_back(),
@@ -351,6 +372,7 @@ impl Decision {
 
     /// A run as it stands now: another one of the same capability, or one on the sheet that changed.
     pub(super) fn news_of(&mut self, detail: &RunDetail) {
+        let several = self.waiting.len() > 1;
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
         match (known, &detail.sheet) {
             (Some(one), Some(sheet))
@@ -364,13 +386,16 @@ impl Decision {
                     _ => "It waits for something else now: read it again.".to_owned(),
                 };
                 one.sheet = sheet.clone();
-                self.said = Some(said);
+                // Among several, the one that changed may not be the one that is shown.
+                one.marked &= !several;
+                self.said = Some(if several { said + " Space takes it in again." } else { said });
                 self.body.offset = 0;
             }
             (Some(one), Some(sheet))
                 if one.standing == Standing::Open && one.sheet.binding != sheet.binding =>
             {
                 one.sheet = sheet.clone();
+                one.marked &= !several;
                 self.said = Some("What would carry it out has changed: read it again.".to_owned());
             }
             // What is told beside it is told as it stands now.
@@ -424,7 +449,8 @@ impl Decision {
 
     /// Whether an answer is still to come, so that notes go with it.
     pub(super) fn takes_text(&self) -> bool {
-        self.waiting.iter().any(|one| one.standing == Standing::Open) && !self.sending()
+        let open = self.waiting.iter().any(|one| one.standing == Standing::Open);
+        open && !self.sending() && self.not_permitted().is_none()
     }
 
     pub(super) fn mark(&mut self, index: usize) {

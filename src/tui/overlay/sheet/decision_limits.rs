@@ -47,6 +47,12 @@ impl Decision {
         }
     }
 
+    /// Why no answer at all is taken from this caller, who lacks a scope.
+    pub(super) fn not_permitted(&self) -> Option<&str> {
+        let sheet = self.waiting.iter().map(|one| &one.sheet).find(|sheet| sheet.missing_scope.is_some())?;
+        Some(sheet.blocked.as_deref().unwrap_or("the key lacks a scope"))
+    }
+
     /// Why a yes to those that are taken in would only fail a step; none where one of them can be carried out.
     pub(super) fn in_the_way(&self) -> Option<&str> {
         let mut open = self.waiting.iter().filter(|one| one.marked && one.standing == Standing::Open);
@@ -116,6 +122,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::gateway::operations::Scope;
     use crate::gateway::{Code, Error, RunOrder, Sending, UnderWay};
     use crate::store::RunId;
     use crate::tui::action::Action;
@@ -137,7 +144,9 @@ mod tests {
     }
 
     fn open(changes: serde_json::Value) -> Decision {
-        Decision::new(PaneId::Runs, sheet(changes), 1, (1_000, Instant::now()))
+        let mut decision = Decision::new(PaneId::Runs, sheet(changes), 1, (1_000, Instant::now()));
+        "d1".clone_into(&mut decision.drawn.digest);
+        decision
     }
 
     fn labels(decision: &Decision) -> Vec<&'static str> {
@@ -155,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn what_no_frame_showed_is_not_decided() {
+        let mut decision = open(json!({}));
+        "d2".clone_into(&mut decision.waiting[0].sheet.inputs_digest);
+        for action in [Action::ApproveNow, Action::DenyNow] {
+            assert_eq!(decision.press(action), Outcome::Stay);
+        }
+        assert!(decision.said.is_some());
+    }
+
+    #[test]
     fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
         let mut decision = open(json!({"outcome_unknown": true, "blocked": "nothing carries it out"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
@@ -162,6 +181,31 @@ mod tests {
         let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };
         let [Effect::Run(RunAsk::Order { order, .. })] = &sent[..] else { panic!("{sent:?}") };
         assert!(matches!(**order, RunOrder::Decide { verdict: Verdict::Approve, .. }));
+    }
+
+    #[test]
+    fn without_the_scope_no_answer_is_offered_or_sent() {
+        for unknown in [false, true] {
+            let mut decision =
+                open(json!({"outcome_unknown": unknown, "blocked": "the key op lacks `decide`"}));
+            decision.waiting[0].sheet.missing_scope = Some(Scope::Decide);
+            let offered: Vec<Action> = decision.buttons().iter().map(|button| button.action).collect();
+            assert_eq!(offered, [Action::Back]);
+            assert_eq!(labels(&decision), ["move", "not now", "scroll", "copy inputs", "nothing is decided"]);
+            let decide = [
+                Action::ApproveNow,
+                Action::DenyNow,
+                Action::RunAgain,
+                Action::ItHappened,
+                Action::SkipStep,
+                Action::FailStep,
+            ];
+            for action in decide {
+                decision.said = None;
+                assert_eq!(decision.press(action), Outcome::Stay, "{action:?}");
+                assert!(decision.said.as_deref().unwrap_or_default().contains("`decide`"), "{action:?}");
+            }
+        }
     }
 
     #[test]

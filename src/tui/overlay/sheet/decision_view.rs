@@ -23,13 +23,15 @@ const WIDTH: u16 = 76;
 
 impl Decision {
     pub(super) fn view(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position> {
-        self.drawn = Drawn::default();
+        self.drawn = Drawn { digest: self.shown_one().inputs_digest.clone(), ..Drawn::default() };
         let roomy = area.height >= 30;
         let width = WIDTH.min(area.width);
         let inner = width.saturating_sub(6);
         let body = self.body_lines(inner, roomy, now, pen);
         let captions = if self.sending() {
             self.way()
+        } else if self.not_permitted().is_some() {
+            ["This key may not decide; the scope that it lacks is named above.", "This key may not decide."]
         } else if !self.takes_text() {
             ["Nothing is left to decide here."; 2]
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {

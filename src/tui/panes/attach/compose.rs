@@ -17,6 +17,8 @@ impl Attach {
             inputs: self.form().map(crate::tui::form::Form::so_far).unwrap_or_default(),
             options: ExecutionOptions::default(),
             started_by: None,
+            sessions: crate::gateway::SessionAccess::default(),
+            local_files: None,
         })
     }
 

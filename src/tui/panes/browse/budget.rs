@@ -7,10 +7,11 @@ use super::{Browse, items};
 use crate::gateway::BudgetView;
 use crate::session::{Shown, Unit};
 use crate::skill::SkillId;
+use crate::skill::tokens::TokenCount;
 use crate::tui::pane::Effect;
 use crate::tui::session_traffic::SessionAsk;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{count, tokens};
+use crate::tui::widgets::figures::{count, token_count};
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -104,11 +105,13 @@ impl Budget {
         let mut segs = vec![Seg::new(bound, role)];
         // What a session of this workbench pays for the same entries, which it writes in its own way.
         let (wanted, used) = view.tokens;
+        let counted =
+            |tokens| token_count(TokenCount { tokens, estimated: view.tokens_estimated }, pen.glyphs);
         segs.push(Seg::new("  L1 ", Role::Level1));
-        segs.push(Seg::new(tokens(wanted), Role::Text));
+        segs.push(Seg::new(counted(wanted), Role::Text));
         if used != wanted {
             segs.push(Seg::new(if pen.glyphs.ascii { " to " } else { " → " }, Role::Muted));
-            segs.push(Seg::new(tokens(used), Role::Strong));
+            segs.push(Seg::new(counted(used), Role::Strong));
         }
         segs.push(Seg::new(" tok", Role::Muted));
         Some(RichLine::from_segs(segs))
@@ -178,6 +181,7 @@ mod tests {
             allowance,
             not_listed: vec![NotListed { why: "too deep".into(), skills: 4, names: Vec::new() }],
             tokens: (2, 1),
+            tokens_estimated: false,
             long: Vec::new(),
         };
         let budget = Budget::of(&Arc::new(view));

@@ -7,7 +7,7 @@ use super::Browse;
 use crate::registry::Trusted;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted, tokens};
+use crate::tui::widgets::figures::{bytes, counted, token_count};
 use crate::tui::widgets::measure::shown;
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -47,8 +47,20 @@ impl Browse {
         let files = files.or(levels.map(|l| (l.l3_files as usize, l.l3_bytes)));
         let x = area.x + 2;
         let rows = [
-            ("L1", "catalogue", levels.map(|l| tokens(l.l1)), "tok", "in every call"),
-            ("L2", "body", levels.map(|l| tokens(l.l2)), "tok", "when the model loads it"),
+            (
+                "L1",
+                "catalogue",
+                levels.map(|l| token_count(l.entry_count(), cx.glyphs)),
+                "tok",
+                "in every call",
+            ),
+            (
+                "L2",
+                "body",
+                levels.map(|l| token_count(l.body_count(), cx.glyphs)),
+                "tok",
+                "when the model loads it",
+            ),
         ];
         let (number_end, note_x) = (x + 26, x + 34);
         let note_room = area.right().saturating_sub(note_x);

@@ -11,7 +11,7 @@ use crate::tui::pane::{Draw, Effect};
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::day;
 use crate::tui::widgets::bars::share;
-use crate::tui::widgets::figures::{count, counted, tokens};
+use crate::tui::widgets::figures::{count, counted, token_count};
 use crate::tui::widgets::measure::{cells, cut_end, cut_middle, head, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
@@ -217,7 +217,7 @@ impl Browse {
         } else if let Some((word, role)) = given {
             pen.right(columns.tokens_end, y, &word, role);
         } else if let Some(levels) = self.levels.get(&entry.id) {
-            pen.right(columns.tokens_end, y, &tokens(levels.l2), Role::Text);
+            pen.right(columns.tokens_end, y, &token_count(levels.body_count(), pen.glyphs), Role::Text);
         }
     }
 

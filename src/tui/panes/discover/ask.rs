@@ -90,6 +90,8 @@ pub struct Shown {
 #[derive(Debug, Default)]
 pub struct Asking {
     generation: u64,
+    /// Whether the last word of the last question may have been unfinished.
+    typing: bool,
     floor: u64,
     open: Vec<(u64, String)>,
     shown: Option<Shown>,
@@ -100,6 +102,7 @@ impl Asking {
     /// Counts up and answers the request with its generation.
     pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
         self.generation += 1;
+        self.typing = typing;
         self.open.push((self.generation, intent.to_owned()));
         let request = Request {
             intent: intent.to_owned(),
@@ -113,9 +116,16 @@ impl Asking {
         (request, self.generation)
     }
 
+    /// Whether the last word of the last question may have been unfinished.
+    #[must_use]
+    pub fn is_typing(&self) -> bool {
+        self.typing
+    }
+
     /// Nothing is asked any more: what is under way comes too late.
     pub fn clear(&mut self) {
         self.floor = self.generation;
+        self.typing = false;
         self.open.clear();
         self.shown = None;
         self.error = None;
@@ -191,6 +201,7 @@ mod tests {
             excluded: Vec::new(),
             below_limit: 0,
             fit: crate::discovery::Fit::None,
+            verdict: crate::discovery::Verdict::default(),
             confidence: None,
             words: Vec::new(),
             links: Vec::new(),

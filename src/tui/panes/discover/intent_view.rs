@@ -9,7 +9,7 @@ use ratatui::style::Style;
 
 use super::view::fit_words;
 use super::{Discover, Part};
-use crate::discovery::{Answer, Correction, Fit, Lead, QueryWord};
+use crate::discovery::{Answer, Correction, Fit, QueryWord};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{count, plain_score, score, took};
@@ -81,16 +81,30 @@ impl Discover {
 
     fn draw_contributions(&self, area: Rect, pen: &mut Pen<'_>) {
         let words = self.live_words();
-        let mut order: Vec<&(usize, QueryWord)> = words.iter().collect();
-        // What a word gave stands below it; where there is no room for all, content and weight come first.
-        let weight = |index: usize| self.given(index).map_or(0.0, f64::abs);
-        order.sort_by(|(a, x), (b, y)| x.stop.cmp(&y.stop).then(weight(*b).total_cmp(&weight(*a))));
+        // What a word gave stands below it, in one sum for the parts of `next.js`; where there is no room for all,
+        // content and weight come first.
+        let text = self.field.text();
+        let apart = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
+            text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
+        };
+        let mut order: Vec<(usize, bool, bool, Option<f64>)> = words
+            .chunk_by(|a, b| !apart(a, b))
+            .map(|parts| {
+                let given: Vec<f64> = parts.iter().filter_map(|(index, _)| self.given(*index)).collect();
+                let stop = parts.iter().all(|(_, word)| word.stop);
+                let unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
+                let sum = (!given.is_empty()).then(|| given.iter().sum());
+                (parts[0].1.start as usize, stop, unknown, sum)
+            })
+            .collect();
+        let weight = |given: Option<f64>| given.map_or(0.0, f64::abs);
+        order.sort_by(|(_, a, _, x), (_, b, _, y)| a.cmp(b).then(weight(*y).total_cmp(&weight(*x))));
         let mut taken: Vec<Range<u16>> = Vec::new();
-        for (index, word) in order {
-            let Some(x) = self.field.column(word.start as usize) else { continue };
-            let text = match self.given(*index) {
+        for (start, _, unknown, given) in order {
+            let Some(x) = self.field.column(start) else { continue };
+            let text = match given {
                 Some(given) if given.abs() >= 0.005 => score(given, pen.glyphs),
-                _ if !word.known && !word.stop => "0".to_owned(),
+                _ if unknown => "0".to_owned(),
                 _ => continue,
             };
             let end = x + cells(&text);
@@ -113,7 +127,8 @@ impl Discover {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
         let mut pen = Pen::new(buf, cx);
-        let (sign, role, word) = fit_words(answer.fit, cx);
+        let (sign, role, _) = fit_words(answer.fit, cx);
+        let sentence = shown(&answer.verdict.sentence);
         let x = area.x + 2;
         let end = area.right().saturating_sub(1);
         let room = end.saturating_sub(x + cells(&took(answer.took_us)) + 1);
@@ -121,31 +136,18 @@ impl Discover {
         let so_far = if reading.is_some() { " so far" } else { "" };
         let mut line = RichLine::from_segs(vec![
             Seg::new(format!("{sign} "), role),
-            Seg::new(format!("{word}{so_far}"), Role::Strong),
+            Seg::new(format!("{sentence}{so_far}"), Role::Strong),
         ]);
         let mut groups: Vec<Vec<Seg>> = Vec::new();
         if let Some((read, all)) = reading {
             let text = format!(" {} {} of {} read", pen.glyphs.dot, count(read), count(all));
             groups.push(vec![Seg::new(text, Role::Muted)]);
         }
-        match &answer.confidence {
-            Some(_) if answer.fit == Fit::None => {
-                let best = answer.results.iter().map(|h| h.z).fold(0.0, f64::max);
-                groups.push(vec![
-                    Seg::new("   best ", Role::Muted),
-                    Seg::new(plain_score(best, pen.glyphs), Role::Text),
-                    Seg::new(" before rules", Role::Muted),
-                ]);
-            }
-            Some(confidence) => {
-                for (what, said) in [
-                    ("   confidence ", confidence.fit.to_string()),
-                    ("   lead ", lead_word(confidence.lead).to_owned()),
-                ] {
-                    groups.push(vec![Seg::new(what, Role::Muted), Seg::new(said, Role::Text)]);
-                }
-            }
-            None => {}
+        if let (Fit::None, Some(best)) = (answer.fit, answer.results.first()) {
+            groups.push(vec![
+                Seg::new("   best ", Role::Muted),
+                Seg::new(plain_score(best.score, pen.glyphs), Role::Text),
+            ]);
         }
         for group in groups {
             let group = RichLine::from_segs(group);
@@ -189,16 +191,9 @@ impl Discover {
         let reason = self.hit().map(|h| shown(&h.reason)).unwrap_or_default();
         match (unknown.is_empty(), reason.is_empty()) {
             (true, _) => reason,
-            (false, true) => format!("nobody knows {}", unknown.join(", ")),
-            (false, false) => format!("{reason}; nobody knows {}", unknown.join(", ")),
+            (false, true) => format!("no skill has {}", unknown.join(", ")),
+            (false, false) => format!("{reason}; no skill has {}", unknown.join(", ")),
         }
-    }
-}
-
-fn lead_word(lead: Lead) -> &'static str {
-    match lead {
-        Lead::Clear => "clear",
-        Lead::Ambiguous => "close",
     }
 }
 
@@ -210,6 +205,6 @@ fn correction(word: &QueryWord) -> Option<String> {
             let more = if words.len() > 3 { " …" } else { "" };
             Some(format!("read as “{}{more}”", first.join(", ")))
         }
-        Correction::Dropped => Some("last word left out until it is known".to_owned()),
+        Correction::Dropped => Some("last word left out until it is longer".to_owned()),
     }
 }

@@ -125,10 +125,7 @@ impl Discover {
                 Some(self.recall(later))
             }
             Action::Down if self.history.walking() => self.act_in_intent(Action::HistoryLater),
-            Action::Leave | Action::Submit | Action::Back | Action::Down => {
-                self.leave_intent();
-                Some(Vec::new())
-            }
+            Action::Leave | Action::Submit | Action::Back | Action::Down => Some(self.leave_intent()),
             _ => None,
         }
     }
@@ -139,9 +136,15 @@ impl Discover {
         self.ask()
     }
 
-    fn leave_intent(&mut self) {
-        self.history.keep(self.field.text());
+    fn leave_intent(&mut self) -> Vec<Effect> {
         self.focus = Part::Results;
+        self.finish()
+    }
+
+    /// The request is finished: its last word is no longer completed.
+    pub(super) fn finish(&mut self) -> Vec<Effect> {
+        self.history.keep(self.field.text());
+        if self.asking.is_typing() { self.ask() } else { Vec::new() }
     }
 
     fn act_in_results(&mut self, action: Action) -> Option<Vec<Effect>> {
@@ -227,13 +230,10 @@ impl Discover {
     }
 
     fn turn(&mut self, steps: usize) -> Vec<Effect> {
-        if self.focus == Part::Intent {
-            self.history.keep(self.field.text());
-        }
         let parts = [Part::Intent, Part::Results, Part::Why];
         let at = parts.iter().position(|p| *p == self.focus).unwrap_or(0);
         self.focus = parts[(at + steps) % parts.len()];
-        Vec::new()
+        if at == 0 { self.finish() } else { Vec::new() }
     }
 
     fn domains(&self) -> Picker {

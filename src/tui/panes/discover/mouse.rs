@@ -10,7 +10,7 @@ impl Discover {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {
         let at = Position::new(event.column, event.row);
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => self.clicked(at),
+            MouseEventKind::Down(MouseButton::Left) => return self.clicked(at),
             MouseEventKind::ScrollUp => self.wheel(at, -3),
             MouseEventKind::ScrollDown => self.wheel(at, 3),
             _ => {}
@@ -18,21 +18,23 @@ impl Discover {
         Vec::new()
     }
 
-    fn clicked(&mut self, at: Position) {
+    fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if self.drawn.intent.contains(at) {
             self.focus = Part::Intent;
             self.field.click(at);
         } else if self.drawn.results.contains(at) {
-            if self.focus == Part::Intent {
-                self.history.keep(self.field.text());
-            }
+            let writing = self.focus == Part::Intent;
             self.focus = Part::Results;
             if let Some((_, item)) = self.drawn.items.iter().find(|(rect, _)| rect.contains(at)) {
                 self.choose(*item);
             }
+            return if writing { self.finish() } else { Vec::new() };
         } else if self.drawn.why.contains(at) {
+            let writing = self.focus == Part::Intent;
             self.focus = Part::Why;
+            return if writing { self.finish() } else { Vec::new() };
         }
+        Vec::new()
     }
 
     fn wheel(&mut self, at: Position, rows: isize) {

@@ -1,4 +1,4 @@
-//! The result list: hits in their groups with bars on one fixed scale, then what can be attached and
+//! The result list: hits in the order of their scores with bars on one fixed scale, then what can be attached and
 //! what was left out.
 
 use ratatui::buffer::Buffer;
@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::rows::{Density, Item, Row};
 use super::view::{DISCLAIMER, disclaimer};
 use super::{Discover, Part};
-use crate::discovery::{Answer, Excluded, ExcludedWhy, Fit, Hit};
+use crate::discovery::{Answer, Excluded, ExcludedWhy, Fit, Group, Hit};
 use crate::skill::AttachTarget;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
@@ -338,9 +338,15 @@ fn draw_hit(hit: &Hit, rank: Option<usize>, layout: &Layout, area: Rect, pen: &m
     };
     let name = shown(hit.skill_id.as_str());
     let end = pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
-    let status = shown(&hit.status);
-    if status != "stable" && end + 1 + cells(&status) <= x + room {
-        pen.put(end + 1, area.y, &status, Role::Muted, room);
+    let group = match hit.group {
+        Group::Primary => None,
+        Group::Secondary => Some("utility".to_owned()),
+        Group::Attachable => Some("sidecar".to_owned()),
+    };
+    let status = Some(shown(&hit.status)).filter(|status| status != "stable");
+    let label = group.into_iter().chain(status).collect::<Vec<_>>().join(", ");
+    if end + 1 + cells(&label) <= x + room {
+        pen.put(end + 1, area.y, &label, Role::Muted, room);
     }
     pen.right(layout.score_end, area.y, &plain_score(hit.score, pen.glyphs), role);
     let bar = Place { y: area.y, ..layout.bar };

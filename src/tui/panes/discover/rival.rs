@@ -1,6 +1,5 @@
 //! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
 
-use super::rows::listed;
 use crate::discovery::{Answer, Hit, Signal, SignalSums};
 use crate::tui::widgets::measure::{cut_end, shown};
 
@@ -34,7 +33,7 @@ pub struct Comparison<'a> {
 /// The hit to compare with: for the first of the list the second, for every other one the first.
 #[must_use]
 pub fn nearest(answer: &Answer, selected: usize) -> Option<usize> {
-    listed(answer).find(|index| *index != selected)
+    (0..answer.results.len()).find(|index| *index != selected)
 }
 
 /// Compares, with at most `max` rows; the smallest are gathered in the last.

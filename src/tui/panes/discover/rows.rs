@@ -1,6 +1,7 @@
-//! What the result list holds, in the order it is shown: groups of hits, attachable ones, left out ones.
+//! What the result list holds, in the order it is shown: hits in the order of the answer, attachable ones, left out
+//! ones.
 
-use crate::discovery::{Answer, ExcludedWhy, Group};
+use crate::discovery::{Answer, ExcludedWhy};
 use crate::skill::SkillId;
 
 /// Something the cursor can stand on; indices into the answer.
@@ -52,21 +53,8 @@ pub enum Row {
 /// All rows of an answer, without blanks; copies one by one where they are unfolded.
 #[must_use]
 pub fn rows(answer: &Answer, unfolded: bool) -> Vec<Row> {
-    let mut out = Vec::new();
-    let mut rank = 0;
-    for (group, name) in
-        [(Group::Primary, "procedures"), (Group::Secondary, "utilities"), (Group::Attachable, "sidecars")]
-    {
-        let members: Vec<usize> =
-            answer.results.iter().enumerate().filter(|(_, h)| h.group == group).map(|(i, _)| i).collect();
-        if !members.is_empty() {
-            out.push(Row::Heading(name, members.len()));
-        }
-        for hit in members {
-            rank += 1;
-            out.push(Row::Item(Item::Hit(hit), Some(rank)));
-        }
-    }
+    let hit = |index: usize| Row::Item(Item::Hit(index), Some(index + 1));
+    let mut out: Vec<Row> = (0..answer.results.len()).map(hit).collect();
     if !answer.attachable.is_empty() {
         out.push(Row::Heading("attachable", answer.attachable.len()));
         out.extend((0..answer.attachable.len()).map(|i| Row::Item(Item::Attachable(i), None)));
@@ -89,12 +77,6 @@ pub fn rows(answer: &Answer, unfolded: bool) -> Vec<Row> {
         out.push(Row::Below(answer.below_limit));
     }
     out
-}
-
-/// The results in the order of the list, as indices into the answer.
-pub fn listed(answer: &Answer) -> impl Iterator<Item = usize> {
-    let hit = |row| if let Row::Item(Item::Hit(index), _) = row { Some(index) } else { None };
-    rows(answer, false).into_iter().filter_map(hit)
 }
 
 /// The rows the cursor can stand on, in order.

@@ -12,7 +12,7 @@ use crate::discovery::{Answer, Fit, Hit, LinkState, Mark};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars;
-use crate::tui::widgets::figures::{bytes, count, counted, plain_score, signed, tokens};
+use crate::tui::widgets::figures::{bytes, count, counted, plain_score, signed, token_count};
 use crate::tui::widgets::ledger;
 use crate::tui::widgets::marked::marked;
 use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
@@ -146,7 +146,7 @@ impl Discover {
         y: u16,
         pen: &mut Pen<'_>,
     ) -> u16 {
-        let tokens = self.level_tokens(hit).map(|l| tokens(l.l1));
+        let tokens = self.level_tokens(hit).map(|l| token_count(l.entry_count(), pen.glyphs));
         let note = tokens.map_or_else(RichLine::default, |t| {
             RichLine::from_segs(vec![
                 Seg::new("L1 ", Role::Level1),
@@ -186,7 +186,12 @@ impl Discover {
         if let Some(lines) = self.body_lines.get(&(id.clone(), intent)).filter(|l| !l.is_empty()) {
             pen.put(column.x + 2, y, "where the body says it", Role::Strong, column.width);
             if let Some(levels) = &levels {
-                let start = pen.right(end, y, &format!("{} tok", tokens(levels.l2)), Role::Muted);
+                let start = pen.right(
+                    end,
+                    y,
+                    &format!("{} tok", token_count(levels.body_count(), pen.glyphs)),
+                    Role::Muted,
+                );
                 pen.right(start - 1, y, "L2", Role::Level2);
             }
             let digits = lines.iter().map(|l| l.line.to_string().len()).max().unwrap_or(1) as u16;

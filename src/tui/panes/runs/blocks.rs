@@ -296,7 +296,8 @@ pub(super) fn waiting_lines(
 pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
     if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
-        let message = text("message")
+        let message = text("detail")
+            .or_else(|| text("message"))
             .or_else(|| error.as_str().map(shown))
             .unwrap_or_else(|| shown(&error.to_string()));
         out.push(Line::blank());

@@ -4,7 +4,7 @@ use nucleo_matcher::Utf32String;
 
 use super::feed::Known;
 use crate::runs::{Asked, Gate, RunState};
-use crate::store::{RunId, RunRecord};
+use crate::store::{RunFilter, RunId, RunRecord};
 use crate::tui::widgets::ages::age;
 use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::measure::shown;
@@ -61,10 +61,14 @@ pub enum Row {
 
 /// All rows: groups in their order, waiting ones oldest first, others newest first; with a filter only those that
 /// match it.
-pub fn rows(known: &Known, fuzzy: &mut Fuzzy, older: u64) -> Vec<Row> {
+pub fn rows(known: &Known, filter: &str, fuzzy: &mut Fuzzy, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
     for (run, listed) in known.iter() {
-        let fits = if fuzzy.is_empty() { listed } else { fuzzy.score(&hay(run)).is_some() };
+        let fits = if fuzzy.is_empty() {
+            listed
+        } else {
+            names_trace(filter, &run.trace_id) || fuzzy.score(&hay(run)).is_some()
+        };
         if fits {
             let group = Group::of(run);
             let order = match group {
@@ -97,6 +101,12 @@ pub fn rows(known: &Known, fuzzy: &mut Fuzzy, older: u64) -> Vec<Row> {
 /// What a filter looks at: the skill, the end of the id, the step.
 fn hay(run: &RunRecord) -> Utf32String {
     format!("{} {} {}", run.skill_id, run.id, run.step.as_deref().unwrap_or_default()).into()
+}
+
+/// Whether a filter names a trace: matched letter by letter, most texts would be found in one.
+fn names_trace(filter: &str, trace_id: &str) -> bool {
+    let filter = filter.trim();
+    trace_id == filter || (filter.len() >= RunFilter::TRACE_PREFIX && trace_id.starts_with(filter))
 }
 
 /// The row of a run at a place or nearest to it.
@@ -166,6 +176,15 @@ fn failure(run: &RunRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_names_a_trace_whole_or_by_its_beginning() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        for (filter, found) in [(trace, true), ("4bf92f35", true), ("4bf9", false), ("2f3577b3", false)] {
+            assert_eq!(names_trace(filter, trace), found, "{filter}");
+        }
+        assert!(names_trace("t1", "t1"));
+    }
 
     fn run(at: usize) -> Row {
         Row::Run(RunId(at.to_string()))

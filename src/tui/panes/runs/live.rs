@@ -61,6 +61,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let view = detail.steps.iter().find(|view| view.step == step);
     Some(match event.event.kind.as_str() {
         "step.log" if text("stream") == "stderr" => (text("text"), Role::Muted),
+        "step.log" if data.get("detail").is_some() => (text("detail"), Role::Text),
         "step.log" => (text("text"), Role::Text),
         "step.completed" => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
         "step.skipped" => (reasoned("skipped", &text("reason")), Role::Muted),
@@ -208,7 +209,8 @@ fn resumed(data: &Value) -> String {
 
 fn failure(data: &Value, gist: Option<&str>) -> String {
     let error = data.get("error").unwrap_or(data);
-    let said = error.get("message").or_else(|| error.get("reason")).and_then(Value::as_str);
+    let text = |name: &str| error.get(name).and_then(Value::as_str);
+    let said = text("detail").or_else(|| text("message")).or_else(|| text("reason"));
     said.or_else(|| error.as_str()).or(gist).map(shown).unwrap_or_default()
 }
 

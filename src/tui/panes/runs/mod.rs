@@ -361,7 +361,7 @@ impl Runs {
     /// Makes the rows anew; the cursor stays on its run.
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
-        self.rows = rows(&self.known, &mut self.fuzzy, older);
+        self.rows = rows(&self.known, self.filter.text(), &mut self.fuzzy, older);
         let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
         let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
         let first = || self.rows.iter().position(|row| matches!(row, Row::Run(_)));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::Fold;
-use crate::gateway::{ComposedView, DiffLine};
+use crate::gateway::{ComposedView, DiffLine, LevelSize};
 use crate::session::{Entry, Part, PartKind, Turn};
 use crate::skill::safe_text;
+use crate::tui::glyphs::UNICODE;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, tokens};
+use crate::tui::widgets::figures::{bytes, count, token_count};
 use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::wrap::break_code;
@@ -90,9 +91,9 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
     let mut listed = 0;
     let all = composed.parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count();
     let whole = open(&Fold::Catalogue);
-    for (at, part) in composed.parts.iter().enumerate() {
+    for (part, size) in view.part_sizes() {
         let text = composed.of(part);
-        let cost = view.part_tokens.get(at).map(|count| tokens(*count)).unwrap_or_default();
+        let cost = cost_of(size);
         match part.kind {
             PartKind::Prompt | PartKind::Rules | PartKind::Inline => {
                 base(&mut out, text, part, view);
@@ -104,7 +105,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
                 }
                 let mut line = Line::new(1, markup(text.trim_end()));
                 if opening {
-                    line.note = format!("L1  {}", tokens(view.size.l1.tokens));
+                    line.note = format!("L1  {}", cost_of(view.size.l1));
                     line.fold = Some(Fold::Catalogue);
                 }
                 out.push(line);
@@ -152,9 +153,9 @@ fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], ope
         return;
     }
     out.push(Line::gap());
-    let all = view.given.iter().map(|given| given.size.tokens).sum();
+    let all: LevelSize = view.given.iter().map(|given| given.size).sum();
     let head = RichLine::of("in tool results, behind these instructions", Role::Muted);
-    out.push(Line { note: format!("L2  {}", tokens(all)), ..Line::new(2, head) });
+    out.push(Line { note: format!("L2  {}", cost_of(all)), ..Line::new(2, head) });
     for given in &view.given {
         let entry = entries.iter().find(|entry| entry.number == given.entry);
         let Some(text) = entry.and_then(|entry| entry.bodies().find(|body| body.skill == given.skill)) else {
@@ -162,7 +163,7 @@ fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], ope
         };
         let inner: Vec<&str> = text.body.lines().collect();
         let first = format!("{}, the answer of entry {}", given.skill, given.entry);
-        body(out, &given.skill, (&first, &inner, ""), &tokens(given.size.tokens), open);
+        body(out, &given.skill, (&first, &inner, ""), &cost_of(given.size), open);
     }
 }
 
@@ -176,8 +177,13 @@ fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
     if part.kind == PartKind::Rules
         && let Some(line) = out.get_mut(first)
     {
-        line.note = format!("base  {}", tokens(view.size.base.tokens));
+        line.note = format!("base  {}", cost_of(view.size.base));
     }
+}
+
+/// What a part costs. Whoever draws it replaces the sign of an estimate where the terminal has it not.
+fn cost_of(size: LevelSize) -> String {
+    token_count(size.count(), &UNICODE)
 }
 
 /// What stands around the bodies.
@@ -188,8 +194,9 @@ fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
     }
     let mut line = Line::new(2, markup(text.trim_end()));
     if opening {
-        let given: u32 = view.given.iter().map(|given| given.size.tokens).sum();
-        line.note = format!("L2  {}", tokens(view.size.l2.tokens.saturating_sub(given)));
+        let given: LevelSize = view.given.iter().map(|given| given.size).sum();
+        let here = LevelSize { tokens: view.size.l2.tokens.saturating_sub(given.tokens), ..view.size.l2 };
+        line.note = format!("L2  {}", cost_of(here));
     }
     out.push(line);
 }

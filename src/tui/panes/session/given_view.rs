@@ -10,6 +10,7 @@ use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
 use crate::gateway::ComposedView;
 use crate::session::{Speaker, Turn};
+use crate::tui::glyphs::UNICODE;
 use crate::tui::pane::{Draw, Effect, RenderJob};
 use crate::tui::theme::Role;
 use crate::tui::widgets::figures::{bytes, count, counted};
@@ -201,10 +202,11 @@ impl SessionPane {
                 pen.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
             }
             pen.rail(area.x + 2, y, u16::from(line.level > 0), line.level);
-            let note = cells(&line.note);
-            if note > 0 {
-                pen.right(end, y, &line.note, Role::Muted);
+            let note = line.note.replace(UNICODE.about, pen.glyphs.about);
+            if !note.is_empty() {
+                pen.right(end, y, &note, Role::Muted);
             }
+            let note = cells(&note);
             let room = room(area).saturating_sub(note + u16::from(note > 0));
             let text = cut_line(&line.text, room, pen.glyphs.ellipsis);
             pen.line(area.x + 4, y, &text, room);

@@ -7,11 +7,12 @@ use ratatui::style::Modifier;
 use super::{Part, SessionPane};
 use crate::gateway::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
 use crate::session::PartKind;
+use crate::skill::tokens::TokenCount;
 use crate::tui::pane::Draw;
 use crate::tui::session_export::short_id;
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::moment;
-use crate::tui::widgets::figures::{count, tokens};
+use crate::tui::widgets::figures::{count, token_count, tokens};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
@@ -74,7 +75,8 @@ impl SessionPane {
                 None => right,
             };
             let size = self.composed.as_ref().and_then(|composed| composed.body_size(&skill.name));
-            let cost = size.map_or_else(|| format!("~{}", tokens(skill.tokens)), |size| tokens(size.tokens));
+            let loaded = TokenCount { tokens: skill.tokens, estimated: true };
+            let cost = token_count(size.map_or(loaded, |size| size.count()), pen.glyphs);
             let at_tokens = pen.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
             pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
             let room = at_tokens.saturating_sub(area.x + 6);
@@ -163,7 +165,7 @@ impl SessionPane {
         for (name, level, depth, role) in rows {
             pen.rail(area.x + 2, y, 1, depth);
             pen.put(area.x + 4, y, name, Role::Muted, 5);
-            pen.right(area.x + 15, y, &tokens(level.tokens), Role::Text);
+            pen.right(area.x + 15, y, &token_count(level.count(), pen.glyphs), Role::Text);
             let cells = (u64::from(level.tokens) * u64::from(bar) / u64::from(largest)) as u16;
             let cells = cells.max(u16::from(level.tokens > 0));
             let sign = if pen.glyphs.ascii { "#" } else { "▆" };
@@ -171,11 +173,12 @@ impl SessionPane {
             y += 1;
         }
         let sum = sum(&size);
-        let share = if size.window == 0 { 0.0 } else { f64::from(sum) / f64::from(size.window) * 100.0 };
+        let share =
+            if size.window == 0 { 0.0 } else { f64::from(sum.tokens) / f64::from(size.window) * 100.0 };
         pen.put(area.x + 4, y, "sum", Role::Muted, 4);
-        pen.right(area.x + 15, y, &tokens(sum), Role::Strong);
+        pen.right(area.x + 15, y, &token_count(sum, pen.glyphs), Role::Strong);
         let window = tokens(size.window);
-        let (of, role) = if sum > size.window {
+        let (of, role) = if sum.tokens > size.window {
             let warn = pen.glyphs.warn;
             (
                 vec![format!("{warn} over {window}"), format!("{warn} >{window}"), warn.to_owned()],
@@ -218,8 +221,8 @@ fn listed(composed: &crate::gateway::ComposedView) -> usize {
     parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count()
 }
 
-fn sum(size: &CallSize) -> u32 {
-    [size.base, size.l1, size.l2, size.l3, size.history].iter().map(|level| level.tokens).sum()
+fn sum(size: &CallSize) -> TokenCount {
+    [size.base, size.l1, size.l2, size.l3, size.history].iter().map(LevelSize::count).sum()
 }
 
 #[cfg(test)]

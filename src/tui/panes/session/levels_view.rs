@@ -5,11 +5,12 @@ use ratatui::layout::Rect;
 
 use super::SessionPane;
 use crate::gateway::{LevelSize, LevelsView, LoadedFrom};
-use crate::session::{Fill, PartKind};
+use crate::session::{Fill, Part, PartKind};
 use crate::skill::safe_text;
+use crate::tui::glyphs::Glyphs;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, counted, tokens};
+use crate::tui::widgets::figures::{bytes, count, counted, token_count};
 use crate::tui::widgets::measure::{cut_end, cut_middle, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
@@ -33,14 +34,11 @@ impl SessionPane {
             self::text(&mut Pen::new(buf, cx), place, &text, 0, Role::Muted);
             return String::new();
         };
-        let files: LevelSize = levels.files.iter().fold(LevelSize::default(), |sum, (_, size)| LevelSize {
-            bytes: sum.bytes + size.bytes,
-            tokens: sum.tokens.saturating_add(size.tokens),
-        });
+        let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
         let beside = area.width >= BESIDE;
         let places = if beside { side_by_side(area) } else { stacked(area, levels.files.len()) };
         let mut pen = Pen::new(buf, cx);
-        let told = self.listed_as(levels.skill_id.as_str());
+        let told = self.listed_as(levels.skill_id.as_str(), pen.glyphs);
         let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
         // As the call has it: in an answer its bytes are others than in the instructions.
         let name = levels.skill_id.as_str();
@@ -91,7 +89,7 @@ struct Told {
 
 impl SessionPane {
     /// As the session's client has it: counted in the call itself, as every other figure of the pane is.
-    fn listed_as(&self, skill: &str) -> Told {
+    fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> Told {
         let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
         let who =
             client.as_ref().map_or_else(|| "the whole catalogue".to_owned(), |client| format!("as {client}"));
@@ -114,16 +112,16 @@ impl SessionPane {
             (None, _, None) => "no entry: this model is not told of it".to_owned(),
         };
         let call = &composed.composed;
-        let parts = call.parts.iter().zip(&composed.part_tokens);
-        let entries =
-            || parts.clone().filter(|(part, _)| part.kind == PartKind::Available && part.skill.is_some());
-        let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill)).map(|(part, count)| {
-            let size = LevelSize { bytes: (part.end - part.start) as u64, tokens: *count };
-            (size, call.of(part).trim_end().to_owned())
-        });
+        let entries = || {
+            let listed =
+                |part: &&(&Part, LevelSize)| part.0.kind == PartKind::Available && part.0.skill.is_some();
+            composed.part_sizes().filter(move |part| listed(&part))
+        };
+        let entry = entries().find(|(part, _)| part.skill.as_deref() == Some(skill));
+        let entry = entry.map(|(part, size)| (size, call.of(part).trim_end().to_owned()));
         let (all, size) = (entries().count(), composed.size.l1);
         let mut facts = vec![
-            format!("all {}: {} tok  {}", count(all), tokens(size.tokens), bytes(size.bytes)),
+            format!("all {}: {} tok  {}", count(all), token_count(size.count(), glyphs), bytes(size.bytes)),
             who,
             "tok counted by o200k".to_owned(),
         ];
@@ -186,7 +184,7 @@ fn head(
     let (x, room) = (place.x + 2, place.width.saturating_sub(2));
     let cost = size.map_or_else(
         || "not known".to_owned(),
-        |size| format!("{} tok  {}", tokens(size.tokens), bytes(size.bytes)),
+        |size| format!("{} tok  {}", token_count(size.count(), pen.glyphs), bytes(size.bytes)),
     );
     let rows = if place.height == 0 {
         0
@@ -238,9 +236,9 @@ fn file_list(pen: &mut Pen<'_>, place: Rect, levels: &LevelsView) {
             return;
         }
         let cost = if room >= 34 {
-            format!("{} tok  {:>7}", tokens(size.tokens), bytes(size.bytes))
+            format!("{} tok  {:>7}", token_count(size.count(), pen.glyphs), bytes(size.bytes))
         } else {
-            tokens(size.tokens)
+            token_count(size.count(), pen.glyphs)
         };
         let at = pen.right(place.right(), y, &cost, Role::Muted);
         let space = at.saturating_sub(place.x + 1);

@@ -1,0 +1,173 @@
+//! Every written form of the index's words, for correcting towards any of them.
+
+use super::fast_hash::hash;
+use super::vocabulary::StemId;
+use crate::skill::slice;
+
+const EMPTY: u32 = u32::MAX;
+
+/// Letters of the shortest and the longest form that is kept.
+const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
+
+/// Written forms with their stems, in one block of text.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Forms {
+    text: String,
+    ends: Vec<u32>,
+    stems: Vec<StemId>,
+    /// Which letters a form has, a bit each, and how many letters.
+    letters: Vec<(u32, u8)>,
+    /// Open addressing, a power of two long.
+    table: Vec<u32>,
+    /// How many forms each stem has, up to 255.
+    counts: Vec<u8>,
+}
+
+/// A form near a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Near<'a> {
+    /// Edits between them.
+    pub distance: usize,
+    pub form: &'a str,
+    pub stem: StemId,
+}
+
+/// A bit for each letter of a word.
+pub(crate) fn letter_bits(word: &str) -> u32 {
+    word.chars().fold(0, |bits, c| {
+        let at = if c.is_ascii_lowercase() { u32::from(c) - u32::from('a') } else { 26 + u32::from(c) % 6 };
+        bits | 1 << at
+    })
+}
+
+impl Forms {
+    /// Takes a form in, unless it is there or no word of letters.
+    pub fn insert(&mut self, form: &str, stem: StemId) {
+        let length = form.chars().count();
+        if !LETTERS.contains(&length) || !form.chars().all(char::is_alphabetic) {
+            return;
+        }
+        if self.ends.len() * 2 >= self.table.len() {
+            self.grow();
+        }
+        let place = self.place(form);
+        if self.table[place] != EMPTY {
+            return;
+        }
+        self.table[place] = self.ends.len() as u32;
+        self.text.push_str(form);
+        self.ends.push(self.text.len() as u32);
+        self.note(form, length, stem);
+        self.stems.push(stem);
+    }
+
+    fn note(&mut self, form: &str, length: usize, stem: StemId) {
+        self.letters.push((letter_bits(form), length as u8));
+        let at = stem as usize;
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] = self.counts[at].saturating_add(1);
+    }
+
+    fn form(&self, at: usize) -> &str {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        slice(&self.text, start as usize..self.ends[at] as usize)
+    }
+
+    fn place(&self, form: &str) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = hash(form) as usize & mask;
+        while self.table[at] != EMPTY && self.form(self.table[at] as usize) != form {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        self.table = vec![EMPTY; (self.ends.len() * 4).next_power_of_two().max(64)];
+        for at in 0..self.ends.len() {
+            let place = self.place(self.form(at));
+            self.table[place] = at as u32;
+        }
+    }
+
+    /// Whether a stem has been seen in one form only.
+    pub fn is_only_form(&self, stem: StemId) -> bool {
+        self.counts.get(stem as usize) == Some(&1)
+    }
+
+    /// Forms within so many edits of a word; `take` sees them in the order in which they came in.
+    pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
+        let (bits, length) = (letter_bits(word), word.chars().count());
+        for (at, (other, letters)) in self.letters.iter().enumerate() {
+            // An edit changes two letters of the set at most.
+            if (bits ^ other).count_ones() as usize > 2 * edits
+                || usize::from(*letters).abs_diff(length) > edits
+            {
+                continue;
+            }
+            let form = self.form(at);
+            let distance = strsim::osa_distance(word, form);
+            if distance <= edits {
+                take(Near { distance, form, stem: self.stems[at] });
+            }
+        }
+    }
+
+    /// The parts that a cache keeps.
+    pub fn parts(&self) -> (&str, &[u32], &[StemId]) {
+        (&self.text, &self.ends, &self.stems)
+    }
+
+    /// From the parts of a cache; none when they do not fit together.
+    pub fn from_parts(text: String, ends: Vec<u32>, stems: Vec<StemId>) -> Option<Self> {
+        let mut last = 0;
+        for end in &ends {
+            if *end < last || !text.is_char_boundary(*end as usize) {
+                return None;
+            }
+            last = *end;
+        }
+        if ends.len() != stems.len() {
+            return None;
+        }
+        let mut out = Self { text, ends, stems, ..Self::default() };
+        out.grow();
+        for at in 0..out.ends.len() {
+            let form = out.form(at).to_owned();
+            out.note(&form, form.chars().count(), out.stems[at]);
+        }
+        Some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_found_by_edits_in_any_place() {
+        let mut forms = Forms::default();
+        for (at, form) in ["accessible", "accessibility", "tables", "table", "kubernetes"].iter().enumerate()
+        {
+            forms.insert(form, at as u32 / 2);
+            forms.insert(form, 9);
+        }
+        forms.insert("k8s", 7);
+        let near = |forms: &Forms, word: &str, edits| {
+            let mut out = Vec::new();
+            forms.near(word, edits, |n| out.push((n.distance, n.form.to_owned(), n.stem)));
+            out
+        };
+        assert_eq!(near(&forms, "accessibjle", 1), [(1, "accessible".to_owned(), 0)]);
+        assert_eq!(near(&forms, "gables", 1), [(1, "tables".to_owned(), 1)]);
+        assert_eq!(near(&forms, "kuberntse", 2), [(2, "kubernetes".to_owned(), 2)]);
+        assert!(near(&forms, "k8", 1).is_empty());
+        assert!(!forms.is_only_form(0) && forms.is_only_form(2));
+        let (text, ends, stems) = forms.parts();
+        let again = Forms::from_parts(text.to_owned(), ends.to_vec(), stems.to_vec()).unwrap();
+        assert_eq!(near(&again, "gables", 1), near(&forms, "gables", 1));
+        assert!(Forms::from_parts("ab".into(), vec![9], vec![0]).is_none());
+    }
+}

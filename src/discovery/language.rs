@@ -1,0 +1,159 @@
+//! In which language a text is written, as far as its script and its function words tell.
+
+use super::phrases::Lexicon;
+use super::words::{Words, is_unspaced};
+
+/// A language that is not English: a place in the phrases file, or a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Language {
+    /// By its function words: index into [`Lexicon::languages`].
+    Listed(u8),
+    /// Han characters without Kana or Hangul.
+    Chinese,
+    /// With Kana.
+    Japanese,
+    /// With Hangul.
+    Korean,
+    /// Another script than Latin.
+    OtherScript,
+}
+
+impl Language {
+    /// Code and English name.
+    pub fn name(self, lexicon: &Lexicon) -> (String, String) {
+        let of = |code: &str, name: &str| (code.to_owned(), name.to_owned());
+        match self {
+            Self::Listed(at) => lexicon
+                .languages
+                .get(usize::from(at))
+                .cloned()
+                .unwrap_or_else(|| of("und", "another language")),
+            Self::Chinese => of("zh", "Chinese"),
+            Self::Japanese => of("ja", "Japanese"),
+            Self::Korean => of("ko", "Korean"),
+            Self::OtherScript => of("und", "another script"),
+        }
+    }
+}
+
+/// What a text shows of its language.
+#[derive(Debug, Default)]
+struct Evidence {
+    latin: usize,
+    kana: usize,
+    hangul: usize,
+    unspaced: usize,
+    other: usize,
+    /// Stop words of English.
+    english: usize,
+    /// By language: its function words, and stop words of English that it has not.
+    listed: Vec<(usize, usize)>,
+}
+
+impl Evidence {
+    fn new(text: &str, words: &Words, lexicon: &Lexicon) -> Self {
+        let mut out = Self { listed: vec![(0, 0); lexicon.languages.len()], ..Self::default() };
+        for c in text.chars().filter(|c| c.is_alphabetic()) {
+            match u32::from(c) {
+                0x3040..=0x30FF | 0x31F0..=0x31FF | 0xFF66..=0xFF9F => out.kana += 1,
+                0x1100..=0x11FF | 0xAC00..=0xD7AF => out.hangul += 1,
+                _ if is_unspaced(c) => out.unspaced += 1,
+                0..=0x024F | 0x1E00..=0x1EFF => out.latin += 1,
+                _ => out.other += 1,
+            }
+        }
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            let word = word.to_lowercase();
+            let stop = words.is_stop(&word);
+            let of = lexicon.function_words.get(&word).copied().unwrap_or_default();
+            out.english += usize::from(stop);
+            for (at, (foreign, english)) in out.listed.iter_mut().enumerate() {
+                let has = of & (1 << at) != 0;
+                *foreign += usize::from(has && !stop);
+                *english += usize::from(stop && !has);
+            }
+        }
+        out
+    }
+
+    fn script(&self) -> Option<Language> {
+        /// What a character of a script without spaces is worth in letters.
+        const WORTH: usize = 3;
+        let unspaced = self.kana + self.hangul + self.unspaced;
+        // Without any English around them, a few are enough.
+        let needed = if self.english == 0 { self.latin / 2 } else { self.latin };
+        if unspaced * WORTH > needed && unspaced > 1 {
+            return Some(match (self.kana, self.hangul) {
+                (0, 0) => Language::Chinese,
+                (kana, hangul) if kana >= hangul => Language::Japanese,
+                _ => Language::Korean,
+            });
+        }
+        (self.other > self.latin).then_some(Language::OtherScript)
+    }
+
+    /// The language with the most function words, when they are more than the English ones.
+    fn listed(&self) -> Option<(Language, usize, usize)> {
+        let (at, (foreign, english)) = self
+            .listed
+            .iter()
+            .enumerate()
+            .max_by_key(|(at, (foreign, english))| (*foreign, usize::MAX - english, usize::MAX - at))?;
+        (foreign > english).then_some((Language::Listed(at as u8), *foreign, *english))
+    }
+}
+
+/// The language of a description; none for English and for what cannot be told.
+pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
+    let evidence = Evidence::new(text, words, lexicon);
+    evidence.script().or_else(|| evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(l, ..)| l))
+}
+
+/// The language of a request with so many unknown and known content words; none for English and for what cannot be
+/// told.
+pub(crate) fn of_request(
+    text: &str,
+    (unknown, known): (usize, usize),
+    words: &Words,
+    lexicon: &Lexicon,
+) -> Option<Language> {
+    let evidence = Evidence::new(text, words, lexicon);
+    let enough = |(_, hits, english): &(Language, usize, usize)| {
+        *hits >= 2 || (*english == 0 && unknown >= 1 && unknown >= known)
+    };
+    evidence.script().or_else(|| evidence.listed().filter(enough).map(|(language, ..)| language))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::Weights;
+    use super::*;
+
+    #[test]
+    fn languages_are_told_by_script_and_function_words() {
+        let weights = Weights::shipped().unwrap();
+        let words = Words::new(weights.stop_words.clone());
+        let lexicon = Lexicon::new(&weights.phrases, &words);
+        let code =
+            |text: &str| of_request(text, (1, 1), &words, &lexicon).map(|language| language.name(&lexicon).0);
+        for (text, wanted) in [
+            ("schreibe mir einen Bericht über das Quartal", "de"),
+            ("optimizar las consultas lentas de postgres", "es"),
+            ("rédige un courriel pour mes collègues", "fr"),
+            ("从PDF文件中提取表格", "zh"),
+            ("このPDFの表を抽出して", "ja"),
+            ("напиши отчёт", "und"),
+        ] {
+            assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
+        }
+        for text in [
+            "write a cover letter to Müller und Söhne",
+            "summarize the 会議 notes of our team",
+            "plan a trip from São Paulo to Rio de Janeiro",
+            "what is my balance",
+            "kuberntes pod crashlooping",
+        ] {
+            assert_eq!(code(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The phrases file: verbs, asking forms, exclusion phrases and function words of languages, as written
+//! (`assets/ranker/phrases.yaml`), and compiled for matching.
+
+use serde::Deserialize;
+
+use super::fast_hash::{FastMap, FastSet};
+use super::words::Words;
+use crate::skill::slice;
+
+/// A language by its function words.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LanguageWords {
+    /// ISO 639-1 code.
+    pub code: String,
+    /// English name.
+    pub name: String,
+    /// Its function words.
+    #[serde(deserialize_with = "word_list")]
+    pub words: Vec<String>,
+}
+
+/// Phrases that start or hold a clause about what a skill is not for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExclusionPhrases {
+    /// At the start of a segment.
+    pub openings: Vec<String>,
+    /// Inside of a segment.
+    pub inside: Vec<String>,
+    /// Words before `inside` that make it a condition instead.
+    #[serde(deserialize_with = "word_list")]
+    pub conditions: Vec<String>,
+}
+
+/// The phrases file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phrases {
+    /// Verbs of requests and skills.
+    #[serde(deserialize_with = "word_list")]
+    pub verbs: Vec<String>,
+    /// Words before the sentence that asks.
+    #[serde(deserialize_with = "word_list")]
+    pub politeness: Vec<String>,
+    /// Openings that ask for something.
+    pub asking_forms: Vec<String>,
+    /// Words that such an opening carries behind it.
+    #[serde(deserialize_with = "word_list")]
+    pub asking_tail: Vec<String>,
+    /// Words that end the head of a request.
+    #[serde(deserialize_with = "word_list")]
+    pub head_cues: Vec<String>,
+    /// The same in several words.
+    pub head_phrases: Vec<String>,
+    /// What makes a sentence of a description say when to use the skill.
+    pub trigger_cues: Vec<String>,
+    /// What makes a clause of a description an exclusion.
+    pub exclusions: ExclusionPhrases,
+    /// Languages by their function words.
+    pub languages: Vec<LanguageWords>,
+}
+
+fn word_list<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+    Ok(String::deserialize(d)?.split_whitespace().map(str::to_owned).collect())
+}
+
+/// A sequence of words, each with its alternatives.
+#[derive(Debug, Clone)]
+pub(crate) struct Pattern(Vec<Vec<String>>);
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let word = |word: &str| word.split('|').map(str::to_owned).collect();
+        Self(text.split_whitespace().map(word).collect())
+    }
+
+    /// How many tokens from `at` on it covers; none when it does not match.
+    pub fn covers(&self, tokens: &[Token<'_>], at: usize) -> Option<usize> {
+        let rest = tokens.get(at..at + self.0.len())?;
+        let all = rest.iter().zip(&self.0).all(|(token, words)| words.contains(&token.text));
+        all.then_some(self.0.len())
+    }
+}
+
+/// A run of letters, digits and inner apostrophes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Token<'a> {
+    /// First byte in the text.
+    pub start: usize,
+    /// Byte after the last.
+    pub end: usize,
+    /// As written.
+    pub written: &'a str,
+    /// Lower case, with a straight apostrophe.
+    pub text: String,
+}
+
+/// The tokens of a text; offsets count from `base`.
+pub(crate) fn tokens(text: &str, base: usize) -> Vec<Token<'_>> {
+    let mut out = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((start, first)) = chars.next() {
+        if !first.is_alphanumeric() {
+            continue;
+        }
+        let mut end = start + first.len_utf8();
+        while let Some(&(at, c)) = chars.peek() {
+            let next = slice(text, at + c.len_utf8()..).chars().next();
+            let inner = matches!(c, '\'' | '’') && next.is_some_and(char::is_alphabetic);
+            if !c.is_alphanumeric() && !inner {
+                break;
+            }
+            end = at + c.len_utf8();
+            chars.next();
+        }
+        let written = slice(text, start..end);
+        out.push(Token {
+            start: base + start,
+            end: base + end,
+            written,
+            text: written.to_lowercase().replace('’', "'"),
+        });
+    }
+    out
+}
+
+/// The phrases, ready for matching.
+#[derive(Debug)]
+pub(crate) struct Lexicon {
+    /// Stems of the verbs.
+    pub verbs: FastSet<String>,
+    pub politeness: FastSet<String>,
+    pub asking_forms: Vec<Pattern>,
+    pub asking_tail: FastSet<String>,
+    pub head_cues: FastSet<String>,
+    pub head_phrases: Vec<Pattern>,
+    pub trigger_cues: Vec<Pattern>,
+    pub exclusion_openings: Vec<Pattern>,
+    pub exclusion_inside: Vec<Pattern>,
+    pub exclusion_conditions: FastSet<String>,
+    /// Code and English name of each language.
+    pub languages: Vec<(String, String)>,
+    /// Function words, with a bit for each language that has them.
+    pub function_words: FastMap<String, u32>,
+}
+
+impl Lexicon {
+    /// Compiles a phrases file.
+    pub fn new(phrases: &Phrases, words: &Words) -> Self {
+        let set = |list: &[String]| list.iter().cloned().collect();
+        let patterns = |list: &[String]| list.iter().map(|text| Pattern::new(text)).collect();
+        let mut function_words: FastMap<String, u32> = FastMap::default();
+        for (at, language) in phrases.languages.iter().enumerate() {
+            for word in &language.words {
+                *function_words.entry(word.clone()).or_default() |= 1 << at;
+            }
+        }
+        Self {
+            verbs: phrases.verbs.iter().map(|verb| words.stem(verb)).collect(),
+            politeness: set(&phrases.politeness),
+            asking_forms: patterns(&phrases.asking_forms),
+            asking_tail: set(&phrases.asking_tail),
+            head_cues: set(&phrases.head_cues),
+            head_phrases: patterns(&phrases.head_phrases),
+            trigger_cues: patterns(&phrases.trigger_cues),
+            exclusion_openings: patterns(&phrases.exclusions.openings),
+            exclusion_inside: patterns(&phrases.exclusions.inside),
+            exclusion_conditions: set(&phrases.exclusions.conditions),
+            languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
+            function_words,
+        }
+    }
+}
+
+/// The longest match of any pattern at a token.
+pub(crate) fn longest(patterns: &[Pattern], tokens: &[Token<'_>], at: usize) -> Option<usize> {
+    patterns.iter().filter_map(|pattern| pattern.covers(tokens, at)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_alternatives_word_for_word() {
+        let pattern = Pattern::new("can|could you");
+        let text = "Could you, please, don’t";
+        let tokens = tokens(text, 10);
+        assert_eq!(
+            tokens.iter().map(|t| t.text.as_str()).collect::<Vec<_>>(),
+            ["could", "you", "please", "don't"]
+        );
+        assert_eq!((tokens[1].start, tokens[1].end), (16, 19));
+        assert_eq!(pattern.covers(&tokens, 0), Some(2));
+        assert_eq!(pattern.covers(&tokens, 1), None);
+        assert_eq!(pattern.covers(&tokens, 4), None);
+    }
+}

@@ -1,0 +1,410 @@
+//! What a request asks for: the sentence that asks, its head (the text before "for …", "about …", "using …"),
+//! and the main verb of the head. And from the other side: the verbs and clauses of a skill's description.
+
+use std::ops::Range;
+
+use super::phrases::{Lexicon, Token, longest, tokens};
+use super::reading::ReadWord;
+use super::words::Words;
+use crate::skill::slice;
+
+/// Words that a head needs before a cue may end it.
+const HEAD_WORDS: usize = 2;
+/// Content words of a head among which the main verb is looked for.
+const VERB_WITHIN: usize = 4;
+/// Stems of a clause at most.
+const CLAUSE_STEMS: usize = 6;
+
+/// The task of a request; ranges are bytes of the intent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// Head of the sentence that asks.
+    pub head: Range<usize>,
+    /// Heads of all sentences.
+    pub heads: Vec<Range<usize>>,
+    /// The main verb: index into the words of the reading.
+    pub verb: Option<usize>,
+}
+
+impl Task {
+    /// Reads the task of a request.
+    pub fn read(intent: &str, read: &[ReadWord], words: &Words, lexicon: &Lexicon) -> Self {
+        let sentences: Vec<Sentence<'_>> = sentences(intent)
+            .into_iter()
+            .map(|range| Sentence::new(intent, range, words, lexicon))
+            .filter(|sentence| sentence.from < sentence.tokens.len())
+            .collect();
+        let asking = sentences.iter().find(|s| s.asks).or(sentences.first());
+        let head = asking.map(|s| s.head(intent, false, words, lexicon)).unwrap_or_default();
+        let verb = read
+            .iter()
+            .enumerate()
+            .filter(|(_, w)| !w.word.stop && head.contains(&(w.word.start as usize)))
+            .take(VERB_WITHIN)
+            .find(|(_, w)| lexicon.verbs.contains(&w.word.stem))
+            .map(|(at, _)| at);
+        let heads = sentences.iter().map(|s| s.head(intent, true, words, lexicon)).collect();
+        Self { head, heads, verb }
+    }
+
+    /// Whether a place of the intent lies in any head.
+    pub fn in_heads(&self, at: usize) -> bool {
+        self.heads.iter().any(|head| head.contains(&at))
+    }
+}
+
+struct Sentence<'a> {
+    range: Range<usize>,
+    tokens: Vec<Token<'a>>,
+    /// The first token after politeness and asking form.
+    from: usize,
+    asks: bool,
+}
+
+impl<'a> Sentence<'a> {
+    fn new(intent: &'a str, range: Range<usize>, words: &Words, lexicon: &Lexicon) -> Self {
+        let tokens = tokens(slice(intent, range.clone()), range.start);
+        let skip = |mut at: usize, set: &super::fast_hash::FastSet<String>| {
+            while tokens.get(at).is_some_and(|t| set.contains(&t.text)) {
+                at += 1;
+            }
+            at
+        };
+        let mut from = skip(0, &lexicon.politeness);
+        let mut asks = false;
+        if let Some(length) = longest(&lexicon.asking_forms, &tokens, from) {
+            let behind = skip(from + length, &lexicon.asking_tail);
+            if tokens.len() >= behind + 2 {
+                (from, asks) = (behind, true);
+            }
+        }
+        asks |= tokens.get(from).is_some_and(|t| lexicon.verbs.contains(&words.stem(&t.text)));
+        Self { range, tokens, from, asks }
+    }
+
+    /// Up to the first cue after two content words.
+    fn head(&self, intent: &str, cut_at_semicolon: bool, words: &Words, lexicon: &Lexicon) -> Range<usize> {
+        let Some(first) = self.tokens.get(self.from) else { return Range::default() };
+        let mut content = 0;
+        let mut before = first.start;
+        for (at, token) in self.tokens.iter().enumerate().skip(self.from) {
+            let gap = slice(intent, before..token.start);
+            let cue = lexicon.head_cues.contains(&token.text)
+                || longest(&lexicon.head_phrases, &self.tokens, at).is_some()
+                || gap.contains([':', ';', '(', '"', '“', '”', '`', '‘'])
+                || is_dash(gap)
+                || is_path(intent, token);
+            if (cue && content >= HEAD_WORDS) || (cut_at_semicolon && gap.contains(';')) {
+                return first.start..before;
+            }
+            content += usize::from(!words.is_stop(&token.text));
+            before = token.end;
+        }
+        first.start..self.range.end
+    }
+}
+
+/// A dash between blanks.
+fn is_dash(gap: &str) -> bool {
+    matches!(gap.trim(), "-" | "–" | "—" | "--") && gap.starts_with(char::is_whitespace) || gap.contains('—')
+}
+
+/// Whether the word around a token is a path or the name of a file.
+fn is_path(text: &str, token: &Token<'_>) -> bool {
+    let from = slice(text, ..token.start).rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let to = slice(text, token.end..).find(char::is_whitespace).map_or(text.len(), |at| token.end + at);
+    let word = text.get(from..to).unwrap_or_default().trim_end_matches(['.', ',', '!', '?', ')']);
+    let file = |(name, ending): (&str, &str)| {
+        !name.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+            && ending.bytes().any(|b| b.is_ascii_lowercase())
+    };
+    word.contains(['/', '\\']) || word.rsplit_once('.').is_some_and(file)
+}
+
+/// Sentences of a text outside of code fences: they end at `. ! ?` before a blank, and with the line.
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut line_start = 0;
+    for line in text.split_inclusive('\n') {
+        let start = line_start;
+        line_start += line.len();
+        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => {
+                fence = Some(mark);
+                continue;
+            }
+            (Some(open), Some(mark)) if open == mark => {
+                fence = None;
+                continue;
+            }
+            (Some(_), _) => continue,
+            (None, None) => {}
+        }
+        let mut from = start;
+        for (at, c) in line.char_indices() {
+            let next = start + at + c.len_utf8();
+            let ends = match c {
+                '.' | '!' | '?' => slice(text, next..).chars().next().is_none_or(char::is_whitespace),
+                '。' | '！' | '？' => true,
+                _ => false,
+            };
+            if ends {
+                out.push(from..next);
+                from = next;
+            }
+        }
+        out.push(from..start + line.len());
+    }
+    out.retain(|range| !slice(text, range.clone()).trim().is_empty());
+    out
+}
+
+/// Verbs and clauses of a skill, as stems.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Phrasing {
+    /// Stems of the verbs that say what it does or when it is used.
+    pub verbs: Vec<String>,
+    /// Distinct content stems of each clause of the description that has one to six.
+    pub clauses: Vec<Vec<String>>,
+}
+
+/// Reads name (as words) and description (without its exclusions).
+pub(crate) fn phrasing(name: &str, description: &str, words: &Words, lexicon: &Lexicon) -> Phrasing {
+    let mut out = Phrasing::default();
+    let mut verb = |stem: &str| {
+        if lexicon.verbs.contains(stem) && !out.verbs.iter().any(|known| known == stem) {
+            out.verbs.push(stem.to_owned());
+        }
+    };
+    if let Some(first) = words.split(name).into_iter().find(|w| !w.stop) {
+        verb(&first.stem);
+    }
+    for (at, range) in sentences(description).into_iter().enumerate() {
+        let sentence = slice(description, range);
+        let telling = at == 0 || {
+            let tokens = tokens(sentence, 0);
+            (0..tokens.len()).any(|at| longest(&lexicon.trigger_cues, &tokens, at).is_some())
+        };
+        let mut clause: Vec<String> = Vec::new();
+        let mut before = 0;
+        words.each(sentence, |word| {
+            let gap = sentence.get(before..word.start as usize).unwrap_or_default();
+            before = word.end as usize;
+            let joins = matches!(word.text.as_str(), "and" | "or");
+            if joins || ends_clause(gap) {
+                out.clauses.push(std::mem::take(&mut clause));
+            }
+            if joins || word.stop {
+                return;
+            }
+            if telling || clause.is_empty() {
+                verb(&word.stem);
+            }
+            if !clause.contains(&word.stem) {
+                clause.push(word.stem);
+            }
+        });
+        out.clauses.push(clause);
+    }
+    out.clauses.retain(|clause| (1..=CLAUSE_STEMS).contains(&clause.len()));
+    for clause in &mut out.clauses {
+        clause.sort_unstable();
+    }
+    out.clauses.sort_unstable();
+    out.clauses.dedup();
+    out
+}
+
+/// Punctuation, quotes, or a dash between blanks.
+fn ends_clause(gap: &str) -> bool {
+    gap.contains(|c: char| {
+        matches!(
+            c,
+            ',' | ';'
+                | ':'
+                | '.'
+                | '!'
+                | '?'
+                | '('
+                | ')'
+                | '['
+                | ']'
+                | '{'
+                | '}'
+                | '"'
+                | '“'
+                | '”'
+                | '„'
+                | '‘'
+                | '’'
+                | '\''
+                | '`'
+                | '/'
+                | '|'
+                | '•'
+                | '*'
+                | '—'
+                | '–'
+                | '&'
+                | '、'
+                | '，'
+                | '。'
+                | '；'
+                | '：'
+        )
+    }) || gap.contains(" - ")
+}
+
+/// What a description says the skill is not for, as byte ranges in order.
+pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Range<usize>> {
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for sentence in sentences(description) {
+        if refers_elsewhere(description, &sentence) {
+            out.push(sentence);
+            continue;
+        }
+        for segment in segments(description, sentence) {
+            let tokens = tokens(slice(description, segment.clone()), segment.start);
+            if longest(&lexicon.exclusion_openings, &tokens, 0).is_some() {
+                out.push(segment);
+                continue;
+            }
+            let from = (1..tokens.len()).find(|at| {
+                let token = &tokens[*at];
+                let not_for = token.text == "not" && tokens.get(at + 1).is_some_and(|t| t.text == "for");
+                let after_comma = slice(description, tokens[at - 1].end..token.start).contains(',');
+                let found = longest(&lexicon.exclusion_inside, &tokens, *at).is_some()
+                    || (not_for && (after_comma || token.written == "NOT"));
+                let text = slice(description, segment.start..token.start);
+                let quoted = text.matches('"').count() % 2 == 1
+                    || text.matches('“').count() > text.matches('”').count();
+                found
+                    && !quoted
+                    && !tokens[..*at].iter().any(|t| lexicon.exclusion_conditions.contains(&t.text))
+            });
+            if let Some(at) = from {
+                out.push(tokens[at].start..segment.end);
+            }
+        }
+    }
+    out
+}
+
+/// `For X, see Y.`
+fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> bool {
+    let tokens = tokens(slice(text, sentence.clone()), sentence.start);
+    tokens.first().is_some_and(|t| t.text == "for")
+        && tokens.windows(2).any(|two| {
+            matches!(two[1].text.as_str(), "see" | "use")
+                && slice(text, two[0].end..two[1].start).contains(',')
+        })
+}
+
+/// Parts of a sentence between semicolons, dashes and brackets.
+fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
+    let mut out = Vec::new();
+    let mut from = sentence.start;
+    for (at, c) in slice(text, sentence.clone()).char_indices() {
+        let at = sentence.start + at;
+        let next = at + c.len_utf8();
+        let spaced = || {
+            slice(text, ..at).ends_with(char::is_whitespace)
+                && slice(text, next..).starts_with(char::is_whitespace)
+        };
+        if matches!(c, ';' | '—' | '–' | '(' | ')' | '[' | ']') || (c == '-' && spaced()) {
+            out.push(from..at);
+            from = next;
+        }
+    }
+    out.push(from..sentence.end);
+    out.retain(|range| !range.is_empty());
+    out
+}
+
+/// A text with ranges of it blanked out, every other byte in its place.
+pub(crate) fn without(text: &str, ranges: &[Range<usize>]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for range in ranges {
+        if range.start < from {
+            continue;
+        }
+        out.push_str(slice(text, from..range.start));
+        out.extend(std::iter::repeat_n(' ', range.len()));
+        from = range.end;
+    }
+    out.push_str(slice(text, from..));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reading::Reading;
+    use super::super::weights::Weights;
+    use super::*;
+
+    fn tools() -> (Words, Lexicon) {
+        let weights = Weights::shipped().unwrap();
+        let words = Words::new(weights.stop_words.clone());
+        let lexicon = Lexicon::new(&weights.phrases, &words);
+        (words, lexicon)
+    }
+
+    #[test]
+    fn the_head_and_its_verb_are_found() {
+        let (words, lexicon) = tools();
+        let task = |intent: &str| {
+            let reading = Reading::new(intent, &words);
+            let task = Task::read(intent, &reading.words, &words, &lexicon);
+            (intent[task.head.clone()].to_owned(), task.verb.map(|at| reading.written(at).to_owned()))
+        };
+        let found = |head: &str, verb: Option<&str>| (head.to_owned(), verb.map(str::to_owned));
+        assert_eq!(
+            task("Please write homepage copy for a tool that automates employee onboarding"),
+            found("write homepage copy", Some("write"))
+        );
+        assert_eq!(
+            task("We have a meeting on Monday. Could you please review my pull request before it?"),
+            found("review my pull request", Some("review"))
+        );
+        assert_eq!(task("weather in Paris tomorrow"), found("weather in Paris tomorrow", None));
+        assert_eq!(task("I need to convert the data in report.csv to JSON").0, "convert the data in");
+        assert_eq!(task("```\nrm -rf\n```\nexplain this command").0, "explain this command");
+    }
+
+    #[test]
+    fn a_skill_has_verbs_and_clauses() {
+        let (words, lexicon) = tools();
+        let text = "Extracts tables from PDF files, and forms. It is quick. Use when the user asks to merge invoices.";
+        let found = phrasing("convert pdf", text, &words, &lexicon);
+        for verb in ["convert", "extract", "merg"] {
+            assert!(found.verbs.contains(&verb.to_owned()), "{verb}: {:?}", found.verbs);
+        }
+        assert!(found.clauses.contains(&vec!["form".to_owned()]), "{:?}", found.clauses);
+        assert!(found.clauses.contains(&["extract", "file", "pdf", "tabl"].map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn exclusions_are_cut_out_and_all_else_stays() {
+        let (_, lexicon) = tools();
+        let left = |text: &str| {
+            let ranges = exclusion_ranges(text, &lexicon);
+            let left = without(text, &ranges);
+            assert_eq!(left.len(), text.len());
+            left.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(left("Makes tables. Not for forms. Fast."), "Makes tables. Fast.");
+        assert_eq!(left("Reads logs (does not join them), and prints."), "Reads logs ( ), and prints.");
+        assert_eq!(left("Plans trips. For hotels, see hotel-finder."), "Plans trips.");
+        assert_eq!(left("Draws charts, not for maps"), "Draws charts,");
+        assert_eq!(
+            left("Use it even if the user does not say so."),
+            "Use it even if the user does not say so."
+        );
+        assert_eq!(left("Sorts lists rather than tables."), "Sorts lists rather than tables.");
+    }
+}

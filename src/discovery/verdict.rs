@@ -1,0 +1,162 @@
+//! Whether the first result fits: its score against thresholds that grow with the collection, and the cases in which
+//! a score says too much: stop words, another language, words that were read as others.
+
+use std::collections::BTreeSet;
+
+use super::answer::{Confidence, Fit, Lead, PartKind, RequestLanguage, Verdict, VerdictReason};
+use super::confidence::confidence;
+use super::language::Language;
+use super::link::{Addend, Row};
+use super::ranking::{Asked, strict};
+use super::sorting::Ranked;
+
+/// Share of a request's content words that the first result has to say itself when it is in another language.
+const SHARED_WORDS: f64 = 0.5;
+
+/// What the addends of the first result say about it.
+struct Evidence {
+    /// Without rules, stop words and general wording.
+    content: f64,
+    /// What words gave that were read as others.
+    corrected: f64,
+    /// Whether it is named.
+    exact: bool,
+    /// Words of the request that stand in name, description or tags.
+    said: usize,
+    /// Those of them that stand there as they are written in the request.
+    said_as_written: usize,
+}
+
+impl Evidence {
+    fn new(asked: &Asked<'_>, addends: &[Addend]) -> Self {
+        let reading = asked.reading;
+        let content = |a: &&Addend| match a.row {
+            Row::Word(at) => reading.is_content(at),
+            Row::Pair(..) | Row::Exact => true,
+            Row::General | Row::Rules | Row::Policy => false,
+        };
+        let corrected = |a: &&Addend| match a.row {
+            Row::Word(at) => reading.is_corrected(at),
+            Row::Pair(a, b) => reading.is_corrected(a) || reading.is_corrected(b),
+            _ => false,
+        };
+        let said = |a: &Addend| match a.row {
+            Row::Word(at) if a.kind == PartKind::Term && reading.is_content(at) => {
+                matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
+            }
+            _ => None,
+        };
+        let sum = |of: &dyn Fn(&&Addend) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
+        let said: BTreeSet<usize> = addends.iter().filter_map(said).collect();
+        Self {
+            content: sum(&content),
+            corrected: sum(&corrected),
+            exact: addends.iter().any(|a| a.kind == PartKind::Exact),
+            said: said.len(),
+            said_as_written: said.iter().filter(|at| !reading.is_corrected(**at)).count(),
+        }
+    }
+}
+
+/// The verdict about the first of the ranked, with the thresholds it was measured by; `known` tells by word.
+pub(crate) fn verdict(
+    asked: &Asked<'_>,
+    ranked: &[(Ranked, Vec<Addend>)],
+    known: impl Fn(usize) -> bool,
+) -> (Verdict, Option<Confidence>) {
+    let reading = asked.reading;
+    let content: Vec<usize> =
+        (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
+    // A request in the language of most skills is no foreign one.
+    let language = reading.language.filter(|language| asked.cx.index.language() != Some(*language));
+    let nothing_known = !content.iter().any(|at| known(*at));
+    let Some((first, addends)) = ranked.first() else {
+        let reason = if language.is_some() { VerdictReason::Language } else { VerdictReason::NothingKnown };
+        return (said(asked, None, Fit::None, reason, language, false), None);
+    };
+    let entry = asked.cx.index.entry(first.slot);
+    let skill = entry.map(|e| e.document.id.clone());
+    let evidence = Evidence::new(asked, addends);
+    let rules = &asked.cx.weights.rules;
+    // Scores hold rule terms, which most skills have in full: so does the threshold.
+    let terms = if strict(asked.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
+    // One word of several may be there by chance: more has to speak for it.
+    let by_chance = !evidence.exact && content.len() > 1 && evidence.said < 2;
+    let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
+    let fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
+    let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
+    let mut confidence = confidence(&fitted, first.score, margin, base);
+    let shares_words = evidence.said_as_written > 1
+        && evidence.said_as_written as f64 >= SHARED_WORDS * content.len() as f64;
+    let same_language = language.is_some() && entry.is_some_and(|e| e.language == language);
+    let (fit, reason) = if evidence.exact {
+        (confidence.fit, VerdictReason::Fits)
+    } else if language.is_some() && (confidence.fit == Fit::None || !(shares_words || same_language)) {
+        (Fit::None, VerdictReason::Language)
+    } else if !content.is_empty() && nothing_known {
+        (Fit::None, VerdictReason::NothingKnown)
+    } else if content.is_empty() {
+        (Fit::None, VerdictReason::StopWords)
+    } else if confidence.fit == Fit::None {
+        (Fit::None, VerdictReason::BelowThreshold)
+    } else if evidence.content < asked.cx.weights.stop_words_limit.content_share * fitted.fits_from {
+        (Fit::None, VerdictReason::StopWords)
+    } else if first.score - evidence.corrected < confidence.fits_from
+        || (language.is_some() && !(same_language && shares_words))
+    {
+        (Fit::Low, VerdictReason::FitsByReading)
+    } else {
+        (confidence.fit, VerdictReason::Fits)
+    };
+    if fit == Fit::None {
+        // No more than what stands at the threshold.
+        confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fits_from));
+    }
+    confidence.fit = fit;
+    let language = language.filter(|_| !(evidence.exact || same_language && shares_words));
+    let ambiguous = ranked.len() > 1 && confidence.lead == Lead::Ambiguous;
+    (said(asked, skill, fit, reason, language, ambiguous), Some(confidence))
+}
+
+/// The verdict with its sentence.
+fn said(
+    asked: &Asked<'_>,
+    skill_id: Option<crate::skill::SkillId>,
+    fit: Fit,
+    reason: VerdictReason,
+    language: Option<Language>,
+    ambiguous: bool,
+) -> Verdict {
+    let name = |language: Option<Language>| match language {
+        Some(language) => language.name(&asked.router.lexicon),
+        None => ("en".to_owned(), "English".to_owned()),
+    };
+    let skills = name(asked.cx.index.language());
+    let request = language.map(|language| name(Some(language)));
+    let id = skill_id.as_ref().map(ToString::to_string).unwrap_or_default();
+    let mut sentence = match (fit, reason) {
+        (Fit::High, _) => format!("{id} fits, confidence high"),
+        (Fit::Medium, _) => format!("{id} fits, confidence medium"),
+        (Fit::Low, _) => format!("{id} may fit, confidence low"),
+        (Fit::None, VerdictReason::StopWords) => {
+            "no skill fits: the request has only common words in common with them".to_owned()
+        }
+        (Fit::None, VerdictReason::NothingKnown) => {
+            format!("no skill fits: no word of this request is known; the skills here are in {}", skills.1)
+        }
+        (Fit::None, VerdictReason::Language) => format!(
+            "no skill fits: this request is in {}; the skills here are in {}",
+            request.as_ref().map_or("another language", |(_, name)| name.as_str()),
+            skills.1
+        ),
+        (Fit::None, _) => "no skill fits".to_owned(),
+    };
+    if fit != Fit::None && ambiguous {
+        sentence += ", see also the next";
+    }
+    if fit != Fit::None && strict(asked.request) {
+        sentence += "; first by the rules of the policy strict";
+    }
+    let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
+    Verdict { skill_id, fit, reason, language, sentence }
+}

@@ -1,0 +1,602 @@
+//! A folder that is open, and what is opened beneath it.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+#[cfg(not(unix))]
+use self::elsewhere as system;
+#[cfg(unix)]
+use self::unix as system;
+use super::Refusal;
+
+/// What is neither a file nor a folder.
+const SPECIAL: &str = "a pipe, socket or device";
+
+/// A folder that is open: what is opened beneath it lies beneath it, whatever is renamed or linked meanwhile.
+#[derive(Debug)]
+pub struct Folder {
+    handle: system::Handle,
+    /// Where it lies, for error messages.
+    path: PathBuf,
+}
+
+/// Something in a folder.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name; names that are not UTF-8 are left out, they have no address.
+    pub name: String,
+    /// Whether the name itself is a link.
+    pub is_link: bool,
+}
+
+impl Folder {
+    /// Opens a folder by its real path: a link anywhere in the path is refused.
+    ///
+    /// # Errors
+    /// The system's; a link is an error of its own kind there (`FilesystemLoop`).
+    pub fn open(real: &Path) -> io::Result<Self> {
+        Ok(Self { handle: system::open_folder(real)?, path: real.to_owned() })
+    }
+
+    /// Opens a folder by a path that whoever runs this program wrote: links in it are followed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn follow(path: &Path) -> io::Result<Self> {
+        Self::open(&path.canonicalize()?)
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a regular file beneath, without ever waiting for it. Links are followed where they stay beneath.
+    ///
+    /// # Errors
+    /// A path that is absolute, hidden or has `..`; a link that leads out; anything but a regular file.
+    pub fn open_file(&self, path: &str) -> Result<(File, Metadata), Refusal> {
+        let inside = plain(path)?;
+        let file = system::open_beneath(&self.handle, inside, false)
+            .map_err(|error| self.explain(inside, path, error))?;
+        regular(file, path)
+    }
+
+    /// Reads a file beneath of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`Self::open_file`], and one that is larger.
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Refusal> {
+        let (file, metadata) = self.open_file(path)?;
+        read_open(file, &metadata, path, limit)
+    }
+
+    /// As [`Self::read`], for UTF-8.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and `InvalidData`.
+    pub fn read_text(&self, path: &str, limit: u64) -> Result<String, Refusal> {
+        text(self.read(path, limit)?, path)
+    }
+
+    /// What a path beneath leads to, links included; the folder itself for an empty path.
+    ///
+    /// # Errors
+    /// As [`Self::open_file`], whatever it is that is found.
+    pub fn metadata(&self, path: &str) -> Result<Metadata, Refusal> {
+        let inside = if path.is_empty() { Path::new(".") } else { plain(path)? };
+        system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
+    }
+
+    /// What stands in a folder beneath, in no order; in the folder itself for an empty path.
+    ///
+    /// # Errors
+    /// As [`Self::open_file`], for anything but a folder.
+    pub fn entries(&self, path: &str) -> Result<Vec<Entry>, Refusal> {
+        let inside = if path.is_empty() { Path::new(".") } else { plain(path)? };
+        let folder = system::open_beneath(&self.handle, inside, true)
+            .map_err(|error| self.explain(inside, path, error))?;
+        system::entries(folder, &self.path.join(inside)).map_err(|error| Refusal::io(path, error))
+    }
+
+    /// An error of the system in words. The file was refused already: looking why cannot open it.
+    fn explain(&self, inside: &Path, path: &str, error: io::Error) -> Refusal {
+        if let Some(refusal) = blocking_link(&self.path, inside, path) {
+            return refusal;
+        }
+        if system::is_link_error(&error) {
+            let why = "it goes through a link that is not followed".to_owned();
+            return Refusal::Link { path: path.to_owned(), why };
+        }
+        failed(path, error)
+    }
+}
+
+/// Opens a regular file by its real path: a link anywhere in the path is refused.
+///
+/// # Errors
+/// As [`Folder::open_file`].
+pub fn open_file(real: &Path) -> Result<(File, Metadata), Refusal> {
+    let shown = real.to_string_lossy();
+    let file = system::open_real(real).map_err(|error| {
+        if system::is_link_error(&error) {
+            let why = "a link has taken the place of the file or of a folder above it".to_owned();
+            return Refusal::Link { path: shown.clone().into_owned(), why };
+        }
+        failed(&shown, error)
+    })?;
+    regular(file, &shown)
+}
+
+/// Reads a file by its real path, of at most `limit` bytes.
+///
+/// # Errors
+/// As [`open_file`], and one that is larger.
+pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let (file, metadata) = open_file(real)?;
+    read_open(file, &metadata, &real.to_string_lossy(), limit)
+}
+
+/// As [`read_file`], for UTF-8.
+///
+/// # Errors
+/// As [`read_file`], and `InvalidData`.
+pub fn read_text(real: &Path, limit: u64) -> Result<String, Refusal> {
+    text(read_file(real, limit)?, &real.to_string_lossy())
+}
+
+fn read_open(file: File, metadata: &Metadata, path: &str, limit: u64) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
+    // The size may be no longer true, so the reading itself has the limit.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| Refusal::io(path, error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Refusal::TooLarge { path: path.to_owned(), limit });
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>, path: &str) -> Result<String, Refusal> {
+    String::from_utf8(bytes).map_err(|error| {
+        let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
+        Refusal::Io { path: path.to_owned(), source }
+    })
+}
+
+/// A relative path without `..` and without hidden parts.
+fn plain(path: &str) -> Result<&Path, Refusal> {
+    let refused = |why| Err(Refusal::NotInside { path: path.to_owned(), why });
+    if path.is_empty() || path.contains('\0') {
+        return refused("is not a path");
+    }
+    let inside = Path::new(path);
+    for part in inside.components() {
+        match part {
+            Component::Normal(name) if name.as_encoded_bytes().starts_with(b".") => {
+                return refused("is hidden");
+            }
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir => return refused("leads upwards"),
+            Component::RootDir | Component::Prefix(_) => return refused("is absolute"),
+        }
+    }
+    Ok(inside)
+}
+
+fn failed(path: &str, error: io::Error) -> Refusal {
+    if system::is_socket_error(&error) {
+        return Refusal::NotRegular { path: path.to_owned(), what: SPECIAL };
+    }
+    Refusal::io(path, error)
+}
+
+fn regular(file: File, path: &str) -> Result<(File, Metadata), Refusal> {
+    let metadata = file.metadata().map_err(|error| Refusal::io(path, error))?;
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a folder" } else { SPECIAL };
+        return Err(Refusal::NotRegular { path: path.to_owned(), what });
+    }
+    if system::is_pseudo(&file) {
+        return Err(Refusal::PseudoFileSystem { path: path.to_owned() });
+    }
+    Ok((file, metadata))
+}
+
+/// The link on the way that is the reason why a path was refused, where there is one.
+fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
+    let base = root.canonicalize().ok()?;
+    let mut at = base.clone();
+    for part in inside.components() {
+        at.push(part);
+        if !at.symlink_metadata().ok()?.is_symlink() {
+            continue;
+        }
+        let link = at.strip_prefix(&base).unwrap_or(&at).display().to_string();
+        let refused = |why: String| Some(Refusal::Link { path: path.to_owned(), why });
+        return match at.canonicalize() {
+            Ok(real) => match real.strip_prefix(&base) {
+                Err(_) => refused(format!("{link} is a link that leads out of the folder")),
+                Ok(there) if at.read_link().is_ok_and(|target| target.is_absolute()) => refused(format!(
+                    "{link} is an absolute link into the folder itself, which is not followed; use {}",
+                    there.display()
+                )),
+                // A link that stays inside was followed: something behind it is the reason.
+                Ok(_) => None,
+            },
+            Err(error) if system::is_link_error(&error) => {
+                refused(format!("{link} is a link that leads back to itself"))
+            }
+            Err(_) if at.read_link().ok()?.is_absolute() => {
+                refused(format!("{link} is a link to something that does not exist"))
+            }
+            Err(_) => Some(Refusal::NotFound { path: path.to_owned() }),
+        };
+    }
+    None
+}
+
+#[cfg(unix)]
+mod unix {
+    //! The system's own way: names are resolved against an open folder.
+
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::{Component, Path};
+
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+    use rustix::io::Errno;
+
+    use super::Entry;
+
+    pub type Handle = OwnedFd;
+
+    /// Neither a pipe nor a terminal is waited for.
+    const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+    const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
+    /// Without the right to read: enough to look, and to resolve names against.
+    #[cfg(target_os = "linux")]
+    const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+    #[cfg(not(target_os = "linux"))]
+    const LOOK: OFlags = READ;
+
+    pub fn is_link_error(error: &io::Error) -> bool {
+        error
+            .raw_os_error()
+            .is_some_and(|code| code == Errno::LOOP.raw_os_error() || code == Errno::XDEV.raw_os_error())
+    }
+
+    /// Whether a socket was to be opened, or a device without a driver.
+    pub fn is_socket_error(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+    }
+
+    pub fn open_folder(real: &Path) -> io::Result<Handle> {
+        Ok(without_links(real, LOOK | OFlags::DIRECTORY)?)
+    }
+
+    pub fn open_real(real: &Path) -> io::Result<File> {
+        Ok(without_links(real, READ)?.into())
+    }
+
+    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        Ok(beneath(folder, inside, if is_folder { FOLDER } else { READ })?.into())
+    }
+
+    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        File::from(beneath(folder, inside, LOOK)?).metadata()
+    }
+
+    pub fn entries(folder: File, _: &Path) -> io::Result<Vec<Entry>> {
+        let mut found = Vec::new();
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let is_link = match entry.file_type() {
+                FileType::Unknown => statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink),
+                kind => kind == FileType::Symlink,
+            };
+            found.push(Entry { name: name.to_owned(), is_link });
+        }
+        Ok(found)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        use rustix::fs::ResolveFlags;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        resolved(folder, inside, flags, resolve).unwrap_or_else(|| walk(folder, inside, flags))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        walk(folder, inside, flags)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn without_links(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        use rustix::fs::{CWD, ResolveFlags};
+        resolved(CWD, real, flags, ResolveFlags::NO_SYMLINKS).unwrap_or_else(|| walk_from_start(real, flags))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn without_links(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        walk_from_start(real, flags)
+    }
+
+    /// `openat2(2)`; nothing where the kernel is older than 5.6, or a container keeps it away.
+    #[cfg(target_os = "linux")]
+    fn resolved(
+        folder: impl std::os::fd::AsFd,
+        path: &Path,
+        flags: OFlags,
+        resolve: rustix::fs::ResolveFlags,
+    ) -> Option<Result<OwnedFd, Errno>> {
+        /// How often a resolution that a rename elsewhere interrupted is begun again.
+        const ATTEMPTS: usize = 16;
+        let mut result = Err(Errno::AGAIN);
+        for _ in 0..ATTEMPTS {
+            result = rustix::fs::openat2(&folder, path, flags, Mode::empty(), resolve);
+            if !matches!(result, Err(Errno::AGAIN | Errno::INTR)) {
+                break;
+            }
+        }
+        match result {
+            Err(Errno::NOSYS | Errno::PERM) => None,
+            result => Some(result),
+        }
+    }
+
+    fn walk_from_start(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let (start, rest) = match path.strip_prefix("/") {
+            Ok(rest) => ("/", rest),
+            Err(_) => (".", path),
+        };
+        let start = rustix::fs::open(start, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        walk(&start, rest, flags)
+    }
+
+    /// Folder by folder, following no link at all.
+    pub(super) fn walk(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut names = Vec::new();
+        for part in inside.components() {
+            match part {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => return Err(Errno::XDEV),
+            }
+        }
+        let Some((last, folders)) = names.split_last() else {
+            return openat(folder, ".", flags, Mode::empty());
+        };
+        let mut at: Option<OwnedFd> = None;
+        for name in folders {
+            let step = LOOK | OFlags::DIRECTORY;
+            at = Some(step_into(at.as_ref().unwrap_or(folder), name, step)?);
+        }
+        step_into(at.as_ref().unwrap_or(folder), last, flags)
+    }
+
+    fn step_into(folder: &OwnedFd, name: &std::ffi::OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let opened = openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
+        let is_link = |folder| {
+            statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+        };
+        match opened {
+            // What a link is called here depends on the flags and on the system.
+            Err(Errno::NOTDIR | Errno::MLINK) if is_link(folder) => Err(Errno::LOOP),
+            // A handle to look through is one to the link itself.
+            Ok(fd) if flags.contains(LOOK) => {
+                let stat = rustix::fs::fstat(&fd)?;
+                if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
+                    return Err(Errno::LOOP);
+                }
+                Ok(fd)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Whether a file lies in a file system that the kernel makes up: what is read there was never written, and may
+    /// be about this process.
+    #[cfg(target_os = "linux")]
+    pub fn is_pseudo(file: &File) -> bool {
+        /// Numbers of `statfs(2)`, by `linux/magic.h`.
+        const PSEUDO: [u64; 16] = [
+            0x9fa0,      // proc
+            0x6265_6572, // sysfs
+            0x6462_6720, // debugfs
+            0x7472_6163, // tracefs
+            0x0027_e0eb, // cgroup
+            0x6367_7270, // cgroup2
+            0x7363_6673, // securityfs
+            0xf97c_ff8c, // selinuxfs
+            0xcafe_4a11, // bpf
+            0x1cd1,      // devpts
+            0x6265_6570, // configfs
+            0xde5e_81e4, // efivarfs
+            0x6165_676c, // pstore
+            0x4249_4e4d, // binfmt_misc
+            0x1980_0202, // mqueue
+            0x6573_5543, // fusectl
+        ];
+        rustix::fs::fstatfs(file).is_ok_and(|found| PSEUDO.contains(&(found.f_type as u64 & 0xffff_ffff)))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_pseudo(_: &File) -> bool {
+        false
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    //! Where names cannot be resolved against an open folder: the real path is compared before it is opened.
+
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use super::Entry;
+
+    pub type Handle = PathBuf;
+
+    pub fn is_link_error(error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::PermissionDenied
+    }
+
+    pub fn is_socket_error(_: &io::Error) -> bool {
+        false
+    }
+
+    pub fn open_folder(real: &Path) -> io::Result<Handle> {
+        real.canonicalize()
+    }
+
+    pub fn open_real(real: &Path) -> io::Result<File> {
+        File::open(real.canonicalize()?)
+    }
+
+    pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
+        let real = beneath(folder, inside)?;
+        File::open(if is_folder { folder.clone() } else { real })
+    }
+
+    pub fn stat_beneath(folder: &Handle, inside: &Path) -> io::Result<Metadata> {
+        beneath(folder, inside)?.metadata()
+    }
+
+    fn beneath(folder: &Path, inside: &Path) -> io::Result<PathBuf> {
+        let real = folder.join(inside).canonicalize()?;
+        if real.starts_with(folder) { Ok(real) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    }
+
+    pub fn entries(_: File, path: &Path) -> io::Result<Vec<Entry>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            let is_link = entry.file_type()?.is_symlink();
+            if let Ok(name) = entry.file_name().into_string() {
+                found.push(Entry { name, is_link });
+            }
+        }
+        Ok(found)
+    }
+
+    pub fn is_pseudo(_: &File) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "what cannot be made has to fail the test")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn bundle() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("skill");
+        fs::create_dir_all(root.join("references")).unwrap();
+        fs::write(dir.path().join("secret"), "secret").unwrap();
+        fs::write(root.join("references/rules.md"), "0123456789").unwrap();
+        let folder = Folder::open(&root).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn links_that_stay_beneath_are_followed() {
+        let (_dir, folder) = bundle();
+        symlink("references/rules.md", folder.path().join("rules")).unwrap();
+        #[cfg(target_os = "linux")]
+        assert_eq!(folder.read("rules", 100).unwrap(), b"0123456789");
+        let refused = unix::walk(&folder.handle, Path::new("rules"), rustix::fs::OFlags::RDONLY);
+        assert_eq!(refused.unwrap_err(), rustix::io::Errno::LOOP);
+        assert!(
+            unix::walk(&folder.handle, Path::new("references/rules.md"), rustix::fs::OFlags::RDONLY).is_ok()
+        );
+    }
+
+    #[test]
+    fn the_walk_without_openat2_follows_nothing() {
+        let (dir, folder) = bundle();
+        symlink(dir.path(), folder.path().join("up")).unwrap();
+        for path in ["up", "up/secret", "../secret", "/etc/hostname"] {
+            let refused = unix::walk(&folder.handle, Path::new(path), rustix::fs::OFlags::RDONLY);
+            let error = io::Error::from(refused.unwrap_err());
+            assert!(unix::is_link_error(&error), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let (dir, folder) = bundle();
+        let root = folder.path().to_owned();
+        symlink(dir.path().join("secret"), root.join("absolute")).unwrap();
+        symlink("../secret", root.join("upwards")).unwrap();
+        symlink("..", root.join("parent")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        fs::write(root.join(".hidden"), "x").unwrap();
+        for path in [
+            "../secret",
+            "/etc/passwd",
+            "references/../../secret",
+            "absolute",
+            "upwards",
+            "parent/secret",
+            "loop",
+            ".hidden",
+            "references/.x",
+            "",
+            "a\0b",
+        ] {
+            let refusal = folder.read(path, 100).unwrap_err();
+            assert!(refusal.is_escape(), "{path}: {refusal}");
+            assert!(!refusal.to_string().contains(dir.path().to_str().unwrap()), "{refusal}");
+        }
+        for path in ["references/none.md", "references/rules.md/x"] {
+            assert!(matches!(folder.read(path, 100), Err(Refusal::NotFound { .. })), "{path}");
+        }
+        assert!(matches!(folder.read("references", 100), Err(Refusal::NotRegular { .. })));
+        assert!(matches!(folder.read("references/rules.md", 9), Err(Refusal::TooLarge { .. })));
+    }
+
+    #[test]
+    fn a_folder_swapped_for_a_link_is_refused() {
+        let (dir, folder) = bundle();
+        let root = folder.path().to_owned();
+        fs::rename(&root, dir.path().join("kept")).unwrap();
+        symlink("/etc", &root).unwrap();
+        assert!(unix::is_link_error(&Folder::open(&root).unwrap_err()));
+        assert!(open_file(&root.join("hostname")).unwrap_err().is_escape());
+        assert_eq!(folder.read("references/rules.md", 100).unwrap(), b"0123456789", "it is open still");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pseudo_file_systems_are_refused() {
+        let proc = Folder::open(Path::new("/proc")).unwrap();
+        assert!(matches!(proc.read("version", 1000), Err(Refusal::PseudoFileSystem { .. })));
+        assert!(matches!(open_file(Path::new("/proc/version")), Err(Refusal::PseudoFileSystem { .. })));
+    }
+
+    #[test]
+    fn entries_tell_links_apart() {
+        let (_dir, folder) = bundle();
+        symlink("references/rules.md", folder.path().join("rules")).unwrap();
+        let mut found: Vec<(String, bool)> =
+            folder.entries("").unwrap().into_iter().map(|entry| (entry.name, entry.is_link)).collect();
+        found.sort();
+        assert_eq!(found, [("references".to_owned(), false), ("rules".to_owned(), true)]);
+        assert_eq!(folder.entries("references").unwrap().len(), 1);
+        assert!(folder.metadata("references").unwrap().is_dir() && folder.metadata("").unwrap().is_dir());
+    }
+}

@@ -1,0 +1,12 @@
+//! Opening files that somebody else may have prepared: regular files only, and never outside of the folder they are
+//! looked for in.
+//!
+//! A path that is checked and then opened can be changed in between. A [`Folder`] is open, and the system resolves
+//! names against it: `openat2(2)` with `RESOLVE_BENEATH` where there is one, else folder by folder without following
+//! links. What was swapped meanwhile is not found; it is never read.
+
+mod folder;
+mod refusal;
+
+pub use folder::{Entry, Folder, open_file, read_file, read_text};
+pub use refusal::Refusal;

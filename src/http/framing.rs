@@ -1,0 +1,205 @@
+//! Line ends of request heads. The parser below takes a bare LF for the end of a line, which intermediaries may read
+//! otherwise (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so that it has to be found beforehand. Heads are
+//! told from bodies by their framing, which `httparse` reads.
+
+/// Bytes of a head that are looked at; the parser gives up before.
+const MAX_HEAD_BYTES: usize = 512 << 10;
+/// Header fields of a head; the parser takes no more.
+const MAX_HEADERS: usize = 100;
+/// Bytes of a chunk's size line, extensions included.
+const MAX_CHUNK_LINE_BYTES: usize = 16 << 10;
+
+/// Follows the requests of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    place: Place,
+    /// Heads that have ended.
+    heads: u64,
+}
+
+/// Where in a stream of requests the next byte belongs.
+#[derive(Debug)]
+enum Place {
+    /// To a head, of which this has come so far.
+    Head(Vec<u8>),
+    /// To a body of which so many bytes are left.
+    Body(u64),
+    /// To the size line of a chunk, of which this has come so far.
+    ChunkSize(Vec<u8>),
+    /// To a chunk with its line end, of which so many bytes are left.
+    Chunk(u64),
+    /// To the trailers behind the last chunk; so many bytes of the present line have come.
+    Trailers(usize),
+    /// Unknown: the rest is the parser's alone.
+    Opaque,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Head(Vec::new())
+    }
+}
+
+impl Framing {
+    /// Looks at the next bytes. Answers the number of the request, from 1, whose head has a bare LF; nothing is looked
+    /// at behind that.
+    pub fn check(&mut self, mut bytes: &[u8]) -> Option<u64> {
+        while !bytes.is_empty() {
+            let taken = match &mut self.place {
+                Place::Opaque => return None,
+                Place::Head(head) => {
+                    let taken = through_line_end(bytes);
+                    head.extend_from_slice(&bytes[..taken]);
+                    if head.ends_with(b"\n") && !head.ends_with(b"\r\n") {
+                        self.place = Place::Opaque;
+                        return Some(self.heads + 1);
+                    }
+                    if head == b"\r\n" {
+                        // Empty lines before a request are skipped.
+                        head.clear();
+                    } else if head.ends_with(b"\r\n\r\n") {
+                        self.heads += 1;
+                        self.place = framing_behind(head);
+                    } else if head.len() > MAX_HEAD_BYTES {
+                        self.place = Place::Opaque;
+                    }
+                    taken
+                }
+                Place::Body(left) => {
+                    let taken = take(left, bytes);
+                    if *left == 0 {
+                        self.place = Place::default();
+                    }
+                    taken
+                }
+                Place::Chunk(left) => {
+                    let taken = take(left, bytes);
+                    if *left == 0 {
+                        self.place = Place::ChunkSize(Vec::new());
+                    }
+                    taken
+                }
+                Place::ChunkSize(line) => {
+                    let taken = through_line_end(bytes);
+                    line.extend_from_slice(&bytes[..taken]);
+                    if line.ends_with(b"\n") {
+                        self.place = match httparse::parse_chunk_size(line) {
+                            Ok(httparse::Status::Complete((_, 0))) => Place::Trailers(0),
+                            Ok(httparse::Status::Complete((_, size))) => Place::Chunk(size.saturating_add(2)),
+                            _ => Place::Opaque,
+                        };
+                    } else if line.len() > MAX_CHUNK_LINE_BYTES {
+                        self.place = Place::Opaque;
+                    }
+                    taken
+                }
+                Place::Trailers(line) => {
+                    let taken = through_line_end(bytes);
+                    *line += taken;
+                    if bytes[..taken].ends_with(b"\n") {
+                        // An empty line ends them.
+                        self.place = if *line <= 2 { Place::default() } else { Place::Trailers(0) };
+                    }
+                    taken
+                }
+            };
+            bytes = &bytes[taken..];
+        }
+        None
+    }
+}
+
+/// Takes what is left of a part, as far as it has come.
+fn take(left: &mut u64, bytes: &[u8]) -> usize {
+    let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+    *left -= taken as u64;
+    taken
+}
+
+/// Bytes up to the first line end, that included; all of them without one.
+fn through_line_end(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1)
+}
+
+/// What follows a head.
+fn framing_behind(head: &[u8]) -> Place {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) || request.method == Some("CONNECT")
+    {
+        return Place::Opaque;
+    }
+    let value = |name: &str| {
+        request
+            .headers
+            .iter()
+            .find(|header| header.name.eq_ignore_ascii_case(name))
+            .map(|header| header.value)
+    };
+    if value("upgrade").is_some() {
+        Place::Opaque
+    } else if value("transfer-encoding").is_some() {
+        // The parser takes no coding but a last `chunked`.
+        Place::ChunkSize(Vec::new())
+    } else if let Some(length) = value("content-length") {
+        match std::str::from_utf8(length).ok().and_then(|length| length.trim().parse().ok()) {
+            Some(0) => Place::default(),
+            Some(length) => Place::Body(length),
+            None => Place::Opaque,
+        }
+    } else {
+        Place::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The request with a bare LF in its head, where the bytes come in pieces.
+    fn refused(text: &str, piece: usize) -> Option<u64> {
+        let mut framing = Framing::default();
+        text.as_bytes().chunks(piece).find_map(|piece| framing.check(piece))
+    }
+
+    const SOUND: [&str; 5] = [
+        "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+        "\r\nPOST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\na\n\nb\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n4;x=y\r\n\n\n\n\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\nnote: b\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n",
+    ];
+
+    #[test]
+    fn a_bare_line_feed_in_a_head_is_found() {
+        let heads = [
+            "GET / HTTP/1.1\nhost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\n\n",
+            "\nGET / HTTP/1.1\r\n\r\n",
+        ];
+        for text in heads {
+            assert_eq!(refused(text, 7), Some(1), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sound_requests_pass_and_the_next_is_looked_at(
+            which in proptest::collection::vec(0..SOUND.len(), 0..6),
+            piece in 1_usize..50,
+        ) {
+            let text: String = which.iter().map(|at| SOUND[*at]).collect();
+            prop_assert_eq!(refused(&text, piece), None);
+            let number = which.len() as u64 + 1;
+            prop_assert_eq!(refused(&format!("{text}GET / HTTP/1.1\nhost: a\r\n\r\n"), piece), Some(number));
+        }
+
+        #[test]
+        fn any_bytes_are_looked_at(text in "[\r\n :0-9a-cGT/;]{0,200}", piece in 1_usize..50) {
+            prop_assert!(refused(&text, piece).is_none_or(|number| number > 0));
+        }
+    }
+}

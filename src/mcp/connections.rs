@@ -1,0 +1,374 @@
+//! MCP sessions over HTTP of revisions with a handshake: whose they are, how many there may be, and when they end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::StreamExt as _;
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::envelope::{self, MethodName};
+use crate::gateway::operations::Caller;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+/// JSON-RPC code for a server that takes no more.
+const UNAVAILABLE: i32 = -32_000;
+/// JSON-RPC code for a mistake of the server's own.
+const INTERNAL_ERROR: i32 = -32_603;
+/// A session with a handshake gives way to a new one when it was not used for so long.
+const MIN_IDLE: Duration = Duration::from_secs(60);
+/// When whoever was refused should try again.
+const RETRY_AFTER: &str = "60";
+/// Longest time between two looks for sessions that have to end.
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
+
+/// How many sessions there may be, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// At once.
+    pub total: usize,
+    /// At once of one principal; callers without a key are one.
+    pub per_principal: usize,
+    /// How long a session without a completed handshake is kept.
+    pub handshake: Duration,
+    /// How long a session that nobody uses is kept: a person thinks, and a run takes its time.
+    pub idle: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            total: 1024,
+            per_principal: 256,
+            handshake: Duration::from_secs(60),
+            idle: Duration::from_secs(60 * 60),
+        }
+    }
+}
+
+/// A session, or one that is being made.
+#[derive(Debug)]
+struct Held {
+    owner: Option<String>,
+    /// Whether the protocol has made it.
+    made: bool,
+    began: Instant,
+    handshaken: bool,
+    used: Instant,
+    /// Requests and streams under way.
+    in_use: usize,
+}
+
+impl Held {
+    fn begin(owner: Option<String>) -> Self {
+        let now = Instant::now();
+        Self { owner, made: false, began: now, handshaken: false, used: now, in_use: 0 }
+    }
+
+    fn is_over(&self, limits: &SessionLimits, now: Instant) -> bool {
+        let over = if self.handshaken {
+            self.in_use == 0 && now - self.used >= limits.idle
+        } else {
+            now - self.began >= limits.handshake
+        };
+        self.made && over
+    }
+
+    /// How ready it is to give way: those without a handshake before others, and by how long they were not used.
+    fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
+        let idle = now - self.used;
+        let gives_way = self.made && self.in_use == 0 && (!self.handshaken || idle >= MIN_IDLE);
+        gives_way.then_some((!self.handshaken, idle))
+    }
+}
+
+/// Why no session is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    Principal,
+    Total,
+}
+
+/// The sessions there are.
+pub struct Connections {
+    sessions: Arc<LocalSessionManager>,
+    limits: SessionLimits,
+    held: Mutex<HashMap<String, Held>>,
+}
+
+impl Connections {
+    /// None so far. Those that have to end are looked for until `stop` fires.
+    pub fn new(
+        sessions: Arc<LocalSessionManager>,
+        limits: SessionLimits,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let connections = Arc::new(Self { sessions, limits, held: Mutex::default() });
+        tokio::spawn(sweep(Arc::downgrade(&connections), stop, limits.handshake / 4));
+        connections
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut HashMap<String, Held>) -> T) -> T {
+        change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A place for a new session, and the one that gives way to it.
+    fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(Place, Option<String>), Full> {
+        let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
+        let evicted = self.with(|held| {
+            let own = |session: &&Held| session.owner == owner;
+            let full = if held.values().filter(own).count() >= self.limits.per_principal {
+                Some(Full::Principal)
+            } else if held.len() >= self.limits.total {
+                Some(Full::Total)
+            } else {
+                None
+            };
+            let evicted = match full {
+                None => None,
+                Some(full) => {
+                    let all = held.iter().filter(|(_, session)| full == Full::Total || own(session));
+                    let idle = all.filter_map(|(id, session)| Some((session.idleness(now)?, id)));
+                    Some(idle.max_by_key(|(idleness, _)| *idleness).map(|(_, id)| id.clone()).ok_or(full)?)
+                }
+            };
+            if let Some(id) = &evicted {
+                held.remove(id);
+            }
+            held.insert(key.clone(), Held::begin(owner.clone()));
+            Ok(evicted)
+        })?;
+        Ok((Place { connections: Arc::clone(self), key }, evicted))
+    }
+
+    /// Uses a session of this owner; none for one of somebody else, as for one that was never there.
+    fn enter(self: &Arc<Self>, id: &str, owner: Option<&str>) -> Option<InUse> {
+        self.with(|held| {
+            let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner)?;
+            session.in_use += 1;
+            session.used = Instant::now();
+            Some(InUse { connections: Arc::clone(self), id: id.to_owned() })
+        })
+    }
+
+    async fn close(&self, id: &str) {
+        if let Err(error) = self.sessions.close_session(&id.into()).await {
+            tracing::debug!("the MCP session {id} had ended: {error}");
+        }
+    }
+
+    /// Ends the sessions whose time is over, and forgets those that ended by themselves.
+    async fn end_overdue(&self) {
+        let now = Instant::now();
+        let (over, kept): (Vec<String>, Vec<String>) = self.with(|held| {
+            let over = |(_, session): &(&String, &Held)| session.is_over(&self.limits, now);
+            let (over, kept): (Vec<_>, Vec<_>) = held.iter().partition(over);
+            let ids =
+                |all: Vec<(&String, &Held)>| all.into_iter().map(|(id, _)| id.clone()).collect::<Vec<_>>();
+            (ids(over), ids(kept))
+        });
+        for id in over {
+            self.with(|held| held.remove(&id));
+            self.close(&id).await;
+        }
+        for id in kept {
+            let ended = !self.sessions.has_session(&id.as_str().into()).await.unwrap_or(true);
+            self.with(|held| {
+                if ended && held.get(&id).is_some_and(|session| session.made) {
+                    held.remove(&id);
+                }
+            });
+        }
+    }
+}
+
+async fn sweep(connections: Weak<Connections>, stop: CancellationToken, interval: Duration) {
+    let interval = interval.min(MAX_SWEEP_INTERVAL);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+        match connections.upgrade() {
+            Some(connections) => connections.end_overdue().await,
+            None => return,
+        }
+    }
+}
+
+/// A session that is being made; without its id it is given up again.
+struct Place {
+    connections: Arc<Connections>,
+    key: String,
+}
+
+impl Place {
+    fn keep(self, id: &str) {
+        self.connections.with(|held| {
+            if let Some(session) = held.remove(&self.key) {
+                held.insert(id.to_owned(), Held { made: true, ..session });
+            }
+        });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.connections.with(|held| held.remove(&self.key));
+    }
+}
+
+/// A request or a stream of a session; until it is dropped, the session does not end for being idle.
+struct InUse {
+    connections: Arc<Connections>,
+    id: String,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.connections.with(|held| {
+            if let Some(session) = held.get_mut(&self.id) {
+                session.in_use -= 1;
+                session.used = Instant::now();
+            }
+        });
+    }
+}
+
+/// Lets a request through whose session is the caller's own, or that makes one within the limits.
+pub async fn admit(State(connections): State<Arc<Connections>>, request: Request, next: Next) -> Response {
+    let owner = request.extensions().get::<Caller>().and_then(|caller| caller.principal.as_ref());
+    let owner = owner.map(|principal| principal.name.clone());
+    let method = request.extensions().get::<MethodName>().map(|method| method.0.clone());
+    match request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) {
+        Some(id) => match connections.enter(&id, owner.as_deref()) {
+            Some(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
+            Some(in_use) => go_on(in_use, method.as_deref(), request, next).await,
+            None => unknown(),
+        },
+        None if method.as_deref() == Some("initialize") => begin(&connections, owner, request, next).await,
+        None => next.run(request).await,
+    }
+}
+
+async fn begin(
+    connections: &Arc<Connections>,
+    owner: Option<String>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (place, evicted) = match connections.reserve(owner) {
+        Ok(reserved) => reserved,
+        Err(full) => return refused(full, &connections.limits),
+    };
+    if let Some(id) = evicted {
+        connections.close(&id).await;
+    }
+    // In a task of its own: a caller who leaves before the answer must not leave a session behind that nobody counts.
+    let made = tokio::spawn(async move {
+        let response = next.run(request).await;
+        if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {
+            place.keep(id);
+        }
+        response
+    });
+    made.await.unwrap_or_else(|error| {
+        tracing::error!("an MCP session was not made: {error}");
+        let message = "the session could not be made; the log of the service says more";
+        envelope::refused(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, &Value::Null, message)
+    })
+}
+
+async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    // Whoever goes on after the answer to `initialize` has got it; a ping may come before.
+    if response.status().is_success() && method.is_some_and(|method| method != "ping") {
+        in_use.connections.with(|held| {
+            if let Some(session) = held.get_mut(&in_use.id) {
+                session.handshaken = true;
+            }
+        });
+    }
+    let kind = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if !kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let stream = body.into_data_stream().map(move |part| {
+        let _until_it_ends = &in_use;
+        part
+    });
+    Response::from_parts(parts, Body::from_stream(stream))
+}
+
+/// Answers the end of a session as what it is: done, so that clients take it for no failure.
+async fn end(in_use: InUse, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if response.status().is_success() {
+        in_use.connections.with(|held| held.remove(&in_use.id));
+    }
+    if response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
+}
+
+fn unknown() -> Response {
+    let mut response = Response::new(Body::from("there is no such session; it has ended, or never began"));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}
+
+fn refused(full: Full, limits: &SessionLimits) -> Response {
+    let (status, message) = match full {
+        Full::Principal => {
+            let most = limits.per_principal;
+            let message = format!(
+                "this caller has {most} MCP sessions in use already; end one with DELETE (--max-mcp-sessions-per-key)"
+            );
+            (StatusCode::TOO_MANY_REQUESTS, message)
+        }
+        Full::Total => {
+            let most = limits.total;
+            let message = format!("all {most} MCP sessions are in use; try again later (--max-mcp-sessions)");
+            (StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    };
+    let mut response = envelope::refused(status, UNAVAILABLE, &Value::Null, &message);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_session_ends_and_one_in_use_does_not() {
+        let limits = SessionLimits::default();
+        let mut session = Held { made: true, handshaken: true, ..Held::begin(None) };
+        let (soon, later) = (session.used + MIN_IDLE, session.used + limits.idle);
+        assert!(session.is_over(&limits, later) && !session.is_over(&limits, soon));
+        assert!(session.idleness(later).is_some() && session.idleness(session.used).is_none());
+        session.in_use = 1;
+        assert!(!session.is_over(&limits, later) && session.idleness(later).is_none());
+    }
+
+    #[test]
+    fn without_a_handshake_use_does_not_extend_it() {
+        let limits = SessionLimits::default();
+        let session = Held { made: true, in_use: 1, ..Held::begin(None) };
+        let later = session.began + limits.handshake;
+        assert!(session.is_over(&limits, later));
+        assert!(!Held { made: false, ..session }.is_over(&limits, later), "it is still being made");
+    }
+}

@@ -1,0 +1,228 @@
+//! The short form of answers, which is what a model pays for: what it needs to go on. `explain: true` answers everything.
+
+use serde_json::{Map, Number, Value};
+
+/// The argument that asks for the whole answer.
+pub const EXPLAIN: &str = "explain";
+
+/// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every
+/// member, and a number behind a colon is how many bytes of a text stay. Operations that are missing here are short
+/// by themselves.
+const FORMS: [(&str, &[&str]); 10] = [
+    (
+        "skill.discover",
+        &[
+            "verdict",
+            "fit",
+            "confidence.lead",
+            "results.skill_id",
+            "results.score",
+            "results.description:240",
+            "results.reason:120",
+            "results.exclusion_note:120",
+            "results.needs_approval:120",
+            "attachable.skill_id",
+            "attachable.attach_targets",
+            "below_limit",
+            "bodies_missing",
+        ],
+    ),
+    (
+        "skill.list",
+        &[
+            "skills.skill_id",
+            "skills.description:240",
+            "skills.role",
+            "skills.status",
+            "skills.shadowed_by",
+            "refused.id",
+            "total",
+            "next",
+        ],
+    ),
+    (
+        "skill.describe",
+        &[
+            "summary.skill_id",
+            "summary.name",
+            "summary.description",
+            "summary.role",
+            "summary.invocation",
+            "summary.effect_mode",
+            "summary.status",
+            "summary.kind",
+            "summary.domain",
+            "summary.tags",
+            "summary.attach_targets",
+            "summary.location",
+            "summary.shadowed_by",
+            "summary.has_contract",
+            "summary.trusted",
+            "summary.needs_approval",
+            "findings.code",
+            "findings.message",
+            "files.path",
+            "files.bytes",
+        ],
+    ),
+    ("skill.diagnostics", DIAGNOSTICS),
+    ("skill.metrics.reset", DIAGNOSTICS),
+    ("skill.governance.list", &["skills.skill_id", "skills.state", "skills.next", "total", "next"]),
+    ("skill.execute", EXECUTED),
+    ("capability.execute", EXECUTED),
+    (
+        "skill.attach",
+        &[
+            "skill_id",
+            "target_type",
+            "target_ref",
+            "execution.id",
+            "execution.state",
+            "execution.step",
+            "execution.outputs",
+            "execution.error",
+            "control",
+            "trace",
+        ],
+    ),
+    (
+        "capability.explain",
+        &[
+            "description",
+            "inputs.*.type",
+            "inputs.*.required",
+            "inputs.*.description",
+            "inputs.*.default",
+            "inputs.*.enum",
+            "outputs.*.type",
+            "outputs.*.description",
+            "gates",
+            "explanation.capability",
+            "explanation.chosen",
+            "explanation.summary",
+            "explanation.bindings.binding",
+            "explanation.bindings.obstacle",
+        ],
+    ),
+];
+
+const DIAGNOSTICS: &[&str] = &[
+    "version",
+    "roots.label",
+    "roots.state",
+    "skills",
+    "shadowed",
+    "refused",
+    "scan.done",
+    "index.done",
+    "uptime_seconds",
+    "operations.*.calls",
+    "operations.*.errors",
+    "link_failures",
+];
+
+const EXECUTED: &[&str] =
+    &["run.id", "run.skill_id", "run.state", "run.step", "run.outputs", "run.error", "idempotency", "trace"];
+
+/// The short form of an operation's answer.
+pub fn short(operation: &str, answer: Value) -> Value {
+    match FORMS.iter().find(|(name, _)| *name == operation) {
+        Some((_, paths)) => picked(answer, paths).unwrap_or_else(|| Value::Object(Map::new())),
+        None => answer,
+    }
+}
+
+/// What these paths lead to; none where that is nothing.
+fn picked(value: Value, paths: &[&str]) -> Option<Value> {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<Value> = items.into_iter().filter_map(|item| picked(item, paths)).collect();
+            (!items.is_empty()).then_some(Value::Array(items))
+        }
+        Value::Object(members) => {
+            let members = members.into_iter().filter_map(|(name, value)| {
+                let below: Vec<&str> = paths.iter().filter_map(|path| below(path, &name)).collect();
+                match below.first()?.strip_prefix(':').map(str::parse) {
+                    Some(Ok(most)) => Some((name, cut(value, most)?)),
+                    _ if below.contains(&"") => Some((name, whole(value)?)),
+                    _ => Some((name, picked(value, &below)?)),
+                }
+            });
+            let members: Map<String, Value> = members.collect();
+            (!members.is_empty()).then_some(Value::Object(members))
+        }
+        _ => None,
+    }
+}
+
+/// What is left of a path behind this member.
+fn below<'p>(path: &'p str, name: &str) -> Option<&'p str> {
+    let end = path.find(['.', ':']).unwrap_or(path.len());
+    let (first, rest) = path.split_at(end);
+    (first == "*" || first == name).then(|| rest.strip_prefix('.').unwrap_or(rest))
+}
+
+/// A value as it is; none for one that says nothing. A figure that only compares has two places.
+fn whole(value: Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Array(items) if items.is_empty() => None,
+        Value::Object(members) if members.is_empty() => None,
+        Value::Number(number) if number.is_f64() => {
+            let rounded = number.as_f64().map(|figure| (figure * 100.0).round() / 100.0);
+            Some(rounded.and_then(Number::from_f64).map_or(Value::Number(number), Value::Number))
+        }
+        other => Some(other),
+    }
+}
+
+/// A text of at most so many bytes.
+fn cut(value: Value, most: usize) -> Option<Value> {
+    match value {
+        Value::String(text) if text.len() > most => {
+            let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let kept = text.get(..end).unwrap_or_default();
+            Some(Value::String(format!("{}…", kept.trim_end())))
+        }
+        other => whole(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_short_answer_has_what_a_model_needs() {
+        let answer = json!({
+            "fit": "high", "took_us": 7, "attachable": [],
+            "results": [{
+                "skill_id": "pdf", "score": 1.216_965_7, "breakdown": { "words": [] }, "exclusion_note": null,
+                "description": "é".repeat(200), "reason": "its name",
+            }],
+        });
+        let told = short("skill.discover", answer);
+        assert_eq!(told["results"][0]["description"].as_str().map(str::len), Some(243));
+        let mut rest = told;
+        rest["results"][0]["description"] = json!("é");
+        let wanted = json!({
+            "fit": "high",
+            "results": [{ "skill_id": "pdf", "score": 1.22, "description": "é", "reason": "its name" }],
+        });
+        assert_eq!(rest, wanted);
+    }
+
+    #[test]
+    fn values_that_a_run_gave_stay_whole() {
+        let outputs = json!({ "rate": 0.123_456, "rows": [], "note": null });
+        let run = json!({ "id": "r", "outputs": outputs, "inputs": { "a": 1 } });
+        let told = short("skill.execute", json!({ "run": run, "idempotency": "none" }));
+        assert_eq!(told, json!({ "run": { "id": "r", "outputs": outputs }, "idempotency": "none" }));
+        let figures = json!({ "operations": { "list": { "calls": 3, "max_us": 9 } } });
+        let wanted = json!({ "operations": { "list": { "calls": 3 } } });
+        assert_eq!(short("skill.diagnostics", figures), wanted);
+        assert_eq!(short("runtime.health", json!({ "ready": null })), json!({ "ready": null }));
+    }
+}

@@ -1,0 +1,203 @@
+//! A file system of its own for what a script writes, with a limit on bytes and files that the kernel keeps.
+//!
+//! The warden enters a mount namespace, lays a `tmpfs` (tmpfs(5)) over the work directory, and carries what the script
+//! has produced out of it afterwards. It vanishes with the namespace, however that ends.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::statvfs::statvfs;
+
+use super::super::plan::{Disk, DiskUse, Identity};
+use super::super::workdir::{MAX_DEPTH, Stamp, stamp};
+use super::inner::enter_namespace;
+
+/// Bytes of a page, which a file takes at least.
+const PAGE: u64 = 4096;
+
+/// The mounted file system.
+pub struct Mounted {
+    disk: Disk,
+    /// What was put in, as it was then.
+    inputs: BTreeMap<PathBuf, Stamp>,
+    full: Arc<Full>,
+}
+
+/// What was used up at some moment.
+#[derive(Default)]
+struct Full {
+    bytes: AtomicBool,
+    files: AtomicBool,
+}
+
+impl Full {
+    fn look(&self, work: &Path) {
+        if let Ok(now) = statvfs(work) {
+            self.bytes.fetch_or(now.blocks_free() == 0, Ordering::SeqCst);
+            self.files.fetch_or(now.files_free() == 0, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Mounted {
+    /// Mounts it over the work directory and copies into it what lies there. Call it before any thread is there.
+    pub fn mount(disk: &Disk, owner: Option<Identity>) -> Result<Self, String> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: nix::Error| format!("{what}: {error}")
+        };
+        let io = |error: io::Error| format!("filling the work directory: {error}");
+        let below = File::open(&disk.work).map_err(io)?;
+        let below_path = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
+        let given = Given::of(&below_path).map_err(io)?;
+        if !nix::unistd::geteuid().is_root() {
+            enter_namespace()?;
+        }
+        unshare(CloneFlags::CLONE_NEWNS).map_err(failed("entering a mount namespace"))?;
+        let none = None::<&str>;
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+            .map_err(failed("keeping mounts to itself"))?;
+        let options = format!(
+            "mode=0700,size={},nr_inodes={}",
+            disk.bytes.saturating_add(given.bytes).next_multiple_of(PAGE),
+            // The folder itself is one.
+            disk.files.saturating_add(given.entries).saturating_add(1)
+        );
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        mount(Some("tmpfs"), &disk.work, Some("tmpfs"), flags, Some(options.as_str()))
+            .map_err(failed("mounting a tmpfs"))?;
+        let mut inputs = BTreeMap::new();
+        fill(&below_path, &disk.work, owner, &mut inputs).map_err(io)?;
+        give(&disk.work, owner).map_err(io)?;
+        Ok(Self { disk: disk.clone(), inputs, full: Arc::default() })
+    }
+
+    /// Looks from time to time whether it is full.
+    pub fn watch(&self) {
+        let (work, full) = (self.disk.work.clone(), Arc::clone(&self.full));
+        std::thread::spawn(move || {
+            loop {
+                full.look(&work);
+                std::thread::sleep(super::super::workdir::POLL_INTERVAL);
+            }
+        });
+    }
+
+    /// Copies what is new or changed to where the program finds it. Call it when no process of the script is left.
+    pub fn export(self) -> DiskUse {
+        self.full.look(&self.disk.work);
+        let mut found = DiskUse {
+            bytes_full: self.full.bytes.load(Ordering::SeqCst),
+            files_full: self.full.files.load(Ordering::SeqCst),
+            ..DiskUse::default()
+        };
+        // A file may have holes: its size says what its copy takes.
+        let mut left = self.disk.bytes;
+        match self.copy_out(&self.disk.work, &self.disk.out, 0, &mut left) {
+            Ok(complete) => found.truncated = !complete,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => found.bytes_full = true,
+            Err(error) => found.error = Some(format!("copying what the script wrote: {error}")),
+        }
+        found
+    }
+
+    /// Follows no link: what a script links to is not what it wrote. Answers whether everything was copied.
+    fn copy_out(&self, from: &Path, to: &Path, depth: usize, left: &mut u64) -> io::Result<bool> {
+        let mut complete = true;
+        // The script may have closed its own folder to an ordinary user.
+        fs::set_permissions(from, PermissionsExt::from_mode(0o700))?;
+        for entry in fs::read_dir(from)? {
+            let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+            let meta = fs::symlink_metadata(&path)?;
+            let to = to.join(name);
+            if meta.is_dir() && depth < MAX_DEPTH {
+                fs::create_dir(&to)?;
+                complete &= self.copy_out(&path, &to, depth + 1, left)?;
+            } else if meta.is_dir() {
+                complete = false;
+            } else if meta.is_file() && self.inputs.get(&path) != Some(&stamp(&meta)) {
+                *left = left.checked_sub(meta.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+                if meta.mode() & 0o400 == 0 {
+                    fs::set_permissions(&path, PermissionsExt::from_mode(0o600))?;
+                }
+                copy_file(&path, &to)?;
+            }
+        }
+        Ok(complete)
+    }
+}
+
+/// What lies in the work directory before the start.
+struct Given {
+    entries: u64,
+    bytes: u64,
+}
+
+impl Given {
+    fn of(folder: &Path) -> io::Result<Self> {
+        let mut found = Self { entries: 0, bytes: 0 };
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let meta = fs::symlink_metadata(&path)?;
+            found.entries += 1;
+            if meta.is_dir() {
+                let below = Self::of(&path)?;
+                found.entries += below.entries;
+                found.bytes += below.bytes;
+            } else {
+                found.bytes += meta.len().next_multiple_of(PAGE);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Copies folders and files that the program has laid out; there is nothing else.
+fn fill(
+    from: &Path,
+    to: &Path,
+    owner: Option<Identity>,
+    inputs: &mut BTreeMap<PathBuf, Stamp>,
+) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        let meta = fs::symlink_metadata(&path)?;
+        let to = to.join(name);
+        if meta.is_dir() {
+            fs::create_dir(&to)?;
+            fill(&path, &to, owner, inputs)?;
+            fs::set_permissions(&to, meta.permissions())?;
+            give(&to, owner)?;
+        } else if meta.is_file() {
+            copy_file(&path, &to)?;
+            fs::set_permissions(&to, meta.permissions())?;
+            give(&to, owner)?;
+            inputs.insert(to.clone(), stamp(&fs::symlink_metadata(&to)?));
+        }
+    }
+    Ok(())
+}
+
+fn give(path: &Path, owner: Option<Identity>) -> io::Result<()> {
+    owner.map_or(Ok(()), |Identity(number)| chown(path, Some(number), Some(number)))
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(from)?;
+    let mut to = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => to.write_all(&buffer[..read])?,
+        }
+    }
+}

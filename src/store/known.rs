@@ -1,0 +1,176 @@
+//! The record of stores that were opened on this machine: which store belongs at which path. A store that was there
+//! once is then never mistaken for a new one.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{StoreError, Unavailability};
+use crate::private_files;
+
+/// Version of the file's form.
+const VERSION: u32 = 1;
+
+/// One store that was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    path: String,
+    id: String,
+    first_opened_ms: i64,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Content {
+    version: u32,
+    stores: Vec<Entry>,
+}
+
+/// The file of the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownStores {
+    file: PathBuf,
+}
+
+impl KnownStores {
+    /// The record in this file, which need not exist.
+    #[must_use]
+    pub fn new(file: PathBuf) -> Self {
+        Self { file }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The id of the store that was opened at a path before.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] for a record that is damaged: what it said must not be passed over in silence.
+    pub fn id_at(&self, store: &Path) -> Result<Option<String>, StoreError> {
+        let path = key(store);
+        Ok(self.read()?.stores.into_iter().find(|entry| entry.path == path).map(|entry| entry.id))
+    }
+
+    /// Records the store at a path, where none is recorded yet; answers the id that is recorded now, which is another
+    /// one where another process was faster.
+    ///
+    /// # Errors
+    /// As [`Self::id_at`], and when the record cannot be written.
+    pub fn adopt(&self, store: &Path, id: &str, now_ms: i64) -> Result<String, StoreError> {
+        self.change(|content| {
+            let path = key(store);
+            if let Some(entry) = content.stores.iter().find(|entry| entry.path == path) {
+                return entry.id.clone();
+            }
+            content.stores.push(Entry { path, id: id.to_owned(), first_opened_ms: now_ms });
+            id.to_owned()
+        })
+    }
+
+    /// Forgets which store was at a path.
+    ///
+    /// # Errors
+    /// As [`Self::adopt`].
+    pub fn forget(&self, store: &Path) -> Result<(), StoreError> {
+        let path = key(store);
+        self.change(|content| content.stores.retain(|entry| entry.path != path))
+    }
+
+    fn read(&self) -> Result<Content, StoreError> {
+        match std::fs::read(&self.file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.failed("reading", &error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::default()),
+            Err(error) => Err(self.failed("reading", &error)),
+        }
+    }
+
+    /// Changes the record under a lock, so that what other processes record meanwhile stays.
+    fn change<T>(&self, change: impl FnOnce(&mut Content) -> T) -> Result<T, StoreError> {
+        let _lock = self.lock().map_err(|error| self.failed("locking", &error))?;
+        let mut content = self.read()?;
+        let before = content.stores.clone();
+        let answer = change(&mut content);
+        if content.stores != before {
+            content.version = VERSION;
+            let text =
+                serde_json::to_string_pretty(&content).map_err(|error| self.failed("writing", &error))?;
+            private_files::replace(&self.file, format!("{text}\n").as_bytes())
+                .map_err(|error| self.failed("writing", &error))?;
+        }
+        Ok(answer)
+    }
+
+    fn lock(&self) -> std::io::Result<File> {
+        private_files::create_folder(self.file.parent().unwrap_or(Path::new(".")))?;
+        let lock = private_files::open_append(&self.file.with_extension("lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn failed(&self, doing: &str, error: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Unavailable {
+            cause: Unavailability::Unopenable,
+            doing: format!("{doing} the record of known stores, {}", self.file.display()),
+            reason: format!(
+                "{error}; correct the file, or delete it to record the stores again as they are now"
+            ),
+        }
+    }
+}
+
+/// A path as it is recorded. Not resolved on the disk: the folder of a missing volume resolves to nothing.
+fn key(store: &Path) -> String {
+    let absolute = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+    absolute.to_str().map_or_else(
+        // Bytes that are not UTF-8 are escaped, so that two paths never get one key.
+        || absolute.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
+        str::to_owned,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_id_at_a_path_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = KnownStores::new(dir.path().join("state/stores.json"));
+        let (a, b) = (dir.path().join("a.db"), dir.path().join("b.db"));
+        assert_eq!(known.id_at(&a).unwrap(), None);
+        assert_eq!(known.adopt(&a, "1", 5).unwrap(), "1");
+        assert_eq!(known.adopt(&a, "2", 6).unwrap(), "1");
+        assert_eq!(known.adopt(&b, "2", 7).unwrap(), "2");
+        assert_eq!(known.id_at(&a).unwrap().as_deref(), Some("1"));
+        known.forget(&a).unwrap();
+        assert_eq!(known.id_at(&a).unwrap(), None);
+        assert_eq!(known.id_at(&b).unwrap().as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn records_of_concurrent_writers_all_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = KnownStores::new(dir.path().join("stores.json"));
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let (known, store) = (known.clone(), dir.path().join(format!("{n}.db")));
+                scope.spawn(move || known.adopt(&store, &n.to_string(), 0).unwrap());
+            }
+        });
+        for n in 0..16 {
+            assert_eq!(known.id_at(&dir.path().join(format!("{n}.db"))).unwrap(), Some(n.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = KnownStores::new(dir.path().join("stores.json"));
+        std::fs::write(known.file(), "{").unwrap();
+        let error = known.id_at(&dir.path().join("a.db")).unwrap_err();
+        assert_eq!(error.unavailability(), Some(Unavailability::Unopenable));
+    }
+}

@@ -1,0 +1,378 @@
+//! Opening a database file: what has to hold before anything is written, the read-only ways around a file that cannot
+//! be written, and what a person may decide about a file that is refused.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::guard::FileGuard;
+use super::{Sqlite, failed, reading, schema};
+use crate::private_files;
+use crate::store::{Clocks, KnownStores, StoreError, Unavailability};
+
+/// Names of the files beside a database, by what they add to its name.
+pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
+
+/// How a database file is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Permissions of the database and the files beside it.
+    pub mode: u32,
+    /// Where it is recorded which store was opened at which path; nowhere, where there is none.
+    pub known: Option<KnownStores>,
+    /// Refuse to create the file.
+    pub must_exist: bool,
+    /// The file lies in a folder of this program: permissions beyond `mode` are taken away.
+    pub own_folder: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { mode: private_files::FILE_MODE, known: None, must_exist: false, own_folder: false }
+    }
+}
+
+/// An opened store, and what a person should know about how it was opened.
+pub struct Opened {
+    /// The store.
+    pub store: Sqlite,
+    /// That it can only be read, that others may read it, that it is not recorded.
+    pub notices: Vec<String>,
+}
+
+/// A new store, and the files of the former one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reset {
+    /// Id of the new store.
+    pub id: String,
+    /// Where the former files are now.
+    pub kept: Vec<PathBuf>,
+}
+
+impl Sqlite {
+    /// Opens a database file without a record of earlier ones, creating it and its folder where needed.
+    ///
+    /// # Errors
+    /// As [`Self::open_with`].
+    pub fn open(path: &Path, clocks: impl Into<Clocks>) -> Result<Opened, StoreError> {
+        Self::open_with(path, &OpenOptions::default(), clocks)
+    }
+
+    /// Opens a database file. It is created only where no store is known to have been; a damaged file, or another store
+    /// than the one that is known, is refused and left untouched. A file that cannot be written is opened for reading.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with what the system said.
+    pub fn open_with(
+        path: &Path,
+        options: &OpenOptions,
+        clocks: impl Into<Clocks>,
+    ) -> Result<Opened, StoreError> {
+        let clocks = clocks.into();
+        let place = place_of(path);
+        let mut notices = Vec::new();
+        let expected = match &options.known {
+            Some(known) => known.id_at(path)?,
+            None => None,
+        };
+        let existed = prepare_file(path, options, expected.as_deref())?;
+        if options.own_folder {
+            for file in files_of(path) {
+                if let Err(error) = private_files::restrict(&file, options.mode) {
+                    tracing::warn!("{} keeps its permissions: {error}", file.display());
+                }
+            }
+        } else if let Ok(Some(excess)) = private_files::excess(path, options.mode) {
+            notices.push(format!(
+                "{place} has permissions beyond {:04o} (others: {excess:03o}); take them away with chmod {0:o} {1}*, or \
+                 set store_mode in config.yaml",
+                options.mode,
+                path.display()
+            ));
+        }
+        let opened = open_for_writing(path, &place, expected.as_deref(), &clocks);
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) if existed && may_still_be_read(&error) => {
+                let (store, notice) = open_for_reading(path, &place, expected.as_deref(), error, clocks)?;
+                notices.push(notice);
+                return Ok(Opened { store, notices });
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(known) = options.known.as_ref().filter(|_| expected.is_none()) {
+            match known.adopt(path, &store.identity, store.clocks.now().wall_ms) {
+                Ok(id) if id == store.identity => {}
+                // Two processes that began with different files at this path: only one of them is right.
+                Ok(id) => return Err(replaced(&place, &id, Some(&store.identity))),
+                Err(error) => notices.push(format!(
+                    "{place} could not be recorded: a later loss of its file would not be noticed ({error}); \
+                     --store-must-exist refuses to create a store"
+                )),
+            }
+        }
+        Ok(Opened { store, notices })
+    }
+}
+
+/// Gives a path a new, empty store. The files that were there keep their content under a new name.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] while a process has the store open, and when a file cannot be renamed; [`StoreError`] of
+/// opening the new one.
+pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
+    let place = place_of(path);
+    if let Some(process) = super::guard::process_using(path) {
+        return Err(StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing: format!("resetting {place}"),
+            reason: format!("process {process} has it open; end that process first"),
+        });
+    }
+    let clocks = clocks.into();
+    let at = jiff::Timestamp::from_millisecond(clocks.now().wall_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let suffix = format!(".reset-{}", at.strftime("%Y%m%dT%H%M%S%3fZ"));
+    let mut kept = Vec::new();
+    // The log first: without it the database alone is at least what it was at some moment.
+    for (from, side) in files_of(path).into_iter().zip(["", SIDE_FILES[0], SIDE_FILES[1]]).rev() {
+        let mut to = path.as_os_str().to_owned();
+        to.push(format!("{suffix}{side}"));
+        let to = PathBuf::from(to);
+        match std::fs::rename(&from, &to) {
+            Ok(()) => kept.push(to),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(format!("renaming {}", from.display()), &error)),
+        }
+    }
+    kept.reverse();
+    if let Some(known) = &options.known {
+        known.forget(path)?;
+    }
+    let store = Sqlite::open_with(path, &OpenOptions { must_exist: false, ..options.clone() }, clocks)?.store;
+    Ok(Reset { id: store.identity.clone(), kept })
+}
+
+/// Accepts the store that is at a path now in place of the one that is recorded there; answers its id.
+///
+/// # Errors
+/// As [`Sqlite::open_with`].
+pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
+    // What is not a store leaves the record as it is.
+    let unrecorded = OpenOptions { known: None, must_exist: true, ..options.clone() };
+    let store = Sqlite::open_with(path, &unrecorded, clocks)?.store;
+    if let Some(known) = &options.known {
+        known.forget(path)?;
+        known.adopt(path, &store.identity, store.clocks.now().wall_ms)?;
+    }
+    Ok(store.identity.clone())
+}
+
+fn place_of(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+/// The database and the files beside it, whether they exist or not.
+fn files_of(path: &Path) -> [PathBuf; 3] {
+    let beside = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    [path.to_owned(), beside(SIDE_FILES[0]), beside(SIDE_FILES[1])]
+}
+
+/// Makes sure that a file is there that may be opened, creating it where that is right; whether it had content.
+fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> Result<bool, StoreError> {
+    let place = place_of(path);
+    let refused = |cause, reason: String| {
+        Err(StoreError::Unavailable { cause, doing: format!("opening {place}"), reason })
+    };
+    let ways_out = "Move the file back or mount its volume, restore a backup to that path, or start with an empty \
+                    store: skills db reset";
+    let bytes = match std::fs::metadata(path) {
+        Ok(found) if found.is_file() => Some(found.len()),
+        Ok(_) => return refused(Unavailability::Unopenable, "it is not a file".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return refused(Unavailability::Unopenable, error.to_string()),
+    };
+    let [_, log, _] = files_of(path);
+    let log_bytes = std::fs::metadata(log).map_or(0, |found| found.len());
+    match (bytes, expected) {
+        (Some(1..), _) => return Ok(true),
+        (None, Some(id)) => {
+            let reason = format!("the file is missing, and the store {id} was there before. {ways_out}");
+            return refused(Unavailability::Missing, reason);
+        }
+        (Some(_), Some(id)) => {
+            let reason = format!("the file is empty, and it held the store {id} before. {ways_out}");
+            return refused(Unavailability::Damaged, reason);
+        }
+        (_, None) if log_bytes > 0 => {
+            let what = if bytes.is_some() { "empty" } else { "missing" };
+            let reason =
+                format!("the file is {what}, but its log (-wal) holds {log_bytes} bytes. {ways_out}");
+            return refused(Unavailability::Damaged, reason);
+        }
+        (_, None) if options.must_exist => {
+            let what = if bytes.is_some() { "empty" } else { "missing" };
+            let reason = format!("the file is {what}, and --store-must-exist forbids to create a store");
+            return refused(Unavailability::Missing, reason);
+        }
+        (Some(_), None) => {}
+        (None, None) => {
+            if let Some(folder) = path.parent() {
+                private_files::create_folder(folder)
+                    .map_err(|e| failed(format!("creating the folder of {place}"), &e))?;
+            }
+            private_files::create_file(path, options.mode)
+                .map_err(|e| failed(format!("creating {place}"), &e))?;
+        }
+    }
+    Ok(false)
+}
+
+/// A connection that writes to a file which holds a store of ours, or nothing yet.
+fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connection, StoreError> {
+    let doing = || format!("opening {place}");
+    // Never creating: a file that vanished since it was looked at must not come back empty.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| failed(doing(), &e))?;
+    schema::patient(&connection).map_err(|e| failed(doing(), &e))?;
+    if connection.is_readonly("main").map_err(|e| failed(doing(), &e))? {
+        return Err(StoreError::Unavailable {
+            cause: Unavailability::ReadOnly,
+            doing: doing(),
+            reason: "the file cannot be written; give this user the right to, or name another --store"
+                .to_owned(),
+        });
+    }
+    schema::recognize(&connection, place, expected)?;
+    Ok(connection)
+}
+
+fn open_for_writing(
+    path: &Path,
+    place: &str,
+    expected: Option<&str>,
+    clocks: &Clocks,
+) -> Result<Sqlite, StoreError> {
+    let connection = connect(path, place, expected)?;
+    schema::configure(&connection).map_err(|e| failed(format!("opening {place}"), &e))?;
+    let reader = || reading(path, place, false).map(Some);
+    Sqlite::start(connection, reader, place.to_owned(), Some(path), clocks.clone())
+}
+
+/// Why a store cannot be used, without what was tried.
+fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether a store that cannot be opened for writing may be open to reading.
+fn may_still_be_read(error: &StoreError) -> bool {
+    matches!(error.unavailability(), Some(Unavailability::ReadOnly | Unavailability::Unopenable))
+}
+
+/// A store of which only the content as it is can be had; `error` is why it cannot be written.
+fn open_for_reading(
+    path: &Path,
+    place: &str,
+    expected: Option<&str>,
+    error: StoreError,
+    clocks: Clocks,
+) -> Result<(Sqlite, String), StoreError> {
+    let usable = |connection: Connection| -> Result<Option<Connection>, StoreError> {
+        schema::recognize(&connection, place, expected)?;
+        Ok(schema::is_present(&connection, place)?.then_some(connection))
+    };
+    let [_, log, _] = files_of(path);
+    let log_is_empty = std::fs::metadata(log).map_or(true, |found| found.len() == 0);
+    // As it is, where the files beside it are there too; as a file that nobody changes, where it has no log.
+    let mut direct = None;
+    for immutable in [false, true] {
+        if direct.is_none() && (!immutable || log_is_empty) {
+            direct = match reading(path, place, immutable).and_then(&usable) {
+                Ok(connection) => connection.map(|connection| (connection, immutable)),
+                // Neither way helps against these.
+                Err(error) if !may_still_be_read(&error) => return Err(error),
+                Err(_) => None,
+            };
+        }
+    }
+    let store = if let Some((connection, immutable)) = direct {
+        Sqlite::start_reading(connection, place, path, immutable, error.clone(), clocks, None)?
+    } else {
+        // Its log has to be played back, or its schema brought up to date: both in a copy.
+        let (folder, copy) = copy(path, place, &error)?;
+        let mut connection = connect(&copy, place, expected)?;
+        schema::configure(&connection).map_err(|e| failed(format!("opening a copy of {place}"), &e))?;
+        schema::migrate(&mut connection, place)?;
+        Sqlite::start_reading(connection, place, &copy, false, error.clone(), clocks, Some(folder))?
+    };
+    let why = reason(&error);
+    let notice = format!("{place} can only be read; nothing can be launched, decided or recorded: {why}");
+    Ok((store, notice))
+}
+
+/// Copies a database and its log to a folder of their own; `error` is why the original cannot be written.
+fn copy(path: &Path, place: &str, error: &StoreError) -> Result<(tempfile::TempDir, PathBuf), StoreError> {
+    let failed = |e: std::io::Error| failed(format!("copying {place} to read it"), &e);
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let copy = folder.path().join("runs.db");
+    let [_, from_log, _] = files_of(path);
+    let [_, to_log, _] = files_of(&copy);
+    for (from, to) in [(path, &copy), (&from_log, &to_log)] {
+        let copied =
+            std::fs::copy(from, to).and_then(|_| private_files::set_mode(to, private_files::FILE_MODE));
+        match copied {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            // What keeps it from being opened says more.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Err(error.clone()),
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    Ok((folder, copy))
+}
+
+impl Sqlite {
+    fn start_reading(
+        connection: Connection,
+        place: &str,
+        path: &Path,
+        immutable: bool,
+        error: StoreError,
+        clocks: Clocks,
+        copy: Option<tempfile::TempDir>,
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::of_reader(connection, place, path, immutable, clocks)?;
+        store.health.refuse_writes(StoreError::Unavailable {
+            cause: Unavailability::ReadOnly,
+            doing: format!("writing to {place}"),
+            reason: format!("it is opened for reading only: {}", reason(&error)),
+        });
+        store.copy = copy;
+        Ok(store)
+    }
+}
+
+/// Another store is where one was.
+pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> StoreError {
+    let found = found.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
+    StoreError::Unavailable {
+        cause: Unavailability::Replaced,
+        doing: format!("opening {place}"),
+        reason: format!(
+            "the store {expected} was there before, and the file has {found}. Move the former file back, or accept this \
+             one: skills db adopt"
+        ),
+    }
+}
+
+/// What has to hold of an open file for as long as it is written to.
+pub(super) fn guard(path: &Path, place: &str) -> Option<FileGuard> {
+    let [_, log, _] = files_of(path);
+    FileGuard::of(path, &log, place)
+}

@@ -1,0 +1,305 @@
+//! Terminal input, read in a thread of its own: the workbench never waits for its terminal, and learns at once when
+//! that is gone.
+//!
+//! Bytes become events here and not in crossterm, whose reader takes the end of a terminal that was hung up for "read
+//! again" and never returns.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc as finish;
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::mpsc;
+
+use super::shutdown::Shutdown;
+
+/// Bytes that one read takes.
+const READ_SIZE: usize = 1024;
+/// Events that may wait for the workbench; what comes after them stays with the terminal.
+const MAX_PENDING_EVENTS: usize = 4 * READ_SIZE;
+/// How often room for more events is looked for while there is none.
+const FULL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// How long a thread that was told to stop is waited for.
+const STOP_TIMEOUT: Duration = Duration::from_millis(100);
+/// Begins escape sequences, and is a key.
+const ESCAPE: u8 = 0x1b;
+
+/// Events of the terminal. Dropping it leaves the terminal to others.
+pub struct InputReader {
+    events: mpsc::Receiver<Event>,
+    /// Closing it stops the thread.
+    stop: Option<OwnedFd>,
+    finished: finish::Receiver<()>,
+}
+
+impl InputReader {
+    /// Begins to read. A terminal that is gone requests the shutdown.
+    ///
+    /// # Errors
+    /// Without a terminal, or without a thread.
+    pub fn start(shutdown: Shutdown) -> io::Result<Self> {
+        let tty = Tty::open()?;
+        let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        let (sender, events) = mpsc::channel(MAX_PENDING_EVENTS);
+        let (finishing, finished) = finish::channel();
+        std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+            if read_terminal(tty.as_fd(), stopped.as_fd(), &sender) == End::Gone {
+                shutdown.request();
+            }
+            // Nobody waits for it where the workbench has ended.
+            let _ = finishing.send(());
+        })?;
+        Ok(Self { events, stop: Some(stop), finished })
+    }
+
+    /// The next event; none once the terminal is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// The next event that has come in already.
+    pub fn next_ready(&mut self) -> Option<Event> {
+        self.events.try_recv().ok()
+    }
+}
+
+impl Drop for InputReader {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // Another program may read from the terminal next: this thread must not take its first key.
+        let _ = self.finished.recv_timeout(STOP_TIMEOUT);
+    }
+}
+
+/// Where keys come from: standard input, or the controlling terminal where that is something else.
+enum Tty {
+    Stdin(io::Stdin),
+    Controlling(File),
+}
+
+impl Tty {
+    fn open() -> io::Result<Self> {
+        let stdin = io::stdin();
+        if stdin.is_terminal() {
+            Ok(Self::Stdin(stdin))
+        } else {
+            File::open("/dev/tty").map(Self::Controlling)
+        }
+    }
+}
+
+impl AsFd for Tty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Stdin(stdin) => stdin.as_fd(),
+            Self::Controlling(file) => file.as_fd(),
+        }
+    }
+}
+
+/// Why reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It was told to stop.
+    Stopped,
+    /// The terminal was hung up, or cannot be read any more.
+    Gone,
+}
+
+fn read_terminal(tty: BorrowedFd<'_>, stopped: BorrowedFd<'_>, events: &mpsc::Sender<Event>) -> End {
+    let mut decoder = Decoder::default();
+    let mut buffer = [0; READ_SIZE];
+    loop {
+        // One read is at most so many events; hanging up is noticed even while there is no room for them.
+        let room = events.capacity() > READ_SIZE;
+        let interest = if room { PollFlags::IN } else { PollFlags::empty() };
+        let mut ready = [PollFd::new(&tty, interest), PollFd::new(&stopped, PollFlags::IN)];
+        match poll(&mut ready, (!room).then_some(&FULL_INTERVAL)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return End::Gone,
+        }
+        let state = ready[0].revents();
+        if !ready[1].revents().is_empty() {
+            return End::Stopped;
+        }
+        if state.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return End::Gone;
+        }
+        if !state.contains(PollFlags::IN) {
+            continue;
+        }
+        let count = match rustix::io::read(tty, &mut buffer) {
+            Ok(0) => return End::Gone,
+            Ok(count) => count,
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => continue,
+            Err(_) => return End::Gone,
+        };
+        let decoded = decoder.decode(&buffer[..count], count == READ_SIZE && has_more(tty));
+        for event in decoded {
+            if events.try_send(event).is_err() {
+                return End::Stopped;
+            }
+        }
+    }
+}
+
+/// Whether more bytes wait.
+fn has_more(tty: BorrowedFd<'_>) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut ready = [PollFd::new(&tty, PollFlags::IN)];
+    matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) && ready[0].revents().contains(PollFlags::IN)
+}
+
+/// Bytes as events, whatever pieces they come in.
+#[derive(Debug, Default)]
+struct Decoder {
+    /// The beginning of a sequence that is not whole yet.
+    pending: Vec<u8>,
+}
+
+impl Decoder {
+    /// Events that end with these bytes. An escape at their end is the key, unless there is `more` to read at once.
+    fn decode(&mut self, bytes: &[u8], more: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        for byte in bytes {
+            if self.pending == [ESCAPE] && *byte == ESCAPE {
+                // The first one was the key; the second may begin a sequence.
+                events.push(escape());
+                continue;
+            }
+            self.pending.push(*byte);
+            if self.pending == [ESCAPE] {
+                continue;
+            }
+            match terminput::Event::parse_from(&self.pending) {
+                Ok(None) => {}
+                Err(_) => self.pending.clear(),
+                Ok(Some(event)) => {
+                    let report = is_cursor_report(&self.pending);
+                    self.pending.clear();
+                    events.extend(terminput_crossterm::to_crossterm(event).ok().filter(|_| !report));
+                }
+            }
+        }
+        if !more && self.pending == [ESCAPE] {
+            self.pending.clear();
+            events.push(escape());
+        }
+        events
+    }
+}
+
+fn escape() -> Event {
+    Event::Key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE))
+}
+
+/// `ESC [ row ; column R`: a late answer to a question, which looks like a function key with a modifier.
+fn is_cursor_report(sequence: &[u8]) -> bool {
+    let inner = sequence.strip_prefix(b"\x1b[").and_then(|rest| rest.strip_suffix(b"R"));
+    inner.is_some_and(|inner| inner.contains(&b';'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
+        Event::Key(KeyEvent::new(code, modifiers))
+    }
+
+    fn plain(code: KeyCode) -> Event {
+        key(code, KeyModifiers::NONE)
+    }
+
+    #[test]
+    fn keys_keep_their_codes_and_modifiers() {
+        let cases: [(&[u8], Event); 19] = [
+            (b"a", plain(KeyCode::Char('a'))),
+            (b"A", key(KeyCode::Char('A'), KeyModifiers::SHIFT)),
+            ("表".as_bytes(), plain(KeyCode::Char('表'))),
+            (b"\r", plain(KeyCode::Enter)),
+            (b"\n", key(KeyCode::Char('j'), KeyModifiers::CONTROL)),
+            (b"\t", plain(KeyCode::Tab)),
+            (b"\x1b[Z", key(KeyCode::BackTab, KeyModifiers::SHIFT)),
+            (b"\x7f", plain(KeyCode::Backspace)),
+            (b"\x1b", plain(KeyCode::Esc)),
+            (b"\x1bx", key(KeyCode::Char('x'), KeyModifiers::ALT)),
+            (b"\x1b]", key(KeyCode::Char(']'), KeyModifiers::ALT)),
+            (b"\x1f", key(KeyCode::Char('7'), KeyModifiers::CONTROL)),
+            (b"\0", key(KeyCode::Char(' '), KeyModifiers::CONTROL)),
+            (b"\x1b[A", plain(KeyCode::Up)),
+            (b"\x1b[1;5C", key(KeyCode::Right, KeyModifiers::CONTROL)),
+            (b"\x1bOP", plain(KeyCode::F(1))),
+            (b"\x1b[13~", plain(KeyCode::F(3))),
+            (b"\x1b[5~", plain(KeyCode::PageUp)),
+            (b"\x1b[I", Event::FocusGained),
+        ];
+        for (bytes, event) in cases {
+            assert_eq!(Decoder::default().decode(bytes, false), [event], "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn mouse_and_paste_are_decoded() {
+        let click = MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column: 2,
+            row: 4,
+            modifiers: KeyModifiers::NONE,
+        };
+        assert_eq!(Decoder::default().decode(b"\x1b[<0;3;5M", false), [Event::Mouse(click)]);
+        let paste = Event::Paste("a\nb \u{1b}[A".to_owned());
+        assert_eq!(Decoder::default().decode(b"\x1b[200~a\nb \x1b[A\x1b[201~", false), [paste]);
+    }
+
+    #[test]
+    fn escapes_in_a_row_are_keys_each() {
+        let escape = || plain(KeyCode::Esc);
+        assert_eq!(Decoder::default().decode(b"\x1b\x1b", false), [escape(), escape()]);
+        assert_eq!(Decoder::default().decode(b"\x1b\x1b[B", false), [escape(), plain(KeyCode::Down)]);
+    }
+
+    #[test]
+    fn answers_of_the_terminal_are_not_keys() {
+        for answer in [&b"\x1b[1;2R"[..], b"\x1b[24;80R", b"\x1b[?62;22c"] {
+            assert_eq!(Decoder::default().decode(answer, false), [], "{answer:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_events(
+            pieces in proptest::collection::vec(
+                prop_oneof![
+                    Just(&b"\x1b[A"[..]), Just(&b"j"[..]), Just("é".as_bytes()), Just(&b"\x1b[<0;3;5M"[..]),
+                    Just(&b"\x1b[200~x y\x1b[201~"[..]), Just(&b"\x1b\x1b"[..]),
+                ],
+                0..8,
+            ),
+            at in 0_usize..40,
+        ) {
+            let mut bytes = pieces.concat();
+            bytes.push(b'q');
+            let (first, second) = bytes.split_at(at.min(bytes.len()));
+            let mut decoder = Decoder::default();
+            let mut events = decoder.decode(first, true);
+            events.extend(decoder.decode(second, false));
+            prop_assert_eq!(events, Decoder::default().decode(&bytes, false));
+        }
+
+        #[test]
+        fn any_bytes_are_decoded(bytes in proptest::collection::vec(
+            prop_oneof![any::<u8>(), Just(ESCAPE), Just(b'['), Just(b';'), Just(b'~'), Just(b'M')], 0..60,
+        )) {
+            let events = Decoder::default().decode(&bytes, false);
+            prop_assert!(events.len() <= bytes.len());
+        }
+    }
+}

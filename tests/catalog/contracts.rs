@@ -1,0 +1,200 @@
+//! Contracts as people write them: what is read, what is remarked, and a public registry whole.
+use std::path::{Path, PathBuf};
+
+use skill_workbench::skill::contract::{self, Source, StepAction};
+use skill_workbench::skill::{Finding, Severity};
+
+fn parse(text: &str) -> (contract::Contract, Vec<Finding>) {
+    let (contract, findings) = contract::parse(Path::new("/skills/demo/skill.yaml"), text);
+    (contract.expect("a contract"), findings)
+}
+
+fn lines(findings: &[Finding]) -> String {
+    findings
+        .iter()
+        .map(|f| format!("{}:{} {} {}", f.span.map_or(0, |s| s.line), f.severity, f.code, f.message))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+const WHOLE: &str = r#"
+id: invoice.intake
+version: 1.10
+inputs:
+  file: { type: string, required: true }
+  limit: number
+outputs:
+  total: { type: number, required: true }
+steps:
+  - id: extract
+    uses: document.table.extract
+    input: { path: inputs.file, mode: "inputs are many.", nested: [ { a: inputs.limit }, 3 ] }
+    output: { rows: vars.rows }
+    config: { retry: { max_attempts: 3, backoff_seconds: 0.2 }, timeout_seconds: 60, condition: "inputs.file != null" }
+  - id: each
+    uses: row.check
+    input: { row: row, at: index, why: rowing }
+    output: { ok: vars.ok }
+    config: { depends_on: [], foreach: { items: vars.rows, as: row, index_as: index } }
+  - id: ready
+    wait_for_signal: books-closed
+  - id: sum
+    uses: skill:table.sum
+    input: { rows: vars.rows }
+    output: { total: outputs.total }
+"#;
+
+#[test]
+fn a_whole_contract_is_read_as_it_is_meant() {
+    let (contract, findings) = parse(WHOLE);
+    assert_eq!(lines(&findings), "");
+    assert_eq!(contract.version, "1.10", "as written, not as a number");
+    let [extract, each, ready, sum] = &contract.steps[..] else { panic!("four steps") };
+    assert!(matches!(&extract.input["path"], Source::Reference(path) if *path == ["inputs", "file"]));
+    assert!(matches!(&extract.input["mode"], Source::Literal(_)), "a sentence is no reference");
+    assert_eq!(extract.timeout, Some(std::time::Duration::from_secs(60)));
+    assert_eq!(extract.line, 11 - 1);
+    assert_eq!(each.depends_on, Vec::<String>::new(), "an empty list starts at once");
+    assert!(matches!(&each.input["row"], Source::Reference(path) if *path == ["row"]));
+    assert!(matches!(&each.input["why"], Source::Literal(_)));
+    assert_eq!(ready.action, StepAction::WaitForSignal("books-closed".into()));
+    assert_eq!(ready.depends_on, ["each"], "the step before, where nothing is said");
+    assert_eq!(sum.action, StepAction::Skill("table.sum".into()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let (_, findings) = parse(
+        r#"
+id: demo.wrong
+inputs: { file: { typ: string }, n: numbre }
+outputs: { total: { type: number, required: true } }
+steps:
+  - id: a
+    uses: x.y
+    inputs: { path: inputs.file }
+    input: { path: inputs.fil }
+    output: { rows: inputs.rows }
+  - id: b
+    uses: x.y
+    output: { r: vars.r }
+    config: { depend_on: [a], depends_on: [nowhere], condition: "vars.r = 1", retry: { backoff_seconds: -1 } }
+  - id: b
+    uses: x.z
+    output: { r: vars.r }
+    config: { timeout_seconds: soon, condition: "row.x > 1", foreach: { items: vars.r, as: i }, while: { condition: "true" } }
+  - id: c
+    uses: x.z
+    wait_for_signal: now
+  - id: d
+  - uses: x
+  - id: e
+    uses: x
+    config: { depends_on: [f] }
+  - id: f
+    uses: skill:demo.wrong
+    config: { depends_on: [e], scatter: { capabilities: [one] }, merge_strategy: mix }
+"#,
+    );
+    insta::assert_snapshot!(lines(&findings));
+}
+
+#[test]
+fn a_file_without_steps_is_no_contract() {
+    let (contract, findings) = contract::parse(Path::new("skill.yaml"), "id: a\ndescription: b\n");
+    assert_eq!((contract, findings), (None, vec![]));
+    let (contract, findings) = contract::parse(Path::new("skill.yaml"), "- a\n- b\n");
+    assert!(contract.is_none());
+    assert_eq!(findings[0].code, "not-a-mapping");
+}
+
+#[test]
+fn silence_of_a_capability_is_no_promise() {
+    let (capability, _) = contract::parse_capability(Path::new("c.yaml"), "id: mail.send\n");
+    let properties = capability.unwrap().properties;
+    assert!(properties.side_effects && !properties.idempotent);
+    let text =
+        "id: mail.send\nsafety: { mandatory_pre_gates: [ { capability: pii.detect, on_fail: ignore } ] }\n";
+    let (capability, findings) = contract::parse_capability(Path::new("c.yaml"), text);
+    let gate = &capability.unwrap().safety.mandatory_pre_gates[0];
+    assert_eq!(gate.on_fail, contract::GateFailure::Block, "at its strictest");
+    assert!(findings[0].message.contains("none of block"));
+}
+
+/// The public registry in the contract form, unpacked from the large test data.
+fn registry() -> Option<(tempfile::TempDir, PathBuf)> {
+    let Some(data) = std::env::var_os("SKILLS_TEST_DATA") else {
+        eprintln!(
+            "SKIPPED: set SKILLS_TEST_DATA to the folder of the large data to read a public registry whole"
+        );
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Path::new(&data).join("contract-registry.tar.xz");
+    let tar =
+        std::process::Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()).status();
+    assert!(tar.unwrap().success(), "{} cannot be unpacked", archive.display());
+    let path = folder.path().to_owned();
+    Some((folder, path))
+}
+
+fn files(root: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "yaml") {
+            out.push(path);
+        }
+    }
+    out.sort();
+}
+
+#[test]
+fn a_public_registry_loads_whole() {
+    let Some((_folder, root)) = registry() else { return };
+    let read = |folder: &str| {
+        let mut all = Vec::new();
+        files(&root.join(folder), &mut all);
+        all
+    };
+    let text = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    let mut remarks = Vec::new();
+    let mut note = |path: &PathBuf, findings: Vec<Finding>| {
+        let name = path.strip_prefix(&root).unwrap().display().to_string();
+        remarks.extend(findings.iter().map(|f| format!("{name}: {} {} {}", f.severity, f.code, f.message)));
+    };
+    let skills = read("registry/skills/official");
+    let skills: Vec<_> = skills.iter().filter(|p| p.ends_with("skill.yaml")).collect();
+    for path in &skills {
+        let (contract, findings) = contract::parse(path, &text(path));
+        let contract = contract.unwrap_or_else(|| panic!("{} has no contract", path.display()));
+        assert!(!contract.steps.is_empty());
+        note(path, findings);
+    }
+    let (mut capabilities, mut bindings, mut services) = (0, 0, 0);
+    for path in read("registry/capabilities")
+        .iter()
+        .filter(|p| !p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('_')))
+    {
+        let (capability, findings) = contract::parse_capability(path, &text(path));
+        capabilities += usize::from(capability.is_some());
+        note(path, findings);
+    }
+    for path in &read("runtime/bindings") {
+        let (binding, findings) = contract::parse_binding(path, &text(path));
+        bindings += usize::from(binding.is_some());
+        note(path, findings);
+    }
+    // Beside the services lie the OpenAPI documents of their mocks, in `specs`.
+    let specs = std::ffi::OsStr::new("specs");
+    for path in read("runtime/services").iter().filter(|p| !p.iter().any(|part| part == specs)) {
+        let (service, findings) = contract::parse_service(path, &text(path));
+        services += usize::from(service.is_some());
+        note(path, findings);
+    }
+    assert_eq!((skills.len(), capabilities, bindings), (26, 184, 189));
+    assert!(services > 20, "{services}");
+    assert!(!remarks.iter().any(|r| r.contains(&format!(" {} ", Severity::Error))), "{}", remarks.join("\n"));
+    insta::assert_snapshot!(remarks.join("\n"));
+}

@@ -1,0 +1,236 @@
+//! What holds for any skills and any request: parts add up to scores, and an index that was changed
+//! piece by piece answers as one that was made at once.
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use skill_workbench::discovery::{
+    Answer, Correction, Document, Fit, PartKind, Policy, Request, Router, Weights,
+};
+use skill_workbench::skill::{IndexText, Role, SkillId, Status};
+
+const WORDS: [&str; 28] = [
+    "table",
+    "tables",
+    "pdf",
+    "extract",
+    "report",
+    "weekly",
+    "the",
+    "a",
+    "of",
+    "mail",
+    "send",
+    "deploy",
+    "server",
+    "kubernetes",
+    "docker",
+    "image",
+    "resize",
+    "c++",
+    "parseJSON",
+    "user's",
+    "表格",
+    "提取",
+    "not",
+    "for",
+    "show",
+    "list",
+    "café",
+    "xlsx",
+];
+
+fn text(most: usize) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(&WORDS[..]), 0..most).prop_map(|words| words.join(" "))
+}
+
+/// Requests: known words, misspelt ones, words of other languages.
+fn requested() -> impl Strategy<Value = String> {
+    const MORE: [&str; 9] =
+        ["tabels", "extarct", "kuberntes", "lentas", "WaCAG", "repots", "my", "what", "crashlooping"];
+    let words: Vec<&str> = WORDS.iter().chain(&MORE).copied().collect();
+    prop::collection::vec(prop::sample::select(words), 1..8).prop_map(|words| words.join(" "))
+}
+
+prop_compose! {
+    fn document()(
+        id in 0..12_u32,
+        name in text(4),
+        description in text(14),
+        tags in prop::collection::vec(text(2), 0..3),
+        body in prop::option::of((prop::collection::vec(text(4), 0..3), text(40))),
+        role in prop::sample::select(vec![Role::Procedure, Role::Utility, Role::Sidecar]),
+        status in prop::sample::select(vec![Status::Stable, Status::Experimental, Status::Deprecated]),
+    ) -> Document {
+        let text = body.map(|(headings, body)| IndexText { headings, body });
+        let plain = Document::new(format!("skill-{id}"), name, description);
+        Document { tags, text, role, status, ..plain }
+    }
+}
+
+fn router() -> Router {
+    Router::new(Weights::shipped().unwrap().patient())
+}
+
+fn ask(router: &Router, intent: &str, with_body: bool) -> Option<Answer> {
+    let request = Request { intent: intent.into(), with_body, typing: true, ..Request::default() };
+    router.discover(&request).ok()
+}
+
+fn same(a: &Answer, b: &Answer) -> Result<(), TestCaseError> {
+    prop_assert_eq!(a.results.len(), b.results.len());
+    for (x, y) in a.results.iter().zip(&b.results) {
+        prop_assert_eq!(&x.skill_id, &y.skill_id);
+        prop_assert!((x.score - y.score).abs() < 1e-9, "{} {}", x.score, y.score);
+    }
+    prop_assert_eq!(a.excluded.len(), b.excluded.len());
+    prop_assert_eq!(a.attachable.len(), b.attachable.len());
+    prop_assert_eq!(a.below_limit, b.below_limit);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_parts_of_every_hit_sum_to_its_score(
+        documents in prop::collection::vec(document(), 1..12),
+        intent in text(9),
+        with_body in any::<bool>(),
+    ) {
+        let mut router = router();
+        router.update(documents, &[]);
+        let Some(answer) = ask(&router, &intent, with_body) else { return Ok(()) };
+        prop_assert!(answer.results.windows(2).all(|w| w[0].score >= w[1].score));
+        for hit in &answer.results {
+            let parts: f64 = hit.breakdown.parts.iter().map(|p| p.value).sum();
+            let rows: f64 = hit.breakdown.words.iter().map(|r| r.sum).sum();
+            let columns: f64 = hit.breakdown.signals.iter().sum();
+            let cells: f64 = hit.breakdown.words.iter().flat_map(|r| r.by_signal).sum();
+            for sum in [parts, rows, columns, cells] {
+                prop_assert!((sum - hit.score).abs() < 1e-6, "{} for {}", sum, hit.score);
+            }
+            for mark in &hit.description_marks {
+                prop_assert!(hit.description.get(mark.start as usize..mark.end as usize).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_changed_piece_by_piece_equals_one_made_at_once(
+        steps in prop::collection::vec((document(), any::<bool>()), 1..40),
+        intent in text(9),
+    ) {
+        let mut piecewise = router();
+        let mut stands: BTreeMap<SkillId, Document> = BTreeMap::new();
+        for (document, remove) in steps {
+            if remove {
+                piecewise.update(Vec::new(), std::slice::from_ref(&document.id));
+                stands.remove(&document.id);
+            } else {
+                piecewise.update(vec![document.clone()], &[]);
+                stands.insert(document.id.clone(), document);
+            }
+        }
+        let mut once = router();
+        once.update(stands.into_values().collect(), &[]);
+        prop_assert_eq!(piecewise.len(), once.len());
+        prop_assert_eq!(piecewise.bodies(), once.bodies());
+        for with_body in [true, false] {
+            if let (Some(a), Some(b)) = (ask(&piecewise, &intent, with_body), ask(&once, &intent, with_body)) {
+                same(&a, &b)?;
+            }
+        }
+        let mut restored = router();
+        restored.restore(&piecewise.snapshot().unwrap()).unwrap();
+        if let (Some(a), Some(b)) = (ask(&restored, &intent, true), ask(&once, &intent, true)) {
+            same(&a, &b)?;
+        }
+    }
+
+    #[test]
+    fn every_quoted_word_stands_in_its_field(
+        documents in prop::collection::vec(document(), 1..12),
+        intent in requested(),
+        typing in any::<bool>(),
+    ) {
+        let mut router = router();
+        let texts: BTreeMap<SkillId, Document> =
+            documents.iter().map(|d| (d.id.clone(), d.clone())).collect();
+        router.update(documents, &[]);
+        let request = Request { intent, typing, ..Request::default() };
+        let Ok(answer) = router.discover(&request) else { return Ok(()) };
+        for hit in &answer.results {
+            let document = &texts[&hit.skill_id];
+            let (headings, body) = document.text.clone().map_or((Vec::new(), String::new()), |t| (t.headings, t.body));
+            let body = format!("{} {body}", headings.join(" "));
+            for clause in hit.reason.split("; ") {
+                let fields: &[String] = match clause.split(" “").next() {
+                    Some("its name and description say") => &[document.name.clone(), document.description.clone()],
+                    Some("its name says") => std::slice::from_ref(&document.name),
+                    Some("its description says") => std::slice::from_ref(&document.description),
+                    Some("its tags say") => &[document.tags.join(" ")],
+                    Some("only its body has") => std::slice::from_ref(&body),
+                    _ => &[],
+                };
+                let quotes = clause.split('“').skip(1).zip(clause.split('“'));
+                for (quote, before) in quotes {
+                    let word = quote.split('”').next().unwrap_or_default().to_lowercase();
+                    let exact = !before.ends_with("a form of ");
+                    for field in fields.iter().filter(|_| exact) {
+                        prop_assert!(field.to_lowercase().contains(&word), "{}: {:?}", hit.reason, document);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_verdict_belongs_to_the_first_result(
+        documents in prop::collection::vec(document(), 1..12),
+        intent in requested(),
+        strict in any::<bool>(),
+    ) {
+        let mut router = router();
+        router.update(documents, &[]);
+        let policy = if strict { Policy::Strict } else { Policy::Blended };
+        let Ok(answer) = router.discover(&Request { intent, policy, ..Request::default() }) else { return Ok(()) };
+        let first = answer.results.first();
+        prop_assert_eq!(answer.verdict.skill_id.as_ref(), first.map(|hit| &hit.skill_id));
+        prop_assert_eq!(answer.verdict.fit, answer.fit);
+        let fits_from = answer.confidence.map(|c| c.fits_from);
+        if answer.fit != Fit::None {
+            prop_assert!(first.is_some_and(|hit| Some(hit.score) >= fits_from));
+            let content = answer.words.iter().any(|word| !word.stop);
+            let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == PartKind::Exact));
+            prop_assert!(content || named, "only stop words");
+        }
+    }
+
+    #[test]
+    fn finished_text_scores_alike_everywhere(
+        documents in prop::collection::vec(document(), 1..12),
+        intent in requested(),
+    ) {
+        let mut router = router();
+        router.update(documents, &[]);
+        let ask = |intent: String, typing| router.discover(&Request { intent, typing, ..Request::default() });
+        let Ok(finished) = ask(intent.clone(), false) else { return Ok(()) };
+        let spaced = ask(format!("{intent} "), true).unwrap();
+        prop_assert_eq!(&spaced.results, &finished.results);
+        prop_assert_eq!(&spaced.verdict, &finished.verdict);
+        let open = ask(intent, true).unwrap();
+        let completes = |c: &Option<Correction>| matches!(c, Some(Correction::Completed(_) | Correction::Dropped));
+        if !open.words.iter().any(|word| completes(&word.correction)) {
+            prop_assert_eq!(&open.results, &finished.results);
+        }
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(name in any::<String>(), description in any::<String>(), intent in any::<String>()) {
+        let mut router = router();
+        router.update(vec![Document::new("x", name, description.clone())], &[]);
+        let _ = ask(&router, &intent, true);
+        let _ = ask(&router, &description, true);
+        let _ = router.body_lines(&description, 1, &intent, 5);
+    }
+}

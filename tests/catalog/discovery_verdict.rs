@@ -1,0 +1,216 @@
+//! The verdict: about the first result, on one scale with the scores, and never by stop words, another language or a
+//! guess alone.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::discovery;
+
+use discovery::skills::{ask, router, typing};
+use serde::Deserialize;
+use skill_workbench::discovery::{
+    Answer, Correction, Document, Fit, Policy, Request, Router, VerdictReason, Weights,
+};
+use skill_workbench::skill::{self, Role};
+
+#[derive(Deserialize)]
+struct Languages {
+    foreign: BTreeMap<String, Vec<String>>,
+    foreign_names: Vec<Expected>,
+    mixed: Vec<Expected>,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    query: String,
+    expect: String,
+}
+
+fn languages() -> Languages {
+    serde_saphyr::from_str(include_str!("../fixtures/discovery/languages.yaml")).unwrap()
+}
+
+fn filled(documents: Vec<Document>) -> Router {
+    let mut router = Router::new(Weights::shipped().unwrap().patient());
+    router.update(documents, &[]);
+    router
+}
+
+fn shipped() -> Router {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills");
+    let locations = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().join("SKILL.md"));
+    let read = |location: std::path::PathBuf| {
+        let skill = skill::read_bundle(&location).unwrap();
+        let text = skill::read_index_text(&skill).unwrap();
+        Document::from_skill(&skill, Some(text))
+    };
+    filled(locations.filter(|location| location.is_file()).map(read).collect())
+}
+
+fn first(answer: &Answer) -> &str {
+    answer.results.first().map_or("", |hit| hit.skill_id.as_str())
+}
+
+#[test]
+fn verdict_is_about_the_first_result() {
+    let router = shipped();
+    for intent in ["what should I do with it", "json diff", "explain this regex"] {
+        for policy in [Policy::Blended, Policy::Strict] {
+            let request = Request { intent: intent.into(), policy, ..Request::default() };
+            let answer = router.discover(&request).unwrap();
+            assert_eq!(answer.verdict.skill_id.as_ref(), answer.results.first().map(|hit| &hit.skill_id));
+            assert_eq!(answer.verdict.fit, answer.fit);
+        }
+    }
+}
+
+#[test]
+fn stop_words_alone_fit_nothing() {
+    let router = shipped();
+    for intent in [
+        "my has should what",
+        "should I have",
+        "what do I do",
+        "please help me with this",
+        "can you do it for me",
+        "should we use it or not",
+        "what should I do with it",
+    ] {
+        let answer = ask(&router, intent);
+        assert_eq!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+    }
+    assert_eq!(ask(&router, "my has should what").verdict.reason, VerdictReason::StopWords);
+}
+
+#[test]
+fn threshold_and_scores_are_on_one_scale() {
+    let router = shipped();
+    for intent in ["how tall is mount everest", "json diff", "order a pizza", "table of a pdf"] {
+        let answer = ask(&router, intent);
+        let Some(confidence) = answer.confidence else { continue };
+        let score = answer.results[0].score;
+        match answer.verdict.reason {
+            VerdictReason::BelowThreshold => assert!(score < confidence.fits_from, "{intent}"),
+            _ => assert!(answer.fit == Fit::None || score >= confidence.fits_from, "{intent}"),
+        }
+    }
+}
+
+#[test]
+fn reasons_quote_words_as_they_were_read() {
+    let answer = ask(&router(), "extrakt the tabels from a pdf");
+    let hit = &answer.results[0];
+    assert!(matches!(&answer.words[2].correction, Some(Correction::Typo(word)) if word == "tables"));
+    assert!(!hit.reason.split("; read ").next().unwrap().contains("tabels"), "{}", hit.reason);
+    assert!(hit.reason.contains("read “tabels” as “tables”"), "{}", hit.reason);
+    let labels: Vec<&str> = hit.breakdown.words.iter().map(|row| row.label.as_str()).collect();
+    assert!(labels.contains(&"tables") && !labels.contains(&"tabels"), "{labels:?}");
+}
+
+#[test]
+fn fit_by_corrected_words_is_low() {
+    let answer = ask(&router(), "wekly reprot");
+    assert_eq!(first(&answer), "weekly-report");
+    assert_eq!((answer.fit, answer.verdict.reason), (Fit::Low, VerdictReason::FitsByReading));
+}
+
+#[test]
+fn finished_requests_score_as_while_typing() {
+    let router = router();
+    for intent in ["kuberntes tables crashlooping", "pdf tables zzqx", "extract the tabels"] {
+        let (typed, finished) = (typing(&router, intent), ask(&router, intent));
+        assert_eq!(typed.results, finished.results, "{intent}");
+        assert_eq!(typed.verdict, finished.verdict, "{intent}");
+    }
+}
+
+#[test]
+fn strict_policy_names_itself_in_verdict() {
+    let request = Request { intent: "tables of a pdf".into(), policy: Policy::Strict, ..Request::default() };
+    let answer = router().discover(&request).unwrap();
+    assert_eq!(answer.results[0].role, Role::Procedure);
+    assert!(answer.fit != Fit::None && answer.verdict.sentence.ends_with("the policy strict"));
+}
+
+#[test]
+fn foreign_requests_are_reported_as_such() {
+    let router = shipped();
+    for (language, requests) in languages().foreign {
+        for intent in requests {
+            let answer = ask(&router, &intent);
+            assert!(answer.fit <= Fit::Low, "{intent}: {}", answer.verdict.sentence);
+            if answer.fit == Fit::None {
+                let told = answer.verdict.language.unwrap();
+                assert_eq!((told.request, told.skills), (language.clone(), "en".to_owned()), "{intent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn english_requests_with_foreign_words_find_their_skill() {
+    let router = shipped();
+    let Languages { foreign_names, mixed, .. } = languages();
+    for Expected { query, expect } in foreign_names.into_iter().chain(mixed) {
+        let answer = ask(&router, &query);
+        assert_eq!(first(&answer), expect, "{query}");
+        assert_ne!(answer.verdict.reason, VerdictReason::Language, "{query}");
+    }
+}
+
+#[test]
+fn skills_in_another_language_answer_it() {
+    let router = filled(vec![
+        Document::new("biaoge", "biaoge", "从PDF文件中提取表格并保存为电子表格。用户要求提取表格时使用。"),
+        Document::new("fanyi", "fanyi", "把文档翻译成英文或其他语言。"),
+        Document::new("gijiroku", "gijiroku", "会議の議事録を要約して、決定事項をまとめます。"),
+        Document::new("csv", "csv-tools", "Converts and sorts columns of a CSV table."),
+        Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+    ]);
+    for (intent, wanted) in [
+        ("从这个PDF文件中提取表格", "biaoge"),
+        ("把这份文档翻译成英文", "fanyi"),
+        ("昨日の会議の議事録を要約して", "gijiroku"),
+        ("sort the columns of a csv table", "csv"),
+    ] {
+        let answer = ask(&router, intent);
+        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+    }
+}
+
+#[test]
+fn exclusions_win_no_request() {
+    let answer = ask(&shipped(), "merge the logs of three services in order of time");
+    assert_eq!(first(&answer), "incident-timeline");
+}
+
+#[test]
+fn every_surface_form_is_corrected_towards() {
+    let router = filled(vec![
+        Document::new(
+            "a11y",
+            "accessibility",
+            "Accessibility of pages: makes them accessible, as WCAG says.",
+        ),
+        Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+    ]);
+    let read = |intent: &str| match ask(&router, intent).words[0].correction.clone() {
+        Some(Correction::Typo(word)) => word,
+        other => panic!("{intent}: {other:?}"),
+    };
+    assert_eq!(read("accessibjle pages"), "accessible");
+    assert_eq!(read("WaCAG pages"), "wcag");
+    assert_eq!(read("zaccessibility pages"), "accessibility");
+    assert_eq!(read("zolleagues"), "colleagues");
+}
+
+#[test]
+fn the_id_of_a_skill_beats_names_alike() {
+    let router = filled(vec![
+        Document::new("pdf-anthropic", "pdf", "Reads, fills and writes PDF files: pdf forms, pdf tables."),
+        Document::new("pdf", "pdf", "Works with documents."),
+    ]);
+    assert_eq!(first(&ask(&router, "pdf")), "pdf");
+}

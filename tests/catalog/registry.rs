@@ -1,0 +1,264 @@
+//! What a person finds in their folders: bundles wherever they lie, one winner for each id, every
+//! loser, copy and refused link still listed; and the next start is warm.
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use skill_workbench::registry::{Registry, RootState, ShippedUse};
+use skill_workbench::skill::{RefusalReason, SkillId};
+
+use crate::registry_support;
+use registry_support::{World, description, ids, scan, text};
+
+#[test]
+fn bundles_are_found_nested_hidden_and_without_skill_md() {
+    let world = World::new();
+    world.skill("root/pdf", "Reads PDF files");
+    world.skill("root/pdf/inner/tables", "Finds tables in PDF files");
+    world.skill("root/repo/.claude/skills/review", "Reviews code");
+    world.write("root/lower/skill.md", &text("lower", "In lower case"));
+    world.write(
+        "root/official/text/summary/skill.yaml",
+        "id: text.summary\nname: Summary\ndescription: Sums a text up\n",
+    );
+    world.write("root/readme/README.md", "no skill");
+    let found = world.scan(&["root"]);
+    assert_eq!(ids(&found), ["lower", "text.summary", "pdf", "tables", "review"]);
+    assert!(found.refused.is_empty());
+    let lower = found.by_id("lower").unwrap();
+    assert!(
+        lower.findings.iter().any(|finding| finding.message.contains("skill.md")),
+        "{:?}",
+        lower.findings
+    );
+}
+
+#[test]
+fn inside_a_root_the_shallower_path_wins() {
+    let world = World::new();
+    world.skill("root/docs/ja-JP/skills/pdf", "A translation");
+    world.skill("root/skills/pdf", "The original");
+    let found = world.scan(&["root"]);
+    assert_eq!(description(&found, "pdf"), "The original");
+    assert_eq!(found.shadowed[0].winner, world.path("root/skills/pdf/SKILL.md"));
+}
+
+#[test]
+fn the_first_root_wins_an_id_and_losers_stay_listed_with_ids_of_their_own() {
+    let world = World::new();
+    world.skill("one/x/pdf", "The winner");
+    world.skill("two/pdf", "Another one");
+    world.skill("two/zz/pdf", "The winner");
+    world.skill("two/deep/pdf", "The winner");
+    world.skill("two/csv", "No rival");
+    let found = world.scan(&["one", "two"]);
+    assert_eq!(ids(&found), ["pdf", "csv"]);
+    assert_eq!(description(&found, "pdf"), "The winner");
+    let lost: Vec<_> = found
+        .shadowed
+        .iter()
+        .map(|s| {
+            let place = s.skill.location.strip_prefix(world.path("")).unwrap().display().to_string();
+            assert_eq!((s.lost.as_str(), &s.winner), ("pdf", &world.path("one/x/pdf/SKILL.md")));
+            (place, s.root, s.identical)
+        })
+        .collect();
+    let place = |path: &str| path.to_owned();
+    assert_eq!(
+        lost,
+        [
+            (place("two/deep/pdf/SKILL.md"), 1, true),
+            (place("two/pdf/SKILL.md"), 1, false),
+            (place("two/zz/pdf/SKILL.md"), 1, true)
+        ]
+    );
+    let unique: HashSet<&SkillId> = found.shadowed.iter().map(|s| &s.skill.id).collect();
+    assert_eq!(unique.len(), 3, "byte-identical copies have ids of their own too: {unique:?}");
+    for shadowed in &found.shadowed {
+        let short = SkillId::new("pdf").shadowed(shadowed.skill.digest);
+        assert!(shadowed.skill.id.as_str().starts_with(short.as_str()), "{}", shadowed.skill.id);
+        let by_id = found.by_id(shadowed.skill.id.as_str()).unwrap();
+        assert_eq!(by_id.location, shadowed.skill.location);
+        assert!(found.entry(shadowed.skill.id.as_str()).is_none());
+    }
+    assert_eq!(
+        world.scan(&["two", "one"]).entries[0].skill.description,
+        "No rival",
+        "inside a root the path sorts"
+    );
+}
+
+#[test]
+fn two_scans_of_the_same_folders_are_equal() {
+    let world = World::new();
+    for i in 0..60 {
+        world.skill(&format!("root/g{}/s{i}", i % 7), "The same words");
+        world.skill(&format!("root/h{}/s{i}", i % 5), "The same words");
+    }
+    let first = world.scan(&["root", "other"]);
+    let (mut a, mut b) = ((*first).clone(), (*world.scan(&["root", "other"])).clone());
+    (a.generation, b.generation) = (0, 0);
+    assert_eq!(a, b);
+    assert_eq!((a.entries.len(), a.shadowed.len()), (60, 60));
+}
+
+#[test]
+fn a_missing_root_a_file_and_an_empty_folder_say_what_they_are() {
+    let world = World::new();
+    world.write("file", "x");
+    fs::create_dir(world.path("empty")).unwrap();
+    let found = world.scan(&["missing", "file", "empty"]);
+    assert_eq!(found.roots[0].state, RootState::Missing);
+    assert!(matches!(&found.roots[1].state, RootState::Unreadable(why) if why.contains("file")));
+    assert_eq!(found.roots[2].state, RootState::Present);
+}
+
+#[test]
+fn overlapping_roots_count_a_file_once() {
+    let world = World::new();
+    world.skill("repo/skills/a", "One");
+    world.skill("repo/b", "Two");
+    let found = world.scan(&["repo/skills", "repo"]);
+    assert_eq!(ids(&found), ["a", "b"]);
+    assert!(found.shadowed.is_empty());
+    assert_eq!(found.aliases.len(), 1);
+    assert_eq!(found.entries[0].root, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_inside_the_roots_are_other_paths_and_links_out_of_them_are_refused() {
+    use std::os::unix::fs::symlink;
+    let world = World::new();
+    world.skill("agents/a", "One");
+    world.skill("claude/b", "Two");
+    world.skill("elsewhere/c", "Three");
+    world.skill("agents/node_modules/pkg/d", "Four");
+    symlink(world.path("agents/a"), world.path("claude/a")).unwrap();
+    symlink(world.path("agents"), world.path("agents/a/loop")).unwrap();
+    symlink(world.path("agents/node_modules/pkg"), world.path("agents/linked")).unwrap();
+    symlink(world.path("elsewhere/c"), world.path("claude/c")).unwrap();
+    let found = world.scan(&["agents", "claude"]);
+    assert_eq!(ids(&found), ["a", "d", "b"]);
+    assert!(found.shadowed.is_empty());
+    let alias = found.by_location(&world.path("claude/a/SKILL.md")).unwrap();
+    assert_eq!(alias.location, world.path("agents/a/SKILL.md"));
+    let refused = &found.refused[..];
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!((refused[0].id.as_str(), refused[0].reason.clone()), ("c", RefusalReason::LeavesRoot));
+    let said = &refused[0].findings[0].message;
+    assert!(said.contains("elsewhere/c") && said.contains("claude"), "{said}");
+    assert_eq!(
+        ids(&world.scan(&["agents", "claude", "elsewhere"])),
+        ["a", "d", "b", "c"],
+        "its folder named as a root"
+    );
+}
+
+#[test]
+fn refused_bundles_are_listed_with_their_reason() {
+    let world = World::new();
+    world.write("root/none/SKILL.md", "---\nname: none\n---\n");
+    fs::create_dir_all(world.path("root/bytes")).unwrap();
+    fs::write(world.path("root/bytes/SKILL.md"), b"---\nname: bytes\ndescription: \xff\xfe\n---\n").unwrap();
+    let found = world.scan(&["root"]);
+    let refused: Vec<_> = found.refused.iter().map(|r| (r.id.as_str(), r.reason.clone())).collect();
+    assert_eq!(refused, [("bytes", RefusalReason::NotUtf8), ("none", RefusalReason::NoDescription)]);
+}
+
+#[test]
+fn the_shipped_skills_stand_in_when_nothing_else_is_found_and_alone_in_a_demo() {
+    let world = World::new();
+    let mut settings = world.settings(&["root"]);
+    settings.shipped = ShippedUse::WhenEmpty;
+    let shipped = scan(settings.clone());
+    assert!(!shipped.entries.is_empty(), "the shipped skills");
+    assert!(
+        shipped.entries.iter().all(|entry| entry.skill.location.starts_with(world.path("cache/shipped")))
+    );
+    assert_eq!(shipped.roots.last().unwrap().label, "shipped");
+    world.skill("root/own", "My own");
+    assert_eq!(ids(&scan(settings.clone())), ["own"]);
+    settings.shipped = ShippedUse::Only;
+    settings.roots.clear();
+    assert_eq!(ids(&scan(settings)), ids(&shipped));
+}
+
+#[test]
+fn the_next_start_parses_only_what_changed() {
+    let world = World::new();
+    world.skill("root/a", "One");
+    world.skill("root/b", "Two");
+    world.write("root/none/SKILL.md", "---\nname: none\n---\n");
+    let mut settings = world.settings(&["root"]);
+    settings.cache = true;
+    let start = |settings: &_| {
+        let registry = Registry::open(Clone::clone(settings)).unwrap();
+        let found = registry.wait_scanned_blocking();
+        let said = (registry.parsed(), registry.cache().1);
+        // Dropping waits for the cache to be written.
+        drop(registry);
+        (found, said)
+    };
+    let (cold, said) = start(&settings);
+    assert_eq!(said, (3, "rebuilt: there was none".to_owned()));
+    let (warm, said) = start(&settings);
+    assert_eq!(said, (0, "used".to_owned()));
+    assert_eq!((&warm.entries, &warm.refused), (&cold.entries, &cold.refused));
+
+    world.skill("root/b", "Two, but longer");
+    fs::remove_file(world.path("root/a/SKILL.md")).unwrap();
+    let (warm, said) = start(&settings);
+    assert_eq!(said, (1, "used".to_owned()));
+    assert_eq!(description(&warm, "b"), "Two, but longer");
+    assert_eq!(ids(&warm), ["b"]);
+
+    settings.build = "another".to_owned();
+    assert_eq!(start(&settings).1, (2, "rebuilt: another build of this program wrote it".to_owned()));
+    let file = Registry::open(settings.clone()).unwrap().cache().0;
+    for damage in [&b"short"[..], &b"SKILLS\x00\x01"[..]] {
+        fs::write(&file, damage).unwrap();
+        let (found, (parsed, said)) = start(&settings);
+        assert_eq!((parsed, ids(&found)), (2, vec!["b"]), "{said}");
+        assert!(said.starts_with("rebuilt: it"), "{said}");
+    }
+    let good = fs::read(&file).unwrap();
+    for at in (0..good.len()).step_by(7) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x55;
+        fs::write(&file, bytes).unwrap();
+        let (found, (_, said)) = start(&settings);
+        assert!(said.starts_with("rebuilt: "), "byte {at}: {said}");
+        assert_eq!(ids(&found), ["b"]);
+    }
+    settings.cache = false;
+    assert_eq!(start(&settings).1, (2, "off".to_owned()));
+}
+
+#[test]
+fn the_caller_is_not_kept_waiting_and_a_scan_can_be_broken_off() {
+    let world = World::new();
+    for i in 0..300 {
+        world.skill(&format!("root/s{i}"), "Many");
+    }
+    let registry = Registry::open(world.settings(&["root"])).unwrap();
+    let before = registry.snapshot().entries.len();
+    assert!(before <= 300);
+    drop(registry);
+}
+
+#[test]
+fn a_public_registry_of_contracts_loads_as_it_is() {
+    let Some(data) = std::env::var_os("SKILLS_TEST_DATA") else {
+        eprintln!("SKIPPED: SKILLS_TEST_DATA is not set, the public contract registry is not read");
+        return;
+    };
+    let world = World::new();
+    let archive = Path::new(&data).join("contract-registry.tar.xz");
+    let unpacked =
+        std::process::Command::new("tar").arg("xJf").arg(archive).arg("-C").arg(world.path("")).status();
+    assert!(unpacked.unwrap().success());
+    let found = world.scan(&["registry/skills/official"]);
+    assert_eq!(found.entries.len() + found.shadowed.len() + found.refused.len(), 26);
+    assert!(found.refused.is_empty(), "{:?}", found.refused);
+}

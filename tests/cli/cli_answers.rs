@@ -1,0 +1,218 @@
+//! What scripts rely on: the shapes of `--json`, exit codes, and plain text into a pipe.
+
+use crate::binary;
+
+use binary::{Answer, Home, keys};
+use serde_json::json;
+
+#[test]
+fn discover_answers_ranked_results_with_their_breakdown() {
+    let home = Home::with_skills();
+    let answer = home.run(&["discover", "extract the tables of a pdf into a spreadsheet", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let answer = answer.json();
+    for key in ["results", "attachable", "excluded", "fit", "skills", "took_us"] {
+        assert!(!answer[key].is_null(), "{key}");
+    }
+    let first = &answer["results"][0];
+    for key in ["skill_id", "name", "score", "role", "effect_mode", "reason", "breakdown"] {
+        assert!(!first[key].is_null(), "{key}: {first}");
+    }
+    assert_eq!(first["skill_id"], "pdf-tables");
+    let parts: f64 = first["breakdown"]["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| part["value"].as_f64().unwrap())
+        .sum();
+    assert!((parts - first["score"].as_f64().unwrap()).abs() < 1e-6);
+    assert!(answer["results"].as_array().unwrap().iter().all(|hit| hit["role"] != "sidecar"));
+    assert_eq!(answer["attachable"][0]["skill_id"], "table-audit");
+    assert!(answer["excluded"].as_array().unwrap().iter().any(|left| left["skill_id"] == "old-pdf"));
+    assert_ne!(answer["fit"], "none");
+}
+
+#[test]
+fn a_request_that_nothing_fits_exits_with_1() {
+    let home = Home::with_skills();
+    let answer = home.run(&["discover", "what is the weather like in Lisbon tomorrow", "--json"]);
+    assert_eq!((answer.code, answer.json()["fit"].clone()), (1, json!("none")), "{}", answer.stderr);
+}
+
+#[test]
+fn an_intent_comes_from_standard_input_and_an_empty_one_is_wrong_usage() {
+    let home = Home::with_skills();
+    let skills = home.skills();
+    let mut child = home
+        .command()
+        .args(["--root", skills.to_str().unwrap(), "discover", "-", "--json"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"extract tables from a pdf\n").unwrap();
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.json()["results"][0]["skill_id"], "pdf-tables");
+    let empty = home.run(&["discover", "  "]);
+    assert_eq!(empty.code, 2, "{}", empty.stderr);
+}
+
+#[test]
+fn the_explanation_adds_up_to_the_score() {
+    let home = Home::with_skills();
+    let answer = home.run(&["discover", "extract tables from a pdf", "--explain", "--top", "1"]);
+    assert!(answer.stdout.contains("Why pdf-tables is #1"), "{}", answer.stdout);
+    let ledger: Vec<&str> = answer.stdout.split("Why pdf-tables").nth(1).unwrap().lines().skip(2).collect();
+    let last = |line: &str| line.split_whitespace().last().unwrap_or("0").replace('−', "-").parse::<f64>();
+    let end = ledger.iter().position(|line| line.trim_start().starts_with("sum ")).unwrap();
+    let rows: f64 = ledger[..end].iter().map(|line| last(line).unwrap_or(0.0)).sum();
+    let sum = last(ledger[end]).unwrap();
+    assert!((rows - sum).abs() < 0.005 * (end + 1) as f64, "{rows} is not {sum}\n{}", answer.stdout);
+}
+
+#[test]
+fn a_named_skill_is_explained_wherever_it_stands() {
+    let home = Home::with_skills();
+    let answer = home.run(&["discover", "extract tables from a pdf", "--limit", "1", "--skill", "csv-tools"]);
+    let place = answer.stdout.split("Why csv-tools is #").nth(1).and_then(|rest| rest.lines().next());
+    assert!(
+        place.is_some_and(|place| place.parse::<usize>().unwrap() > 1),
+        "{}{}",
+        answer.stdout,
+        answer.stderr
+    );
+    let left = home.run(&["discover", "extract tables from a pdf", "--skill", "old-pdf"]);
+    assert_eq!(left.code, 3);
+    assert!(left.stderr.contains("left out: "), "{}", left.stderr);
+}
+
+#[test]
+fn results_are_numbered_in_order_of_score() {
+    let home = Home::with_skills();
+    let text = home.run(&["discover", "clean and join csv files zzqx qqvw"]).stdout;
+    let number = |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<usize>().ok());
+    let numbers: Vec<usize> = text.lines().filter_map(number).collect();
+    assert!(!numbers.is_empty() && numbers.iter().copied().eq(1..=numbers.len()), "{text}");
+    let scores: Vec<f64> = text
+        .lines()
+        .filter(|line| number(line).is_some())
+        .filter_map(|line| line.split_whitespace().nth(2)?.parse().ok())
+        .collect();
+    assert!(scores.len() == numbers.len() && scores.is_sorted_by(|a, b| a >= b), "{text}");
+    assert!(text.contains("role utility"), "{text}");
+    assert!(text.lines().filter(|line| line.starts_with("no skill has")).count() <= 1, "{text}");
+}
+
+#[test]
+fn list_has_a_fixed_shape() {
+    let home = Home::with_skills();
+    let list = home.json(&["list"]);
+    let skill = list["skills"].as_array().unwrap().iter().find(|s| s["skill_id"] == "table-audit").unwrap();
+    insta::assert_snapshot!(keys(skill).join(" "), @"skill_id name description role invocation effect_mode status kind domain tags attach_targets inferred location root digest findings shadowed_by has_contract trusted needs_approval");
+    assert_eq!(skill["attach_targets"], json!(["output", "artifact"]));
+    assert_eq!((&skill["role"], &skill["invocation"]), (&json!("sidecar"), &json!("attach")));
+    assert!(skill["findings"].is_u64() && skill["digest"].as_str().unwrap().len() == 64);
+    let ids = |args: &[&str]| -> Vec<String> {
+        let list = home.json(args);
+        list["skills"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["skill_id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(ids(&["list", "--role", "utility"]), ["csv-tools"]);
+    assert_eq!(ids(&["list", "--status", "deprecated"]), ["old-pdf"]);
+    assert_eq!(ids(&["list", "--domain", "documents"]), ["pdf-tables"]);
+    assert_eq!(ids(&["list", "--query", "depl"]), ["deploy-check"]);
+}
+
+#[test]
+fn describe_shows_one_skill_whole() {
+    let home = Home::with_skills();
+    let detail = home.json(&["describe", "pdf-tables"]);
+    insta::assert_snapshot!(keys(&detail).join(" "), @"summary skill source body findings files levels");
+    assert_eq!(detail["files"][0]["path"], "references/layout.md");
+    assert!(detail["body"].as_str().unwrap().trim_start().starts_with("# PDF tables"));
+    assert!(detail["levels"]["l2"].as_u64().unwrap() > 10);
+    let text = home.run(&["describe", "pdf-tables"]).stdout;
+    assert!(text.contains("procedure (inferred)") && text.contains("references/layout.md"), "{text}");
+}
+
+#[test]
+fn the_source_into_a_pipe_is_byte_for_byte_the_file() {
+    let home = Home::empty();
+    home.skill("odd", "description: Does \u{202e}odd things with files.", "body \u{1b}[31m\n");
+    let answer = home.run(&["describe", "odd", "--source"]);
+    assert_eq!(answer.stdout, std::fs::read_to_string(home.skills().join("odd/SKILL.md")).unwrap());
+}
+
+#[test]
+fn no_text_of_a_bundle_acts_on_the_terminal() {
+    let home = Home::empty();
+    home.skill("evil", "description: \"Reads files. \\e[2J\\u202e Use for reading files.\"", "body\n");
+    for args in [&["list"][..], &["describe", "evil"], &["discover", "read files"], &["lint"]] {
+        let answer = home.run(args);
+        let bad = answer.stdout.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{args:?}: {:?}", answer.stdout);
+    }
+}
+
+#[test]
+fn texts_and_paths_are_whole_in_a_pipe() {
+    let home = Home::empty();
+    let long = format!("Reads {}files.", "many and various ".repeat(20));
+    home.skill("reader", &format!("description: {long}"), "body\n");
+    let folder = home.path().join("a-long-name-of-a-folder/".repeat(8));
+    std::fs::create_dir_all(folder.join("reader")).unwrap();
+    std::fs::copy(home.skills().join("reader/SKILL.md"), folder.join("reader/SKILL.md")).unwrap();
+    let whole = |args: &[&str], text: &str| {
+        let answer = home.run(args);
+        assert!(answer.stdout.contains(text), "{args:?}: {}{}", answer.stdout, answer.stderr);
+    };
+    let root = folder.to_str().unwrap();
+    let winner = home.skills().join("reader/SKILL.md");
+    whole(&["list"], &long);
+    whole(&["--root", root, "list"], winner.to_str().unwrap());
+    whole(&["describe", "reader"], &long);
+    whole(&["describe", "reader"], winner.to_str().unwrap());
+    whole(&["--root", root, "doctor"], &home.skills().display().to_string());
+}
+
+#[test]
+fn plain_text_has_no_colour_and_its_tables_fit_80_columns_in_a_pipe() {
+    let home = Home::with_skills();
+    for args in [
+        &["list"][..],
+        &["discover", "extract tables from a pdf", "--explain"],
+        &["describe", "pdf-tables"],
+        &["doctor"],
+        &["--help"],
+    ] {
+        let answer = home.run(args);
+        assert!(!answer.stdout.contains('\u{1b}'), "{args:?}: {:?}", answer.stdout);
+        if args == ["--help"] {
+            assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let home = Home::empty();
+    for i in 0..400 {
+        home.skill(
+            &format!("skill-{i}"),
+            "description: Does one thing of many, for lists that are long.",
+            "x\n",
+        );
+    }
+    // The shell reports the status of `head`; what the first program says stands on standard error.
+    let script = format!("{} --root skills list | head -n 1", env!("CARGO_BIN_EXE_skills"));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(home.path()).env("HOME", home.path().join("home"));
+    let answer = Answer::of(shell.output().unwrap());
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{}", answer.stdout);
+    assert_eq!(answer.stdout.lines().count(), 1);
+}

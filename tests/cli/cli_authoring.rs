@@ -1,0 +1,80 @@
+//! New skills and packages on the command line: made, checked, packed, and checked again.
+
+use crate::binary;
+
+use std::fs;
+
+use binary::Home;
+
+const NEW: &[&str] = &[
+    "scaffold",
+    "log-digest",
+    "--description",
+    "Sums up a server log by hour and level.",
+    "--when",
+    "somebody asks what happened on a machine",
+];
+
+#[test]
+fn a_new_skill_is_clean_wins_its_queries_and_packs() {
+    let home = Home::with_skills();
+    let made = home
+        .json(&[NEW, &["--script", "python", "--contract", "--tag", "log,server", "--references"]].concat());
+    assert_eq!(made["skill_id"], "log-digest");
+    assert_eq!(made["golden"][1], 2);
+    let lint = home.run(&["lint", "--deny", "warnings", home.skills().join("log-digest").to_str().unwrap()]);
+    assert_eq!(lint.code, 0, "{}", lint.stdout);
+    let eval = home.json(&["eval"]);
+    assert_eq!(eval["p_at_1"], 1.0, "{eval}");
+
+    let packed = home.json(&["package-prepare", "log-digest"]);
+    let file = packed["file"].as_str().unwrap();
+    assert!(file.ends_with("work/log-digest-0.1.0.skill.tar.gz"), "{file}");
+    let good = home.run_bare(&["package-validate", file]);
+    assert_eq!(good.code, 0, "{}", good.stdout);
+    assert!(good.stdout.contains("brings contract local.log-digest 0.1.0"), "{}", good.stdout);
+    let again = home.run(&["package-prepare", "log-digest"]);
+    assert_eq!(again.code, 4, "an archive is not replaced unasked");
+    let forced = home.json(&["package-prepare", "log-digest", "--force"]);
+    assert_eq!(forced["sha256"], packed["sha256"]);
+
+    let mut bytes = fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::write(file, bytes).unwrap();
+    assert_eq!(home.run_bare(&["package-validate", file]).code, 1);
+    assert_eq!(home.run_bare(&["package-validate", "no.tar.gz"]).code, 3);
+}
+
+#[test]
+fn scaffold_overwrites_nothing_and_says_what_is_missing() {
+    let home = Home::with_skills();
+    assert_eq!(home.run(NEW).code, 0);
+    let text = fs::read(home.skills().join("log-digest/SKILL.md")).unwrap();
+    let again = home.run(NEW);
+    assert_eq!(again.code, 4, "{}", again.stderr);
+    assert_eq!(fs::read(home.skills().join("log-digest/SKILL.md")).unwrap(), text);
+    for (args, word) in [
+        (&["scaffold"][..], "an id is needed"),
+        (&["scaffold", "x"], "--description is needed"),
+        (&["scaffold", "x", "--description", "Does x.", "--role", "sidecar"], "--target"),
+        (&["scaffold", "X Y", "--description", "Does x."], "no id"),
+    ] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, 2, "{args:?}");
+        assert!(answer.stderr.contains(word), "{}", answer.stderr);
+    }
+}
+
+#[test]
+fn what_is_in_the_way_of_a_package_is_named() {
+    let home = Home::with_skills();
+    home.file("csv-tools/assets/id_rsa", "x");
+    let answer = home.run(&["package-prepare", "csv-tools"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stdout.contains("looks-like-a-secret"), "{}", answer.stdout);
+    let dry = home.run(&["package-prepare", "csv-tools", "--allow", "assets/id_rsa", "--dry-run"]);
+    assert_eq!(dry.code, 0, "{}", dry.stdout);
+    assert!(dry.stdout.contains("would pack"), "{}", dry.stdout);
+    assert_eq!(fs::read_dir(home.path().join("work")).unwrap().count(), 0, "nothing was written");
+}

@@ -1,0 +1,101 @@
+//! `skills eval`: measures on files and on the roots' golden sets, lost queries, baselines.
+
+use crate::binary;
+
+use binary::Home;
+
+fn golden(home: &Home) {
+    home.file(
+        "golden.yaml",
+        "- query: extract the tables of a pdf\n  expect: [pdf-tables]\n\
+         - query: what would break in this deployment\n  expect: [deploy-check]\n\
+         - query: join two csv files\n  expect: [deploy-check]\n\
+         - query: zzxx qqvv wwkk\n  expect: none\n",
+    );
+}
+
+#[test]
+fn the_golden_set_of_the_roots_is_measured() {
+    let home = Home::with_skills();
+    golden(&home);
+    let answer = home.run(&["eval", "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let report = answer.json();
+    for key in ["queries", "p_at_1", "hit_at_5", "mrr_at_10", "out_of_scope_rejected"] {
+        assert!(report[key].is_number(), "{key}: {report}");
+    }
+    assert!(report["latency_us"]["p50"].is_u64() && report["latency_us"]["p99"].is_u64());
+    assert_eq!(report["queries"], 3);
+    assert!((report["p_at_1"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{report}");
+    let text = home.run(&["eval"]).stdout;
+    assert!(text.contains("join two csv files") && text.contains("csv-tools won"), "{text}");
+}
+
+#[test]
+fn files_given_by_name_are_measured() {
+    let home = Home::empty();
+    let write = |name: &str, text: &str| std::fs::write(home.path().join("work").join(name), text).unwrap();
+    write(
+        "skills.jsonl",
+        "{\"id\":\"pdf\",\"name\":\"pdf\",\"description\":\"Reads tables from PDF files\",\"tags\":[]}\n\
+         {\"id\":\"mail\",\"name\":\"mail\",\"description\":\"Writes short mails\",\"tags\":[]}\n",
+    );
+    write("queries.jsonl", "{\"query\":\"read a pdf table\",\"relevant\":[\"pdf\"]}\n");
+    write("none.jsonl", "{\"query\":\"qqq zzz\"}\n");
+    let args = [
+        "eval",
+        "--skills",
+        "skills.jsonl",
+        "--queries",
+        "queries.jsonl",
+        "--out-of-scope",
+        "none.jsonl",
+        "--json",
+    ];
+    let report = home.run_bare(&args).json();
+    assert_eq!(
+        (&report["queries"], &report["p_at_1"], &report["out_of_scope"]),
+        (&1.into(), &1.0.into(), &1.into())
+    );
+    write("queries.jsonl", "{\"query\":1}\n");
+    let broken = home.run_bare(&args);
+    assert_eq!(broken.code, 2, "{}", broken.stderr);
+    assert!(broken.stderr.contains("queries.jsonl") && broken.stderr.contains("line 1"), "{}", broken.stderr);
+}
+
+#[test]
+fn a_regression_fails_and_says_what_got_worse() {
+    let home = Home::with_skills();
+    golden(&home);
+    let baseline = home.path().join("baseline.json");
+    let now = home.run(&["eval", "--json"]);
+    std::fs::write(&baseline, &now.stdout).unwrap();
+    let baseline = baseline.to_str().unwrap().to_owned();
+    assert_eq!(home.run(&["eval", "--baseline", &baseline]).code, 0);
+    std::fs::remove_dir_all(home.skills().join("deploy-check")).unwrap();
+    let worse = home.run(&["eval", "--baseline", &baseline]);
+    assert_eq!(worse.code, 1, "{}", worse.stdout);
+    assert!(
+        worse.stdout.contains("worse than the baseline") && worse.stdout.contains("p_at_1"),
+        "{}",
+        worse.stdout
+    );
+    let tolerant = home.run(&["eval", "--baseline", &baseline, "--tolerance", "1"]);
+    assert_eq!(tolerant.code, 0);
+}
+
+#[test]
+fn no_golden_set_is_said_with_what_to_do() {
+    let home = Home::with_skills();
+    let answer = home.run(&["eval"]);
+    assert_eq!(answer.code, 3);
+    assert!(answer.stderr.contains("golden.yaml"), "{}", answer.stderr);
+}
+
+#[test]
+fn the_shipped_skills_have_a_golden_set() {
+    let home = Home::empty();
+    let report = home.run_bare(&["--demo", "eval", "--json"]).json();
+    assert!(report["queries"].as_u64().unwrap() >= 50, "{report}");
+    assert_eq!(report["missing"].as_array().unwrap().len(), 0, "{report}");
+}

@@ -1,0 +1,178 @@
+//! `skills lint`: findings, exit codes, formats, and `--fix` on a defect.
+
+use crate::binary;
+
+use binary::Home;
+
+const COLON: &str = "---\nname: notes\ndescription: Writes notes: short and long ones. Use when somebody asks for notes.\n---\n\n# Notes\n";
+
+#[test]
+fn findings_are_located_and_errors_fail() {
+    let home = Home::empty();
+    home.skill(
+        "watcher",
+        "description: Watches what a run writes and says when it is wrong.\n\
+         metadata:\n  classification:\n    role: sidecar\n    invocation: direct",
+        "# Watcher\n",
+    );
+    let answer = home.run(&["lint", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let report = answer.json();
+    assert_eq!(report["skills"], 1);
+    let error = report["findings"].as_array().unwrap().iter().find(|f| f["severity"] == "error").unwrap();
+    for key in
+        ["skill_id", "location", "code", "severity", "field", "file", "span", "message", "help", "fixable"]
+    {
+        assert!(error.get(key).is_some(), "{key}: {error}");
+    }
+    assert_eq!(error["skill_id"], "watcher");
+    assert_eq!(error["span"]["line"], 7);
+    let text = home.run(&["lint"]).stdout;
+    assert!(text.contains("invocation: direct") && text.contains("1 error"), "{text}");
+    let github = home.run(&["lint", "--format", "github"]).stdout;
+    assert!(
+        github.lines().any(|line| line.starts_with("::error file=") && line.contains("line=7")),
+        "{github}"
+    );
+}
+
+#[test]
+fn a_defect_is_fixed_and_then_clean() {
+    let home = Home::empty();
+    home.file("notes/SKILL.md", COLON);
+    let file = home.skills().join("notes/SKILL.md");
+    let before = home.json(&["lint"]);
+    assert!(before["findings"].as_array().unwrap().iter().any(|f| f["fixable"] == true), "{before}");
+    let fixed = home.run(&["lint", "--fix", file.to_str().unwrap()]);
+    assert!(fixed.stdout.contains("notes"), "{}", fixed.stdout);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        text.ends_with("\n---\n\n# Notes\n") && text.contains("Writes notes: short and long ones."),
+        "{text}"
+    );
+    let after = home.json(&["lint"]);
+    assert!(after["findings"].as_array().unwrap().iter().all(|f| f["fixable"] == false), "{after}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fix_keeps_the_permissions_and_what_it_need_not_touch() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::empty();
+    home.file("notes/SKILL.md", COLON);
+    let file = home.skills().join("notes/SKILL.md");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    home.run(&["lint", "--fix"]);
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    let untouched = std::fs::metadata(&file).unwrap().modified().unwrap();
+    home.run(&["lint", "--fix"]);
+    assert_eq!(std::fs::metadata(&file).unwrap().modified().unwrap(), untouched);
+}
+
+#[test]
+fn warnings_fail_only_when_they_are_denied() {
+    let home = Home::empty();
+    home.file("other-folder/SKILL.md", "---\nname: a-name\ndescription: Turns a table of a PDF file into rows of a spreadsheet. Use when a request names a PDF.\nlicense: MIT\n---\n\nRead [the layout](references/gone.md).\n");
+    let report = home.json(&["lint"]);
+    let severities: Vec<&str> =
+        report["findings"].as_array().unwrap().iter().map(|f| f["severity"].as_str().unwrap()).collect();
+    assert!(severities.contains(&"warning"), "{report}");
+    if !severities.contains(&"error") {
+        assert_eq!(home.run(&["lint"]).code, 0);
+    }
+    assert_eq!(home.run(&["lint", "--deny", "warnings"]).code, 1);
+}
+
+#[test]
+fn a_path_that_is_not_there_exits_with_3() {
+    let home = Home::empty();
+    let answer = home.run(&["lint", "nowhere"]);
+    assert_eq!(answer.code, 3, "{}", answer.stderr);
+}
+
+#[test]
+fn shadowed_copies_are_findings() {
+    let home = Home::with_skills();
+    let other = home.path().join("other");
+    std::fs::create_dir_all(other.join("csv-tools")).unwrap();
+    std::fs::write(
+        other.join("csv-tools/SKILL.md"),
+        "---\nname: csv-tools\ndescription: Reads CSV files in another way than the first one does.\n---\nx\n",
+    )
+    .unwrap();
+    let report = home.run(&["--root", other.to_str().unwrap(), "lint", "--json"]).json();
+    let shadowed = report["findings"].as_array().unwrap().iter().find(|f| f["code"] == "shadowed");
+    assert!(shadowed.is_some(), "{report}");
+}
+
+#[test]
+fn the_shipped_skills_are_clean() {
+    let home = Home::empty();
+    let answer = home.run_bare(&["--demo", "lint", "--deny", "warnings"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+}
+
+#[test]
+fn a_body_of_blanks_is_estimated() {
+    let home = Home::with_skills();
+    let body = format!("# Blanks\n{}end\n", " ".repeat(1_500_000));
+    home.skill("blanks", "description: Holds blanks. Use when somebody asks for blanks.", &body);
+    let session = home.run(&["session", "new"]).stdout.trim().to_owned();
+    let calls = [
+        &["lint"][..],
+        &["governance"],
+        &["describe", "blanks"],
+        &["session", "load", &session, "blanks"],
+        &["session", "show", &session],
+        &["session", "compose", &session],
+    ];
+    for args in calls {
+        let answer = home.run(args);
+        assert!(answer.code == 0 && !answer.stderr.contains("panicked"), "{args:?}: {}", answer.stderr);
+    }
+    assert_eq!(home.json(&["describe", "blanks"])["levels"]["l2_estimated"], true);
+    assert!(home.json(&["describe", "pdf-tables"])["levels"].get("l2_estimated").is_none());
+}
+
+#[test]
+fn required_skills_that_are_not_here_are_found() {
+    let home = Home::with_skills();
+    home.skill(
+        "reader",
+        "description: Reads tables. Use for tables.\nrequires: [pdf-table, csv-tools]",
+        "# Reader\n",
+    );
+    let report = home.json(&["lint"]);
+    let found: Vec<_> =
+        report["findings"].as_array().unwrap().iter().filter(|f| f["code"] == "requires-unknown").collect();
+    assert!(matches!(found.as_slice(), [one] if one["span"]["line"] == 4), "{found:?}");
+    assert!(found[0]["help"].as_str().unwrap().contains("pdf-tables"), "{found:?}");
+}
+
+#[test]
+fn a_contract_finding_is_shown_in_its_file() {
+    let home = Home::with_skills();
+    home.file(
+        "pdf-tables/skill.yaml",
+        "id: pdf.tables\ninputs: {n: {type: int}}\nsteps: [{id: a, uses: x.y}]\n",
+    );
+    let github = home.run(&["lint", "--format", "github"]).stdout;
+    let line = github.lines().find(|line| line.contains("title=contract-invalid")).unwrap();
+    assert!(line.contains("pdf-tables/skill.yaml,line=2"), "{line}");
+    let text = home.run(&["lint"]).stdout;
+    assert!(text.contains("pdf-tables/skill.yaml:2") && text.contains("type: int"), "{text}");
+}
+
+#[test]
+fn a_swallowed_key_is_not_quoted_away() {
+    let home = Home::empty();
+    let source = "---\nname: notes\ndescription: Writes notes。origin: community\n---\n\n# Notes\n";
+    home.file("notes/SKILL.md", source);
+    let codes = |args: &[&str]| -> Vec<String> {
+        let report = home.json(args);
+        let found = report["findings"].as_array().unwrap();
+        found.iter().map(|f| f["code"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(codes(&["lint", "--fix"]).contains(&"swallowed-key".to_owned()));
+    assert_eq!(std::fs::read_to_string(home.skills().join("notes/SKILL.md")).unwrap(), source);
+}

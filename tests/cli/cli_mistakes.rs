@@ -1,0 +1,209 @@
+//! What goes wrong, and what is said then: text or JSON on standard error, and the exit code.
+
+use crate::binary;
+
+use binary::Home;
+
+#[test]
+fn an_unknown_skill_offers_near_names_and_exits_with_3() {
+    let home = Home::with_skills();
+    let answer = home.run(&["describe", "pdf-tabels"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
+    assert_eq!(answer.stderr, "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n");
+    let mut error = home.run(&["describe", "pdf-tabels", "--json"]).error();
+    let trace_id = error["trace_id"].take();
+    let trace_id = trace_id.as_str().unwrap();
+    assert!(trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{trace_id}");
+    let log = home.path().join("home/.local/state/skill-workbench/skills.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+}
+
+#[test]
+fn wrong_usage_exits_with_2_in_text_and_json() {
+    let home = Home::empty();
+    let text = home.run(&["discover"]);
+    assert_eq!(text.code, 2);
+    assert!(text.stderr.starts_with("error: ") && text.stderr.contains("Usage:"), "{}", text.stderr);
+    let near = home.run(&["discovr", "x"]);
+    assert!(near.stderr.contains("'discover'"), "{}", near.stderr);
+    let json = home.run(&["list", "--role", "nobody", "--json"]);
+    assert_eq!(json.code, 2);
+    let error = json.error();
+    assert_eq!(
+        (&error["error"]["code"], &error["error"]["type"]),
+        (&"invalid_request".into(), &"usage".into())
+    );
+    assert!(error["error"]["message"].as_str().unwrap().contains("procedure"), "{error}");
+}
+
+#[test]
+fn a_limit_beyond_what_is_allowed_is_wrong_usage() {
+    let home = Home::with_skills();
+    for limit in ["0", "1001", "999999999999", "many"] {
+        let answer = home.run(&["discover", "x", "--limit", limit]);
+        assert_eq!(answer.code, 2, "{limit}: {}", answer.stderr);
+        assert!(answer.stderr.contains("from 1 to 1000"), "{limit}: {}", answer.stderr);
+    }
+    assert_eq!(home.run(&["discover", "extract tables from a pdf", "--limit", "1000"]).code, 0);
+}
+
+#[test]
+fn an_intent_beyond_the_limits_is_wrong_usage() {
+    let home = Home::with_skills();
+    for (intent, limit) in [("tables ".repeat(4000), "20000"), ("x".repeat(1001), "1000")] {
+        let answer = home.run(&["discover", &intent, "--json"]);
+        assert_eq!(answer.code, 2, "{}", answer.stderr);
+        let error = answer.error();
+        assert_eq!(error["error"]["code"], "invalid_request");
+        assert!(error["error"]["message"].as_str().unwrap().contains(limit), "{error}");
+    }
+}
+
+#[test]
+fn control_sequences_in_an_intent_are_no_words() {
+    let home = Home::with_skills();
+    let words = |intent: &str| home.json(&["discover", intent])["words"].as_array().unwrap().len();
+    assert_eq!(words("\u{1b}[31mextract\u{1b}[0m tables"), words("extract tables"));
+    let text = home.run(&["discover", "\u{1b}[31mextract\u{1b}[0m tables"]).stdout;
+    assert!(!text.contains("31m"), "{text}");
+}
+
+#[test]
+fn an_ambiguous_name_lists_the_ids() {
+    let home = Home::empty();
+    for id in ["one", "two"] {
+        home.file(
+            &format!("{id}/SKILL.md"),
+            format!("---\nname: same\ndescription: Does {id} thing with a file.\n---\nBody {id}\n"),
+        );
+    }
+    let answer = home.run(&["describe", "same"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("one, two"), "{}", answer.stderr);
+}
+
+#[test]
+fn a_skill_is_found_by_its_path() {
+    let home = Home::with_skills();
+    let path = home.skills().join("pdf-tables");
+    let answer = home.json(&["describe", path.to_str().unwrap()]);
+    assert_eq!(answer["summary"]["skill_id"], "pdf-tables");
+}
+
+#[test]
+fn an_unknown_key_in_the_settings_names_file_and_line() {
+    let home = Home::with_skills();
+    let file = home.config("watch: true\nthem: dark\n");
+    let answer = home.run(&["list"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains(&format!("{}:2:", file.display())), "{}", answer.stderr);
+    let check = home.run(&["config", "check"]);
+    assert_eq!(check.code, 2);
+    assert!(
+        check.stdout.contains(":2:") && check.stdout.contains("did you mean `theme`?"),
+        "{}",
+        check.stdout
+    );
+    let other = home.path().join("other.yaml");
+    std::fs::write(&other, "watch: false\n").unwrap();
+    let answer = home.run(&["list", "--config", other.to_str().unwrap()]);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let missing = home.run(&["list", "--config", "nowhere.yaml"]);
+    assert_eq!(missing.code, 3, "{}", missing.stderr);
+    assert!(missing.stderr.contains("the settings file nowhere.yaml is not there"), "{}", missing.stderr);
+}
+
+#[test]
+fn one_fault_has_one_exit_code() {
+    let home = Home::with_skills();
+    let file = home.path().join("broken.json");
+    std::fs::write(&file, "{\"queries\": [").unwrap();
+    let file = file.to_str().unwrap();
+    for command in
+        [&["eval", "--queries", file][..], &["openapi", "--check", file], &["schema", "--check", file]]
+    {
+        let answer = home.run(command);
+        assert_eq!(answer.code, 2, "{command:?}: {}{}", answer.stdout, answer.stderr);
+        assert!(answer.stderr.contains("broken.json"), "{command:?}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn unknown_filter_values_offer_near_ones() {
+    let home = Home::with_skills();
+    let status = home.run(&["list", "--status", "stabel"]);
+    assert_eq!(status.code, 0);
+    assert!(status.stderr.contains("did you mean stable?"), "{}", status.stderr);
+    let domain = home.run(&["list", "--domain", "documnts"]);
+    assert!(domain.stderr.contains("did you mean documents?"), "{}", domain.stderr);
+    let known = home.run(&["list", "--status", "deprecated", "--domain", "documents"]);
+    assert_eq!(known.stderr, "", "both values are in use, by no skill together");
+}
+
+#[test]
+fn a_pipe_gets_names_whole() {
+    let home = Home::empty();
+    let long = "a-skill-with-a-name-of-sixty-four-letters-which-is-the-most-64ch";
+    home.skill(long, "description: Counts the words of a text.\n", "B.\n");
+    for command in [&["list"][..], &["governance"], &["discover", "count the words of a text"]] {
+        let answer = home.run(command);
+        let words = answer.stdout.split_whitespace();
+        assert!(words.clone().any(|word| word == long), "{command:?}: {}", answer.stdout);
+    }
+}
+
+#[test]
+fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
+    let home = Home::empty();
+    let answer = home.run_bare(&["--root", "/nowhere/at/all", "doctor", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let checks = answer.json();
+    let root = checks["checks"].as_array().unwrap().iter().find(|c| c["health"] == "problem").unwrap();
+    assert!(root["subject"].as_str().unwrap().contains("/nowhere/at/all"), "{root}");
+    assert!(root["advice"].is_string());
+    let list = home.run_bare(&["--root", "/nowhere/at/all", "list"]);
+    assert_eq!(list.code, 3, "an answer over nothing would look like one over an empty folder");
+    assert!(list.stderr.contains("there is no folder /nowhere/at/all"), "{}", list.stderr);
+}
+
+#[test]
+fn without_any_skills_the_shipped_ones_are_shown() {
+    let home = Home::empty();
+    let list = home.run_bare(&["list", "--json"]).json();
+    let skills = list["skills"].as_array().unwrap();
+    assert!(skills.len() >= 12 && skills.iter().all(|skill| skill["root"] == "shipped"), "{}", skills.len());
+}
+
+#[test]
+fn a_refused_bundle_is_listed_with_its_reason() {
+    let home = Home::with_skills();
+    home.file("empty/SKILL.md", "---\nname: empty\n---\n");
+    let list = home.json(&["list"]);
+    assert_eq!(list["refused"][0]["id"], "empty");
+    let answer = home.run(&["describe", "empty"]);
+    assert_eq!(answer.code, 4, "{}", answer.stderr);
+    assert!(answer.stderr.contains("description"), "{}", answer.stderr);
+}
+
+#[test]
+fn what_came_up_beside_an_answer_is_told_once_after_it_and_leaves_the_answer_alone() {
+    let home = Home::with_skills();
+    let store = home.path().join("store.db");
+    std::fs::write(&store, "no database at all, and longer than the header of one would be ".repeat(80))
+        .unwrap();
+    let place = format!("sqlite:{}", store.display());
+    let list = ["--store", &place, "runs", "list", "--json"];
+    let answer = home.run(&list);
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert_eq!(answer.json()["runs"], serde_json::json!([]), "the answer is JSON alone");
+    let told: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("set aside whole")).collect();
+    assert!(told.len() == 1 && told[0].starts_with("skills: a damaged store"), "{}", answer.stderr);
+    let kept = std::fs::read_dir(home.path()).unwrap().filter_map(Result::ok).any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("store.db") && name != "store.db" && name.contains("damaged")
+    });
+    assert!(kept, "nothing of it is lost");
+    assert!(!home.run(&list).stderr.contains("set aside"), "it is told once");
+}

@@ -1,0 +1,96 @@
+//! Runs whose skills were read by another process: who may decide them, who works them, and that another version of
+//! this program goes on with runs of the shipped skills.
+
+use crate::cli_runs_fixture;
+
+use cli_runs_fixture::Desk;
+use serde_json::json;
+
+#[test]
+fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_unread() {
+    let desk = Desk::new();
+    let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
+    let signalled = desk.run(&["run", "later", "--json"]).json()["run"]["id"].as_str().unwrap().to_owned();
+    let other = desk.home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere =
+        |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
+    let why = format!("say --root {}", desk.home.skills().display());
+
+    let show = elsewhere(&["runs", "show", &first]).stdout;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&show).contains("which are not read here"), "{show}");
+    assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a no goes on: {show}");
+    let digest = desk.digest(&first);
+    let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
+    let error = yes.error()["error"].clone();
+    assert!(yes.code != 0 && error["message"].as_str().unwrap().contains(&why), "{error}");
+    assert_eq!(desk.json(&["runs", "show", &first])["decisions"], json!([]), "nothing was decided");
+    assert_eq!(
+        elsewhere(&["runs", "deny", &second, "--step", "send", "--yes"]).code,
+        0,
+        "a no is always taken"
+    );
+
+    // A signal is a word of another program: it is kept, and who goes on is told.
+    let signal =
+        elsewhere(&["runs", "signal", &signalled, "books-closed", "--payload", r#"{"text": "a b c"}"#]);
+    assert!(signal.stderr.contains(&why), "{}{}", signal.stdout, signal.stderr);
+    assert!([0, 5].contains(&signal.code), "{}{}", signal.stdout, signal.stderr);
+    let pending = elsewhere(&["runs", "show", &signalled, "--json"]).json();
+    assert!(pending["elsewhere"].as_str().unwrap().contains(&why), "{}", pending["elsewhere"]);
+
+    assert_eq!(desk.run(&["runs", "work"]).code, 0);
+    assert_eq!(desk.json(&["runs", "show", &signalled])["elsewhere"], json!(null));
+    assert_eq!(desk.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes"]).code, 0);
+}
+
+#[test]
+fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
+    let desk = Desk::new();
+    let store = format!("sqlite:{}", desk.home.path().join("shipped.db").display());
+    let demo = |args: &[&str]| desk.home.run_bare(&[&["--demo", "--store", &store], args].concat());
+    let waits = demo(&["run", "invoice-intake", "--json"]);
+    assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
+    let run = waits.json()["run"].clone();
+    assert_eq!(run["options"]["place"], "shipped", "no folder of one version");
+    // An earlier version named the folder that it had unpacked its skills to.
+    let earlier = unpacked(desk.home.path()).join("00000000000000ff");
+    std::fs::create_dir_all(&earlier).unwrap();
+    let connection = rusqlite::Connection::open(desk.home.path().join("shipped.db")).unwrap();
+    let changed = connection
+        .execute(
+            "UPDATE runs SET options = json_set(options, '$.place', ?1)",
+            [earlier.to_string_lossy().into_owned()],
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    drop(connection);
+    // Who reads other skills is told the whole way to it.
+    let other = desk.home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let show =
+        ["--root", other.to_str().unwrap(), "--store", &store, "runs", "show", run["id"].as_str().unwrap()];
+    let show = desk.home.run_bare(&show).stdout;
+    let told = show.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains(&format!("say --demo --store {store}")), "{show}");
+    let id = run["id"].as_str().unwrap();
+    let digest = run["gate"]["human"]["inputs_digest"].as_str().unwrap();
+    let approved = demo(&["runs", "approve", id, "--inputs-digest", digest, "--yes", "--json"]);
+    assert_eq!(approved.code, 0, "{}{}", approved.stdout, approved.stderr);
+    assert_eq!(approved.json()["run"]["state"], "completed");
+}
+
+/// The folder that holds the shipped skills of every version.
+fn unpacked(home: &std::path::Path) -> std::path::PathBuf {
+    let mut folders = vec![home.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
+            if entry.file_name() == "shipped" {
+                return entry.path();
+            }
+            folders.push(entry.path());
+        }
+    }
+    panic!("no shipped skills below {}", home.display())
+}

@@ -1,0 +1,408 @@
+//! What an operator does from the command line: launch, decide, signal, resume, cancel, fork, compare, by the real
+//! binary over skills with contracts.
+
+use crate::binary;
+use crate::cli_runs_fixture;
+
+use binary::Answer;
+use cli_runs_fixture::Desk;
+use serde_json::{Value, json};
+
+#[test]
+fn a_run_that_completes_gives_its_outputs_on_standard_output_and_its_steps_on_standard_error() {
+    let desk = Desk::new();
+    let answer = desk.run(&["run", "words", "--input", "text=one two three", "--input", "times=2"]);
+    assert_eq!(answer.code, 0, "{}\n{}", answer.stdout, answer.stderr);
+    assert_eq!(answer.stdout, "count  6\n", "{}", answer.stderr);
+    assert!(answer.stderr.contains("words 1.0.0, 1 step"), "{}", answer.stderr);
+    let line = answer.stderr.lines().find(|line| line.starts_with("  ✓ count ")).unwrap();
+    assert!(line.contains("ms") || line.contains(" s"), "{line}");
+    assert!(answer.stderr.contains("isolation"), "the isolation is said before the start: {}", answer.stderr);
+    assert!(!answer.stderr.contains('\u{1b}'), "no line moves in a pipe");
+}
+
+#[test]
+fn json_is_the_run_whole_with_silence_beside_it() {
+    let desk = Desk::new();
+    let answer = desk.run(&["run", "words", "--input", "text=a b", "--json"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+    let told = answer.json();
+    assert_eq!(told["run"]["state"], "completed");
+    assert_eq!(told["run"]["outputs"], json!({ "count": 2 }));
+    assert_eq!(told["idempotency"], "none");
+    assert!(!told["isolation"].as_str().unwrap().is_empty());
+    assert_eq!(told["next"], json!([]));
+}
+
+#[test]
+fn wrong_inputs_are_told_before_anything_starts() {
+    let desk = Desk::new();
+    let unknown = desk.run(&["run", "words", "--input", "txt=a"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean text?"), "{}", unknown.stderr);
+    let untyped = desk.run(&["run", "words", "--input", "text=a", "--input", "times=many"]);
+    assert_eq!(untyped.code, 2);
+    assert!(untyped.stderr.contains("input times: \"many\" is no whole number"), "{}", untyped.stderr);
+    assert_eq!(desk.run(&["run", "words"]).code, 2, "text is required");
+    assert_eq!(desk.run(&["run", "wrods", "--input", "text=a"]).code, 3);
+    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]), "nothing was launched");
+}
+
+#[test]
+fn the_same_key_answers_the_same_run_and_another_payload_is_refused() {
+    let desk = Desk::new();
+    let launch =
+        |text: &str| desk.run(&["run", "words", "--input", text, "--idempotency-key", "k1", "--json"]);
+    let (first, again) = (launch("text=a").json(), launch("text=a").json());
+    assert_eq!(first["run"]["id"], again["run"]["id"]);
+    assert_eq!((&first["idempotency"], &again["idempotency"]), (&json!("created"), &json!("reused")));
+    let other = launch("text=b");
+    assert_eq!((other.code, other.error()["error"]["code"].clone()), (4, json!("idempotency_conflict")));
+}
+
+#[test]
+fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
+    let desk = Desk::new();
+    let waiting = desk.run(&["run", "send", "--input", "to=ana"]);
+    assert_eq!(waiting.code, 5, "{}", waiting.stderr);
+    let command = said(&waiting, "approve:");
+    // The very words, as a shell would split them; only the yes is added.
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let refused = Answer::of(desk.command().args(&words).output().unwrap());
+    assert_eq!(
+        refused.code, 5,
+        "without a terminal and without --yes nothing is decided: {}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("ana"), "what would be sent is shown: {}", refused.stderr);
+    let approved = Answer::of(desk.command().args(&words).arg("--yes").output().unwrap());
+    assert_eq!((approved.code, approved.stdout.as_str()), (0, "sent  to ana\n"), "{}", approved.stderr);
+    let again = Answer::of(desk.command().args(&words).arg("--yes").output().unwrap());
+    assert_eq!(again.code, 0, "the same decision again is no mistake: {}", again.stderr);
+    assert_eq!(desk.mails(), ["to ana"], "it was sent once");
+}
+
+#[test]
+fn denying_cancels_and_sends_nothing() {
+    let desk = Desk::new();
+    let run = desk.waiting_mail();
+    let bare = desk.run(&["runs", "deny", &run, "--yes", "--json"]);
+    assert_eq!((bare.code, bare.error()["error"]["code"].clone()), (5, json!("confirmation_required")));
+    let denied = desk.run(&[
+        "runs",
+        "deny",
+        &run,
+        "--yes",
+        "--step",
+        "send",
+        "--notes",
+        "not today",
+        "--approver",
+        "kim",
+    ]);
+    assert_eq!(denied.code, 0, "{}", denied.stderr);
+    let shown = desk.json(&["runs", "show", &run]);
+    assert_eq!(shown["run"]["state"], "canceled");
+    assert_eq!(shown["decisions"][0]["notes"], "not today");
+    assert_eq!(shown["decisions"][0]["approver"], "kim");
+    let late = desk.run(&["runs", "approve", &run, "--yes", "--json"]);
+    assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
+    assert!(desk.mails().is_empty());
+}
+
+#[test]
+fn a_yes_without_a_digest_decides_nothing() {
+    let desk = Desk::new();
+    let run = desk.waiting_mail();
+    let bare = desk.run(&["runs", "approve", &run, "--yes"]);
+    assert_eq!(bare.code, 5, "{}{}", bare.stdout, bare.stderr);
+    let digest = desk.digest(&run);
+    assert!(bare.stderr.contains("ana") && bare.stderr.contains("sha256"), "the details: {}", bare.stderr);
+    let json = desk.run(&["runs", "approve", &run, "--yes", "--json"]).error()["error"].clone();
+    assert_eq!(json["code"], "confirmation_required");
+    assert_eq!(json["reason"]["decision"]["inputs_digest"], json!(digest));
+    let command = json["reason"]["command"].as_str().unwrap();
+    let named = format!("runs approve {run} --step send --inputs-digest {digest} --yes");
+    assert!(command.starts_with("skills ") && command.ends_with(&named), "{command}");
+    assert!(bare.stderr.contains(command), "{}", bare.stderr);
+    assert_eq!(desk.json(&["runs", "show", &run])["decisions"], json!([]));
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    for _ in 0..2 {
+        let again = Answer::of(desk.command().args(&words).output().unwrap());
+        assert_eq!(again.code, 0, "the same decision again gets the first result: {}", again.stderr);
+    }
+    assert_eq!(desk.mails(), ["to ana"]);
+}
+
+#[test]
+fn what_was_seen_is_what_is_decided() {
+    let desk = Desk::new();
+    let run = desk.waiting_mail();
+    let other = desk.run(&["runs", "approve", &run, "--yes", "--inputs-digest", &"0".repeat(64)]);
+    assert_eq!(other.code, 4, "{}", other.stderr);
+    assert_eq!(desk.json(&["runs", "show", &run])["run"]["state"], "waiting_for_human");
+    assert!(desk.mails().is_empty());
+}
+
+#[test]
+fn a_run_is_found_by_its_trace() {
+    let desk = Desk::new();
+    let run = desk.json(&["run", "words", "--input", "text=a"])["run"].clone();
+    desk.run(&["run", "words", "--input", "text=b"]);
+    let trace = run["trace_id"].as_str().unwrap();
+    for filter in [["--trace", trace], ["--text", trace]] {
+        let found = desk.json(&[&["runs", "list"], &filter[..]].concat())["runs"].clone();
+        assert_eq!(found.as_array().unwrap().iter().map(|one| &one["id"]).collect::<Vec<_>>(), [&run["id"]]);
+    }
+    let log = desk.home.path().join("home/.local/state/skill-workbench/skills.log");
+    let log = std::fs::read_to_string(log).unwrap();
+    let field = format!("trace_id=\"{trace}\"");
+    assert!(log.lines().filter(|line| line.contains(&field)).count() >= 2, "{log}");
+}
+
+#[test]
+fn an_ambiguous_run_is_answered_with_endings() {
+    let desk = Desk::new();
+    let ids: Vec<String> = (0..3)
+        .map(|_| desk.json(&["run", "words", "--input", "text=a"])["run"]["id"].as_str().unwrap().to_owned())
+        .collect();
+    let answer = desk.run(&["runs", "show", &ids[0][..4], "--json"]);
+    assert_eq!(answer.code, 2, "{}", answer.stderr);
+    let endings = answer.error()["error"]["suggestions"].clone();
+    let endings: Vec<&str> = endings.as_array().unwrap().iter().map(|end| end.as_str().unwrap()).collect();
+    assert_eq!(endings.len(), 3);
+    for ending in endings {
+        let named = ids.iter().filter(|id| id.ends_with(ending)).count();
+        assert_eq!(named, 1, "{ending}");
+        assert_eq!(desk.run(&["runs", "show", ending]).code, 0);
+    }
+}
+
+#[test]
+fn a_signal_lets_a_run_go_on_with_its_payload() {
+    let desk = Desk::new();
+    let waiting = desk.run(&["run", "later", "--json"]);
+    assert_eq!(waiting.code, 5, "{}", waiting.stderr);
+    let run = waiting.json()["run"]["id"].as_str().unwrap().to_owned();
+    let wrong = desk.run(&["runs", "signal", &run, "books-opened"]);
+    assert_eq!(wrong.code, 4, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("books-closed"), "{}", wrong.stderr);
+    let text = desk.run(&["runs", "signal", &run, "books-closed", "--payload", "yes"]);
+    assert_eq!(text.code, 2, "{}", text.stderr);
+    let sent = desk.run(&["runs", "signal", &run, "books-closed", "--payload", r#"{"text": "a b c d"}"#]);
+    assert_eq!((sent.code, sent.stdout.as_str()), (0, "count  4\n"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_failed_run_is_resumed_with_corrected_inputs() {
+    let desk = Desk::new();
+    let failed = desk.run(&["run", "picky", "--input", "text=bad", "--json"]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    let failed = failed.json();
+    assert_eq!(failed["run"]["state"], "failed");
+    assert_eq!(failed["next"][1]["does"], "resume");
+    let run = failed["run"]["id"].as_str().unwrap();
+    let resumed = desk.run(&["runs", "resume", run, "--input", "text=good words"]);
+    assert_eq!((resumed.code, resumed.stdout.as_str()), (0, "count  2\n"), "{}", resumed.stderr);
+    assert_eq!(desk.run(&["runs", "resume", run]).code, 4, "a completed run takes no resume");
+}
+
+#[test]
+fn a_fork_is_held_a_replay_runs_and_both_compare_with_their_source() {
+    let desk = Desk::new();
+    let source =
+        desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
+    let fork = desk.json(&["runs", "fork", &source, "--checkpoint", "0"]);
+    assert_eq!((&fork["run"]["state"], &fork["run"]["held"]), (&json!("pending"), &json!(true)));
+    let fork = fork["run"]["id"].as_str().unwrap();
+    assert_eq!(desk.run(&["runs", "resume", fork]).code, 0);
+    let replay = desk.json(&["runs", "replay", &source, "--checkpoint", "0"]);
+    assert_eq!(replay["run"]["state"], "completed");
+    let same = desk.run(&["runs", "compare", &source, fork]);
+    assert_eq!(same.code, 0, "{}", same.stdout);
+    let other = desk.json(&["run", "words", "--input", "text=a"])["run"]["id"].as_str().unwrap().to_owned();
+    let differs = desk.run(&["runs", "compare", &source, &other, "--json"]);
+    assert_eq!(differs.code, 1);
+    assert_eq!(differs.json()["outputs"][0]["path"], "/count");
+    let gone = desk.run(&["runs", "fork", &source, "--checkpoint", "99", "--json"]);
+    assert_eq!((gone.code, gone.error()["error"]["code"].clone()), (3, json!("checkpoint_not_found")));
+}
+
+#[test]
+fn a_detached_run_warns_where_no_worker_is_alive_and_is_worked_later() {
+    let desk = Desk::new();
+    let left = desk.run(&["run", "words", "--input", "text=a", "--detach"]);
+    assert_eq!(left.code, 0, "{}", left.stderr);
+    assert!(left.stderr.contains("no worker is alive"), "{}", left.stderr);
+    let id = left.stdout.trim();
+    assert_eq!(desk.json(&["runs", "show", id])["run"]["state"], "pending");
+    let worked = desk.run(&["runs", "work"]);
+    assert_eq!((worked.code, worked.stdout.as_str()), (0, "count  1\n"), "{}", worked.stderr);
+}
+
+#[test]
+fn cancel_is_for_runs_that_have_not_ended() {
+    let desk = Desk::new();
+    let run = desk.waiting_mail();
+    assert_eq!(desk.run(&["runs", "cancel", &run]).code, 0);
+    assert_eq!(desk.run(&["runs", "cancel", &run]).code, 0, "again is the same answer");
+    let done = desk.json(&["run", "words", "--input", "text=a"])["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(desk.run(&["runs", "cancel", &done]).code, 4);
+}
+
+#[test]
+fn runs_are_listed_those_that_wait_first_and_named_by_their_ends() {
+    let desk = Desk::new();
+    let waiting = desk.waiting_mail();
+    desk.json(&["run", "words", "--input", "text=a"]);
+    let list = desk.json(&["runs", "list"]);
+    let states: Vec<&Value> = list["runs"].as_array().unwrap().iter().map(|run| &run["state"]).collect();
+    assert_eq!(states, [&json!("waiting_for_human"), &json!("completed")]);
+    let some = desk.json(&["runs", "list", "--state", "completed"]);
+    assert_eq!(some["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(desk.run(&["runs", "list", "--state", "done"]).code, 2);
+    let end = &waiting[waiting.len() - 8..];
+    assert_eq!(desk.json(&["runs", "show", end])["run"]["id"], json!(waiting));
+    let gone = desk.run(&["runs", "show", "zzzz"]);
+    assert_eq!(gone.code, 3, "{}", gone.stderr);
+}
+
+#[test]
+fn a_trace_is_every_event_one_json_object_a_line() {
+    let desk = Desk::new();
+    let answer = desk.run(&["trace", "words", "--input", "text=a", "--json"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
+    let kinds: Vec<String> = answer
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds.first().unwrap(), "run.created");
+    assert_eq!(kinds.last().unwrap(), "run.completed");
+    assert!(kinds.contains(&"step.completed".to_owned()), "{kinds:?}");
+}
+
+#[test]
+fn lists_and_pages_of_skills_open_no_store() {
+    let desk = Desk::new();
+    desk.run(&["list"]);
+    desk.run(&["describe", "words"]);
+    assert!(!desk.store().exists());
+    desk.run(&["runs", "list"]);
+    assert!(desk.store().exists());
+}
+
+#[test]
+fn a_capability_says_who_carries_it_out_and_another_binding_can_be_chosen() {
+    let desk = Desk::new();
+    let all = desk.json(&["explain-capability"]);
+    assert!(all["capabilities"].as_array().unwrap().contains(&json!("text.words.count")), "{all}");
+    let told = desk.json(&["explain-capability", "text.words.count"]);
+    assert_eq!(told["explanation"]["chosen"], "count_other");
+    assert_eq!(told["used_by"][0], "later/count");
+    let near = desk.run(&["explain-capability", "text.word.count"]);
+    assert_eq!(near.code, 3);
+    assert!(near.stderr.contains("text.words.count"), "{}", near.stderr);
+    let chosen = desk.json(&["activate", "text.words.count", "count_script"]);
+    assert_eq!(chosen["explanation"]["chosen"], "count_script");
+    assert_eq!(desk.run(&["activate", "text.words.count", "send_script"]).code, 2);
+    let cleared = desk.json(&["activate", "text.words.count", "--clear"]);
+    assert_eq!(cleared["explanation"]["chosen"], "count_other");
+}
+
+#[test]
+fn a_sidecar_is_attached_to_an_output_after_four_checks() {
+    let desk = Desk::new();
+    let run = desk.json(&["run", "words", "--input", "text=a b"])["run"]["id"].as_str().unwrap().to_owned();
+    let attach = |more: &[&str]| {
+        desk.run(&[&["attach", "watcher", "--target-type", "output", "--target-ref"], more].concat())
+    };
+    let checked = attach(&[&format!("{run}/count"), "--check"]);
+    assert_eq!(checked.code, 0, "{}{}", checked.stdout, checked.stderr);
+    assert_eq!(checked.stdout.lines().filter(|line| line.starts_with('✓')).count(), 4, "{}", checked.stdout);
+    let gone = attach(&[&format!("{run}/nothing"), "--json"]);
+    assert_eq!((gone.code, gone.error()["error"]["code"].clone()), (3, json!("target_not_found")));
+    let attached = attach(&[&format!("{run}/count"), "--json"]);
+    assert_eq!(attached.code, 0, "{}", attached.stderr);
+    assert_eq!(attached.json()["execution"]["state"], "completed");
+    let wrong = desk.run(&["attach", "words", "--target-type", "output", "--target-ref", &run, "--json"]);
+    assert_eq!((wrong.code, wrong.error()["error"]["reason"]["check"].clone()), (4, json!("invocation")));
+    assert_eq!(wrong.error()["error"]["reason"].get("cause"), None);
+    let unknown = desk.run(&["attach", "wacher", "--target-type", "output", "--target-ref", &run, "--json"]);
+    assert_eq!((unknown.code, unknown.error()["error"]["reason"]["cause"].clone()), (3, json!("not_found")));
+    let refused =
+        desk.run(&["attach", "watcher", "--target-type", "transcript", "--target-ref", "x", "--json"]);
+    assert_eq!(
+        (refused.code, refused.error()["error"]["reason"]["check"].clone()),
+        (4, json!("target_type"))
+    );
+}
+
+#[test]
+fn a_run_is_worked_by_those_who_read_its_skills_alone() {
+    let desk = Desk::new();
+    let launched = desk.run(&["run", "words", "--input", "text=a b", "--detach", "--json"]).json();
+    let run = launched["run"]["id"].as_str().unwrap();
+    let other = desk.home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere =
+        |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
+    let all = elsewhere(&["runs", "work"]);
+    assert_eq!(all.code, 0, "{}", all.stderr);
+    assert!(all.stderr.contains("which are not read here: say --root"), "{}", all.stderr);
+    assert_eq!(elsewhere(&["runs", "work", run]).code, 4);
+    assert_eq!(desk.json(&["runs", "show", run])["run"]["state"], "pending", "nobody failed it");
+    assert_eq!(desk.run(&["runs", "work"]).code, 0);
+    assert_eq!(desk.json(&["runs", "show", run])["run"]["outputs"], json!({ "count": 2 }));
+}
+
+#[test]
+fn the_store_is_checked_copied_and_cleared() {
+    let desk = Desk::new();
+    let run = desk.json(&["run", "words", "--input", "text=a", "--audit-mode", "full"])["run"]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let health = desk.json(&["db", "check"]);
+    assert_eq!((&health["runs"], &health["damage"]), (&json!(1), &json!([])));
+    let copy = desk.home.path().join("copy.db");
+    let copied = desk.run(&["db", "backup", copy.to_str().unwrap()]);
+    assert_eq!(copied.code, 0, "{}", copied.stderr);
+    assert_eq!(desk.run(&["db", "backup", copy.to_str().unwrap()]).code, 4, "no copy is overwritten");
+    assert_eq!(desk.run(&["db", "purge", "--older-than", "0s"]).code, 5, "nobody said yes");
+    assert_eq!(desk.json(&["audit-purge", "--older-than", "0s", "--yes"])["runs"], 1);
+    let purged = desk.json(&["db", "purge", "--older-than", "0s", "--yes"]);
+    assert_eq!(purged["runs"], 1);
+    assert_eq!(desk.run(&["runs", "show", &run]).code, 3);
+    let store = format!("sqlite:{}", copy.display());
+    assert_eq!(desk.run(&["runs", "show", &run, "--store", &store]).code, 0, "the copy still has it");
+}
+
+/// The command that standard error names after this word.
+fn said(answer: &Answer, word: &str) -> String {
+    let line = answer.stderr.lines().find_map(|line| line.trim_start().strip_prefix(word));
+    line.unwrap_or_else(|| panic!("no {word} in {}", answer.stderr)).trim().to_owned()
+}
+
+#[test]
+fn a_log_is_digested_where_it_is_attached_to() {
+    let desk = Desk::new();
+    std::fs::write(
+        desk.home.path().join("work").join("app.log"),
+        "09:00:01 web-9 ERROR disk is full\n09:00:02 web-9 INFO up\n",
+    )
+    .unwrap();
+    let digest = |file: &str| {
+        let attach = ["attach", "log-digest", "--target-type", "artifact", "--target-ref", file, "--json"];
+        desk.home.run_bare(&attach)
+    };
+    let attached = digest("app.log");
+    assert_eq!(attached.code, 0, "{}{}", attached.stdout, attached.stderr);
+    let page = attached.json()["execution"]["outputs"]["digest"].as_str().unwrap().to_owned();
+    assert!(page.contains("1 x disk is full") && page.contains("web-9: 2 lines"), "{page}");
+    assert!(!page.contains("pool exhausted"), "the sample of the contract is left aside: {page}");
+    std::fs::write(desk.home.path().join("work").join("rows.json"), "{\"rows\": []}").unwrap();
+    let wrong = digest("rows.json");
+    assert_eq!(wrong.code, 1, "{}{}", wrong.stdout, wrong.stderr);
+    assert!(wrong.json()["execution"]["error"].to_string().contains("no log of lines"), "{}", wrong.stdout);
+}

@@ -1,0 +1,307 @@
+//! Sessions from the command line, as a script drives them: shapes, exit codes, and nothing lost between two calls.
+
+use crate::binary;
+
+use binary::Home;
+
+fn session(home: &Home) -> String {
+    let made = home.json(&["session", "new"]);
+    made["session_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_loaded_by_one_call_is_composed_by_the_next() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let receipt = home.json(&["session", "load", &id, "pdf-tables", "csv-tools"]);
+    assert_eq!(receipt["active"][1]["name"], "csv-tools");
+    let composed = home.run(&["session", "compose", &id]);
+    assert!(composed.stdout.contains("<active_skills>"), "{}", composed.stdout);
+    let read = home.run(&["session", "read", &id, "references/layout.md", "--skill", "pdf-tables"]);
+    assert_eq!((read.code, read.stdout.as_str()), (0, "How tables are laid out.\n"));
+    let payload = home.json(&["session", "export", &id, "--api", "openai-chat"]);
+    assert_eq!(payload["tools"][1]["function"]["name"], "skills_load");
+}
+
+#[test]
+fn exit_codes_say_what_went_wrong() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let code = |args: &[&str]| home.run(args).code;
+    assert_eq!(code(&["session", "show", "no-such-session"]), 3);
+    assert_eq!(code(&["session", "load", &id, "nothing-like-it"]), 3);
+    assert_eq!(code(&["session", "read", &id, "SKILL.md"]), 4, "nothing is loaded");
+    assert_eq!(code(&["session", "load", &id, "pdf-tables"]), 0);
+    assert_eq!(code(&["session", "read", &id, "../csv-tools/SKILL.md"]), 2);
+    assert_eq!(code(&["session", "set", &id, "--cap", "1"]), 0);
+    assert_eq!(code(&["session", "load", &id, "csv-tools", "--add"]), 4);
+}
+
+#[test]
+fn a_script_asks_first_and_a_failed_one_is_a_finding_however_it_is_told() {
+    let home = Home::with_skills();
+    home.file("pdf-tables/scripts/fail.sh", "echo out; exit 7\n");
+    let id = session(&home);
+    home.run(&["session", "load", &id, "pdf-tables"]);
+    let run = ["session", "run-script", &id, "scripts/fail.sh"];
+    assert_eq!(home.run(&run).code, 5, "nobody can be asked here");
+    let plain = home.run(&[&run[..], &["--yes"]].concat());
+    let json = home.run(&[&run[..], &["--yes", "--json"]].concat());
+    if plain.stderr.contains("isolat") {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    assert_eq!((plain.code, plain.stdout.as_str()), (1, "out\n"), "{}", plain.stderr);
+    assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
+}
+
+#[test]
+fn exit_codes_are_the_same_with_json_and_messages_name_commands() {
+    let home = Home::with_skills();
+    home.file("pdf-tables/tool.py", "print(1)\n");
+    let id = session(&home);
+    let both = |args: &[&str]| {
+        let plain = home.run(args);
+        let json = home.run(&[args, &["--json"]].concat());
+        assert_eq!(plain.code, json.code, "{args:?}: {} {}", plain.stderr, json.stderr);
+        assert!(!plain.stderr.contains("skills.load"), "{}", plain.stderr);
+        plain
+    };
+    let unloaded = both(&["session", "read", &id, "SKILL.md"]);
+    assert!(unloaded.stderr.contains(&format!("skills session load {id}")), "{}", unloaded.stderr);
+    both(&["session", "load", &id, "pdf-tables"]);
+    let never = both(&["session", "unload", &id, "never-there"]);
+    assert_eq!(never.code, 0, "the tool ignores it");
+    assert!(never.stdout.contains("never-there was not active"), "{}", never.stdout);
+    for args in [
+        &["session", "read", &id, "none.md"][..],
+        &["session", "read", &id, "../x"],
+        &["session", "show", "no-such"],
+        &["session", "set", &id, "--client", "no-such"],
+        &["session", "set", &id, "--cap", "0"],
+        &["session", "set", &id, "--window", "0"],
+        &["session", "new", "--window", "0"],
+        &["budget", "--window", "0"],
+        &["session", "say", &id, "  "],
+        &["session", "export", "no-such"],
+        &["agents", "show", "no-such"],
+        &["budget", "--client", "no-such"],
+    ] {
+        assert_ne!(both(args).code, 0, "{args:?}");
+    }
+    let outside = both(&["session", "run-script", &id, "tool.py"]);
+    assert!(
+        outside.code != 5 && outside.stderr.contains("scripts/"),
+        "refused, not asked: {}",
+        outside.stderr
+    );
+    let gone = both(&["session", "run-script", &id, "scripts/x.sh", "--file", "a=/no/such/file"]);
+    assert!(gone.stderr.contains("/no/such/file"), "{}", gone.stderr);
+}
+
+#[test]
+fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
+    let home = Home::with_skills();
+    home.file("csv-tools/scripts/count.sh", "wc -l < in.csv; cp in.csv out.csv\n");
+    home.file("orders.csv", "a,b\n1,2\n");
+    let id = session(&home);
+    home.run(&["session", "load", &id, "csv-tools"]);
+    let file = format!("in.csv={}", home.skills().join("orders.csv").display());
+    let run = home.run(&["session", "run-script", &id, "scripts/count.sh", "--file", &file, "--yes"]);
+    if run.stderr.contains("isolat") {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    assert_eq!((run.code, run.stdout.trim()), (0, "2"), "{}", run.stderr);
+    assert!(run.stderr.contains("wrote out.csv") && run.stderr.contains("artifact:"), "{}", run.stderr);
+}
+
+#[test]
+fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
+    let home = Home::with_skills();
+    home.file("group/deep/SKILL.md", "---\nname: deep\ndescription: Lies deep.\n---\nbody\n");
+    let codex = home.run(&["budget", "--client", "codex"]).stdout;
+    assert!(codex.contains("4000 tokens") && codex.contains("(file: {location})"), "{codex}");
+    let claude = home.run(&["budget", "--client", "claude-code"]).stdout;
+    assert!(claude.contains("too deep: Claude Code takes only folders right below"), "{claude}");
+    let json = home.json(&["budget", "--client", "codex"]);
+    assert_eq!(json["allowance"]["unit"], "tokens");
+    let plain = home.json(&["budget", "--client", "plain"]);
+    let made = &plain["allowance"]["made"];
+    assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(6), &serde_json::json!([])), "{plain}");
+    let all = home.run(&["budget"]).stdout;
+    assert!(
+        all.contains("not seen") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
+        "{all}"
+    );
+}
+
+#[test]
+fn a_difference_says_first_what_was_set_in_another_way() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    home.run(&["session", "compose", &id, "--call"]);
+    home.run(&["session", "set", &id, "--client", "codex"]);
+    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    assert!(told.starts_with("the client changed from none to codex\n"), "{told}");
+    home.run(&["session", "compose", &id, "--call"]);
+    home.run(&["session", "set", &id, "--window", "4000"]);
+    let told = home.run(&["session", "compose", &id, "--diff"]).stdout;
+    let head: String = told.lines().take(3).collect();
+    assert!(head.contains("shortened") || head.contains("name only"), "{told}");
+    home.run(&["session", "set", &id, "--client", "plain"]);
+    let plain = home.json(&["session", "show", &id]);
+    assert!(plain["session"]["settings"]["client"].is_null(), "{plain}");
+}
+
+#[test]
+fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let file = home.skills().join("request.json");
+    let path = file.to_string_lossy().into_owned();
+    let export = ["session", "export", &id, "--out", &path];
+    let first = home.run(&export);
+    let size = std::fs::metadata(&file).unwrap().len();
+    let digits: String =
+        first.stdout.rsplit_once(", ").unwrap().1.chars().filter(char::is_ascii_digit).collect();
+    assert_eq!((first.code, digits), (0, size.to_string()), "{}", first.stdout);
+    std::fs::write(&file, "mine").unwrap();
+    let again = home.run(&export);
+    assert_eq!((again.code, std::fs::read_to_string(&file).unwrap().as_str()), (4, "mine"));
+    assert!(again.stderr.contains("is there already; say --force"), "{}", again.stderr);
+    let folder = home.skills().to_string_lossy().into_owned();
+    for force in [&[][..], &["--force"]] {
+        let refused = home.run(&[&["session", "export", &id, "--out", &folder], force].concat());
+        assert!(
+            refused.code == 4 && refused.stderr.contains("is a folder: name a file"),
+            "{}",
+            refused.stderr
+        );
+        assert!(!refused.stderr.contains("say --force"), "{}", refused.stderr);
+    }
+    assert_eq!(home.run(&[&export[..], &["--force"]].concat()).code, 0);
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), size);
+}
+
+#[test]
+fn sizes_say_as_which_client_and_by_what_they_are_counted() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
+    assert!(loaded.contains("≈ is estimated, session show counts"), "{loaded}");
+    home.run(&["session", "set", &id, "--client", "codex"]);
+    let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
+    assert!(sizes.contains("entries as codex") && sizes.contains("o200k"), "{sizes}");
+    assert!(sizes.contains("by its own count codex has"), "{sizes}");
+}
+
+#[test]
+fn the_orchestrator_is_shown_with_the_order_of_its_call() {
+    let home = Home::with_skills();
+    let shown = home.run(&["agents", "show", "orchestrator"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let at = |what: &str| shown.stdout.find(what).unwrap_or_else(|| panic!("no {what} in {}", shown.stdout));
+    assert!(at("rules") < at("catalogue") && at("catalogue") < at("loaded skills"));
+    assert!(home.json(&["agents", "show", "orchestrator"])["composed"].is_array());
+}
+
+#[test]
+fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    home.run(&["session", "load", &id, "pdf-tables", "csv-tools"]);
+    let show = |root: &std::path::Path| {
+        home.run_bare(&["--root", root.to_str().unwrap(), "session", "show", &id]).stdout
+    };
+    let ours = home.skills();
+    let usual = show(&ours);
+    assert!(!usual.contains("changed on disk") && !usual.contains("load anew"), "{usual}");
+    let other = home.path().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere = show(&other);
+    assert_eq!(elsewhere.matches("not in these roots").count(), 2, "{elsewhere}");
+    assert!(!elsewhere.contains("changed on disk"), "{elsewhere}");
+    home.skill("csv-tools", "description: Cleans and joins CSV files.", "# CSV\n\nAnother text.\n");
+    std::fs::remove_dir_all(home.skills().join("pdf-tables")).unwrap();
+    let now = show(&ours);
+    let row = |name: &str| now.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(row("csv-tools").contains("changed on disk since"), "{now}");
+    assert!(row("pdf-tables").contains("its folder is gone"), "{now}");
+    let anew = format!("skills session load {id} csv-tools --add");
+    assert!(now.contains(&anew), "{now}");
+    home.run(&["session", "load", &id, "csv-tools", "--add"]);
+    assert!(!show(&ours).contains("changed on disk"), "loaded anew");
+}
+
+#[test]
+fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let shown = home.run(&["session", "show", &id]).stdout;
+    assert!(shown.contains("instructions in the call (top-level)"), "{shown}");
+    assert!(!shown.contains("locations") && !shown.contains("older"), "nothing else is set: {shown}");
+    let set = ["--instructions", "tool-result", "--form", "bullets", "--no-locations", "--compat"];
+    home.run(&["session", "load", &id, "csv-tools"]);
+    home.run(&[&["session", "set", &id], &set[..]].concat());
+    let kept = home.run(&["session", "show", &id]).stdout;
+    assert!(kept.contains("tok  in the instructions"), "it stays where it was loaded: {kept}");
+    home.run(&["session", "load", &id, "pdf-tables"]);
+    let shown = home.run(&["session", "show", &id]).stdout;
+    for told in [
+        "instructions in tool results (tool-result)",
+        "catalogue in bullets",
+        "no locations",
+        "older tool names too",
+        "in the answer of entry 2",
+        "tok of it in tool results",
+    ] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+    assert!(!shown.contains("pdf-tables                ≈"), "counted: {shown}");
+    let row = |text: &str, level: &str| text.lines().find(|line| line.contains(level)).unwrap().to_owned();
+    assert!(!row(&shown, "L2 bodies").contains(" 0 tok"), "{shown}");
+    let composed = home.run(&["session", "compose", &id]);
+    assert!(composed.stderr.contains("instructions in tool results"), "{}", composed.stderr);
+    assert!(composed.stderr.contains("pdf-tables") && composed.stderr.contains("entry 2"));
+    let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
+    assert!(sizes.contains("instructions in tool results"), "{sizes}");
+    let view = home.json(&["session", "compose", &id]);
+    assert_eq!(
+        (&view["instructions"], &view["given"][0]["skill"]),
+        (&"tool-result".into(), &"pdf-tables".into())
+    );
+    let again = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
+    assert!(!again.contains('≈'), "it was counted by another process: {again}");
+}
+
+#[test]
+fn what_was_set_can_be_taken_back_and_nothing_to_set_is_said() {
+    let home = Home::with_skills();
+    let id = session(&home);
+    let set = |options: &[&str]| home.run(&[&["session", "set", &id], options].concat());
+    let settings = || home.json(&["session", "show", &id])["session"]["settings"].clone();
+    set(&["--no-locations", "--compat"]);
+    assert_eq!((&settings()["locations"], &settings()["compat"]), (&false.into(), &true.into()));
+    assert_eq!(set(&["--locations", "--no-compat"]).code, 0);
+    assert_eq!((&settings()["locations"], &settings()["compat"]), (&true.into(), &false.into()));
+    for twins in [["--locations", "--no-locations"], ["--compat", "--no-compat"]] {
+        assert_eq!(set(&twins).code, 2, "{twins:?}");
+    }
+    let none = set(&[]);
+    assert_eq!(none.code, 2, "{}{}", none.stdout, none.stderr);
+    for option in ["--client", "--instructions", "--no-compat", "--locations"] {
+        assert!(none.stderr.contains(option), "{option}: {}", none.stderr);
+    }
+}
+
+#[test]
+fn a_list_of_sessions_names_the_agent_of_one() {
+    let home = Home::with_skills();
+    home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\n");
+    let id = session(&home);
+    let set = home.run(&["session", "set", &id, "--agent", "clerk"]);
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    assert!(home.run(&["session", "list"]).stdout.contains("agent clerk: nothing loaded"));
+    assert!(home.run(&["session", "show", &id]).stdout.contains("agent clerk"));
+}

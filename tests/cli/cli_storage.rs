@@ -1,0 +1,178 @@
+//! What the command line does about stores and files that are not as they were: refusals, ways out, permissions, the audit
+//! log's anchors.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::binary::Answer;
+use crate::cli_runs_fixture::Desk;
+
+const WORDS: [&str; 4] = ["run", "words", "--input", "text=a b"];
+
+fn code(answer: &Answer) -> (i32, Value) {
+    (answer.code, answer.error()["error"]["code"].clone())
+}
+
+#[test]
+fn a_damaged_store_ends_commands_with_70() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let whole = fs::read(desk.store()).unwrap();
+    for damaged in [
+        [&b"XXXX"[..], &whole[4..]].concat(),
+        whole[..60_000.min(whole.len() / 2)].to_vec(),
+        vec![7; 9_000],
+        vec![],
+    ] {
+        fs::write(desk.store(), &damaged).unwrap();
+        for command in [&["runs", "list", "--json"][..], &["serve", "--port", "0", "--json"]] {
+            let refused = desk.run(command);
+            assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
+        }
+        assert_eq!(desk.run(&["db", "check"]).code, 1, "its finding is the damage");
+        assert!(fs::read(desk.store()).unwrap() == damaged);
+    }
+    let refused = desk.run(&["db", "reset", "--json"]);
+    assert_ne!(refused.code, 0, "nothing is reset unasked");
+    let done = desk.json(&["db", "reset", "--yes"]);
+    let kept = PathBuf::from(done["kept"][0].as_str().unwrap());
+    assert_eq!(fs::metadata(kept).unwrap().len(), 0, "the last damage is kept");
+    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+}
+
+#[test]
+fn a_missing_or_replaced_store_is_refused() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let aside = desk.store().with_extension("aside");
+    fs::rename(desk.store(), &aside).unwrap();
+    let missing = desk.run(&["runs", "list", "--json"]);
+    assert_eq!(code(&missing), (70, json!("store_unavailable")));
+    assert_eq!(missing.error()["error"]["reason"], json!({ "cause": "missing" }));
+    assert!(!desk.store().exists());
+    let other = Desk::new();
+    assert_eq!(other.run(&WORDS).code, 0);
+    fs::copy(other.store(), desk.store()).unwrap();
+    let replaced = desk.run(&["runs", "list", "--json"]);
+    assert_eq!(replaced.error()["error"]["reason"], json!({ "cause": "replaced" }));
+    assert_eq!(desk.run(&["db", "adopt", "--yes"]).code, 0);
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    let nowhere = format!("sqlite:{}", desk.store().with_extension("none").display());
+    let absent = desk.run(&["runs", "list", "--store", &nowhere, "--store-must-exist", "--json"]);
+    assert_eq!(code(&absent), (70, json!("store_unavailable")));
+}
+
+#[test]
+fn a_store_in_use_is_not_reset() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0)).unwrap();
+    let refused = desk.run(&["db", "reset", "--yes", "--json"]);
+    assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "busy" }), "{}", refused.stderr);
+    drop(connection);
+    assert_eq!(desk.run(&["db", "reset", "--yes"]).code, 0);
+}
+
+/// Every file and folder of a home with its permissions.
+fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let metadata = entry.metadata().unwrap();
+        found.push((entry.path(), metadata.permissions().mode() & 0o777));
+        if metadata.is_dir() {
+            modes(&entry.path(), found);
+        }
+    }
+}
+
+#[test]
+fn files_are_private_under_every_umask() {
+    for umask in ["000", "022", "077"] {
+        let desk = Desk::new();
+        let call = |args: &[&str]| {
+            let plain = desk.command();
+            let mut command = Command::new("sh");
+            command.arg("-c").arg(format!("umask {umask} && exec \"$0\" \"$@\"")).arg(plain.get_program());
+            command.arg("--root").arg(desk.home.skills()).args(args).env_clear();
+            command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            if let Some(folder) = plain.get_current_dir() {
+                command.current_dir(folder);
+            }
+            Answer::of(command.output().unwrap())
+        };
+        let ran = call(&WORDS);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(call(&["session", "new"]).code, 0);
+        let copy = desk.home.path().join("copy.db");
+        assert_eq!(call(&["db", "backup", copy.to_str().unwrap()]).code, 0);
+        assert_eq!(fs::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+        let own = desk.home.path().join("home");
+        let mut found = Vec::new();
+        for part in [".local/share/skill-workbench", ".local/state/skill-workbench", ".cache/skill-workbench"]
+        {
+            modes(&own.join(part), &mut found);
+            found.push((own.join(part), fs::metadata(own.join(part)).unwrap().permissions().mode() & 0o777));
+        }
+        assert!(found.iter().any(|(path, _)| path.ends_with("audit/audit.jsonl")), "{found:?}");
+        assert!(found.iter().any(|(path, _)| path.ends_with("skills.log")), "{found:?}");
+        // Examples that ship with the program hold nothing of anybody, and lie in a private folder.
+        found.retain(|(path, _)| {
+            !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("shipped"))
+        });
+        for (path, mode) in found {
+            assert_eq!(mode & 0o077, 0, "umask {umask}: {} is {mode:o}", path.display());
+        }
+    }
+}
+
+#[test]
+fn own_files_of_earlier_versions_are_restricted() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let data = desk.home.path().join("home/.local/share/skill-workbench");
+    let log = desk.home.path().join("home/.local/state/skill-workbench/skills.log");
+    let store = data.join("runs.db");
+    for (path, mode) in [(&data, 0o755), (&store, 0o644), (&log, 0o644)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    assert_eq!(desk.run(&WORDS).code, 0);
+    for (path, mode) in [(&data, 0o700), (&store, 0o600), (&log, 0o600)] {
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_cut_audit_log_is_found_by_file_and_store() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let audit = desk.home.path().join("home/.local/share/skill-workbench/audit");
+    let log = audit.join("audit.jsonl");
+    let report = desk.json(&["audit", "verify"]);
+    let places: Vec<_> =
+        report["anchors"].as_array().unwrap().iter().map(|a| (&a["place"], &a["anchor"]["seq"])).collect();
+    assert_eq!(places, [(&json!("file"), &report["last"]), (&json!("store"), &report["last"])]);
+    let whole = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let cut = lines[..lines.len() - 1].join("\n") + "\n";
+    let edited = whole.replacen("run.completed", "run.failed", 9);
+    for text in [&cut, &edited] {
+        fs::write(&log, text).unwrap();
+        let found = desk.run(&["audit", "verify", "--json"]);
+        assert_eq!(found.code, 1, "{}", found.stdout);
+        assert!(!found.json()["broken"].is_null());
+    }
+    fs::write(&log, &cut).unwrap();
+    fs::remove_file(audit.join("audit.anchor")).unwrap();
+    let found = desk.run(&["audit", "verify", "--json"]);
+    assert_eq!(found.code, 1, "the store remembers: {}", found.stdout);
+    fs::write(&log, &whole).unwrap();
+    assert_eq!(desk.run(&["audit", "verify"]).code, 0);
+}

@@ -1,0 +1,164 @@
+//! What an operator meets on the command line when things are not as they were: a script that was edited, trust that was
+//! taken back, time that ran out, a store with damaged pages.
+
+use crate::cli_runs_fixture;
+
+use cli_runs_fixture::Desk;
+use serde_json::json;
+
+#[test]
+fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
+    let desk = Desk::new();
+    let waiting = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]).json();
+    let id = waiting["run"]["id"].as_str().unwrap().to_owned();
+    let over = waiting["run"]["expires_ms"].as_i64().unwrap();
+    while jiff::Timestamp::now().as_millisecond() <= over {
+        std::thread::yield_now();
+    }
+    let late = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
+    assert_eq!(desk.mails(), Vec::<String>::new());
+    let told = late.error()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("a canceled run does not take approve: its time was over at "), "{told}");
+    for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
+        assert!(shown.contains("canceled: its time was over at "), "{shown}");
+    }
+    let error = desk.json(&["runs", "show", &id])["run"]["error"].clone();
+    assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");
+}
+
+#[test]
+fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it_is_now() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+    assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let edited = "import json, sys\nto = json.load(sys.stdin)['inputs']['to']\nprint(json.dumps({'sent': 'elsewhere'}))\n";
+    desk.home.file("send/scripts/send.py", edited);
+    let launched = waits.json()["run"]["gate"]["human"]["inputs_digest"].as_str().unwrap().to_owned();
+    let bare = desk.run(&["runs", "approve", &id, "--yes", "--json"]);
+    let error = bare.error()["error"].clone();
+    assert_eq!((bare.code, &error["code"]), (5, &json!("confirmation_required")), "{error}");
+    let changed = error["reason"]["decision"]["changed"].as_str().unwrap();
+    assert!(changed.contains("changed since the launch"), "{changed}");
+    let stale = desk.run(&["runs", "approve", &id, "--inputs-digest", &launched, "--yes", "--json"]);
+    assert_eq!((stale.code, stale.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
+    let shown = desk.json(&["runs", "show", &id]);
+    let why = shown["sheet"]["why"].as_str().unwrap();
+    assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
+    assert!(why.contains("a yes each time"), "the other reason stands beside it: {why}");
+    assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
+    let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
+    let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
+    assert_eq!(once.code, 0, "one change is one question: {}{}", once.stdout, once.stderr);
+    let shown = desk.json(&["runs", "show", &id]);
+    assert_eq!(shown["run"]["outputs"], json!({ "sent": "elsewhere" }));
+}
+
+#[test]
+fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken() {
+    let desk = Desk::new();
+    let (first, second) = (desk.waiting_mail(), desk.waiting_mail());
+    let digest = desk.digest(&first);
+    let refused = |why: &str, code: &str| {
+        let yes = desk.run(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
+        let error = yes.error()["error"].clone();
+        let told = error["message"].as_str().unwrap();
+        assert_eq!(
+            (yes.code, error["code"].as_str()),
+            (if code == "untrusted" { 4 } else { yes.code }, Some(code)),
+            "{told}"
+        );
+        assert!(yes.code != 0 && told.contains(why) && told.contains("goes on waiting"), "{told}");
+        let shown = desk.json(&["runs", "show", &first]);
+        assert_eq!((&shown["run"]["state"], &shown["decisions"]), (&json!("waiting_for_human"), &json!([])));
+        assert!(shown["sheet"]["blocked"].as_str().unwrap().contains(why), "{}", shown["sheet"]);
+    };
+    desk.home.config("trust: []\n");
+    refused("skills trust", "untrusted");
+    assert!(desk.run(&["runs", "show", &first]).stdout.contains("a yes would only fail it"));
+    desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
+    std::fs::remove_dir_all(desk.home.skills().join("send/bindings")).unwrap();
+    refused("no binding names it", "invalid_configuration");
+    let no = desk.run(&["runs", "deny", &second, "--step", "send", "--yes", "--json"]);
+    assert_eq!(no.code, 0, "{}{}", no.stdout, no.stderr);
+    assert!(desk.mails().is_empty());
+}
+
+#[test]
+fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let list = desk.run(&["runs", "list"]).stdout;
+    assert!(list.contains("expires in 1 h: send waits for a person (denied then, so canceled)"), "{list}");
+    let show = desk.run(&["runs", "show", &id]).stdout;
+    assert_eq!(show.matches("in 1 h, at ").count(), 2, "among the facts and on the sheet: {show}");
+}
+
+#[test]
+fn an_untouched_script_is_asked_about_no_second_time() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--json"]);
+    let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+    let digest = desk.digest(&id);
+    let approved = desk.run(&["runs", "approve", &id, "--inputs-digest", &digest, "--yes", "--json"]);
+    assert_eq!(approved.code, 0, "{}{}", approved.stdout, approved.stderr);
+}
+
+#[test]
+fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake() {
+    let desk = Desk::new();
+    let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "1s", "--json"]);
+    assert_eq!(waits.code, 5, "{}{}", waits.stdout, waits.stderr);
+    let state = || desk.json(&["runs", "list"])["runs"][0]["state"].as_str().unwrap().to_owned();
+    let began = std::time::Instant::now();
+    while state() == "waiting_for_human" {
+        assert!(began.elapsed().as_secs() < 60, "it is listed as waiting for ever");
+    }
+    assert_eq!(state(), "canceled", "as nobody said yes");
+}
+
+#[test]
+fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
+    let desk = Desk::new();
+    let long = desk.home.path().join("long.txt");
+    std::fs::write(&long, "a ".repeat(60_000)).unwrap();
+    let text = format!("text=@{}", long.display());
+    for _ in 0..3 {
+        assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
+    }
+    let sound = desk.run(&["doctor"]).stdout;
+    assert!(sound.contains("3 runs: 3 completed; its pages are sound"), "{sound}");
+    // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
+    let store = desk.store();
+    let connection = rusqlite::Connection::open(&store).unwrap();
+    let page = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    page("PRAGMA wal_checkpoint(TRUNCATE)");
+    let size = usize::try_from(page("PRAGMA page_size")).unwrap();
+    drop(connection);
+    let mut bytes = std::fs::read(&store).unwrap();
+    let filled = |page: &[u8]| page.split(|byte| *byte == b'a').count() > page.len() / 3;
+    let texts: Vec<usize> = (1..bytes.len() / size).filter(|n| filled(&bytes[n * size..][..size])).collect();
+    for page in &texts[texts.len() / 3..texts.len() / 3 + 4] {
+        bytes[page * size..][..size].fill(0);
+    }
+    std::fs::write(&store, &bytes).unwrap();
+    let place = format!("sqlite:{}", store.display());
+    let doctor = desk.run(&["--store", &place, "doctor"]);
+    assert_eq!(doctor.code, 1, "{}", doctor.stdout);
+    let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("it is damaged:") && told.contains("copy the file and those beside it"), "{told}");
+    assert!(told.contains(&format!("--store {place} db check says where")), "{told}");
+    let checks = desk.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
+    let mut found = checks.as_array().unwrap().iter().filter_map(|check| check["found"].as_str());
+    let listed = found.find_map(|found| found.split_once("it is damaged: ")).unwrap().1;
+    let health = desk.run(&["db", "check", "--json"]).json();
+    for line in listed.split("; ") {
+        assert!(health["damage"].as_array().unwrap().contains(&json!(line)), "{line}: {health}");
+        assert!(line.to_lowercase().contains("page"), "it says where: {line}");
+    }
+    let check = desk.run(&["db", "check"]);
+    assert_eq!(check.code, 1, "{}{}", check.stdout, check.stderr);
+    assert!(check.stdout.contains("damaged:") && check.stdout.contains("3 runs"), "{}", check.stdout);
+}

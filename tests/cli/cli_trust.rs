@@ -1,0 +1,186 @@
+//! Trust and policy on the command line: what is shown, asked, pinned, denied and explained.
+
+use crate::binary;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use binary::Home;
+
+/// A skill with a contract, a script and a binding.
+fn home() -> Home {
+    let home = Home::with_skills();
+    home.skill(
+        "intake",
+        "description: Reads an invoice and books it. Use when an invoice has come in.",
+        "# Intake\n\nRun it.\n",
+    );
+    home.file(
+        "intake/skill.yaml",
+        "id: finance.intake\nversion: 1.0.0\nsteps:\n  - {id: read, uses: finance.read, output: {total: outputs.total}}\n",
+    );
+    home.file("intake/scripts/read.py", "print('{}')\n");
+    home.file(
+        "intake/bindings/finance-read.yaml",
+        "id: finance-read\ncapability: finance.read\nservice: bundle\nprotocol: script\noperation: scripts/read.py\n",
+    );
+    home
+}
+
+fn policy(home: &Home, text: &str) {
+    let path = home.path().join("home/.config/skill-workbench/policy.yaml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn trusted(home: &Home, id: &str) -> String {
+    let list = home.json(&["list"]);
+    let skills = list["skills"].as_array().unwrap();
+    let skill = skills.iter().find(|skill| skill["skill_id"] == id).unwrap();
+    assert_eq!(skill["has_contract"], id == "intake");
+    skill["trusted"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn trust_shows_what_would_run_and_waits_for_a_yes() {
+    let home = home();
+    assert_eq!(trusted(&home, "intake"), "no");
+    let asked = home.run(&["trust", "intake"]);
+    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    for shown in [
+        "finance.intake 1.0.0, 1 step",
+        "scripts/read.py",
+        "finance.read by script scripts/read.py",
+        "4 files",
+    ] {
+        assert!(asked.stdout.contains(shown), "{shown}: {}", asked.stdout);
+    }
+    let asked = home.run(&["trust", "intake", "--json"]);
+    assert_eq!((asked.code, asked.stdout.as_str()), (5, ""));
+    assert_eq!(asked.error()["error"]["code"], "confirmation_required");
+    assert_eq!(trusted(&home, "intake"), "no");
+
+    let yes = home.json(&["trust", "intake", "--yes"]);
+    assert_eq!((yes["pinned"].as_u64(), yes["subjects"][0]["state"].as_str()), (Some(1), Some("pinned")));
+    assert_eq!(trusted(&home, "intake"), "yes");
+    assert_eq!(home.run(&["trust", "intake"]).code, 0, "nothing is left to ask");
+}
+
+#[test]
+fn a_changed_bundle_is_named_and_asks_again() {
+    let home = home();
+    assert_eq!(home.run(&["trust", "intake", "--yes"]).code, 0);
+    home.file("intake/scripts/read.py", "print('{} ')\n");
+    assert_eq!(trusted(&home, "intake"), "changed");
+    let list = home.run(&["trust", "--list"]);
+    assert_eq!(list.code, 1);
+    assert!(
+        list.stdout.contains("changed since") && list.stdout.contains("scripts/read.py"),
+        "{}",
+        list.stdout
+    );
+    let again = home.run(&["trust", "intake"]);
+    assert_eq!(again.code, 5);
+    assert!(again.stdout.contains("changed   scripts/read.py"), "{}", again.stdout);
+    assert_eq!(home.run(&["trust", "intake", "-y"]).code, 0);
+    assert_eq!(trusted(&home, "intake"), "yes");
+    assert_eq!(home.run(&["trust", "intake", "--revoke"]).code, 0);
+    assert_eq!(trusted(&home, "intake"), "no");
+    assert_eq!(home.run(&["trust", "intake", "--revoke"]).code, 3, "nothing is pinned any more");
+}
+
+#[test]
+fn a_folder_means_every_bundle_in_it_and_one_that_cannot_be_pinned_is_said() {
+    let home = home();
+    let root = home.skills();
+    fs::write(home.path().join("outside.py"), "print(1)\n").unwrap();
+    symlink(home.path().join("outside.py"), home.skills().join("csv-tools/out.py")).unwrap();
+    let answer = home.run(&["trust", root.to_str().unwrap(), "--yes"]);
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(trusted(&home, "pdf-tables"), "yes");
+    assert_eq!(trusted(&home, "csv-tools"), "no");
+    let answer = home.run(&["trust", "csv-tools", "--yes"]);
+    assert_eq!(answer.code, 4);
+    assert!(answer.stderr.contains("out.py") && answer.stderr.contains("leads out"), "{}", answer.stderr);
+    assert_eq!(home.run(&["trust", "/nowhere/at/all"]).code, 3);
+}
+
+#[test]
+fn only_the_persons_own_settings_trust_a_folder() {
+    let home = home();
+    home.config(&format!("trust: ['{}']\n", home.skills().join("intake").display()));
+    assert_eq!((trusted(&home, "intake").as_str(), trusted(&home, "csv-tools").as_str()), ("yes", "no"));
+    home.config("");
+    for key in ["trust: [.]", "policy_file: p.yaml"] {
+        fs::write(home.path().join("work/.skill-workbench.yaml"), format!("{key}\n")).unwrap();
+        let answer = home.run(&["list"]);
+        assert_eq!(answer.code, 2, "{key}");
+        assert!(answer.stderr.contains("config.yaml only"), "{}", answer.stderr);
+    }
+}
+
+#[test]
+fn a_policy_leaves_out_prefers_and_says_so() {
+    let home = home();
+    let ask = ["discover", "tables from a pdf into a spreadsheet"];
+    let before = home.json(&ask);
+    assert_eq!(before["results"][0]["skill_id"], "pdf-tables");
+    policy(&home, "deny:\n  - {id: 'pdf-*', reason: not here}\nprefer:\n  - {id: csv-tools, by: 0.3}\n");
+    let after = home.json(&ask);
+    let results = after["results"].as_array().unwrap();
+    assert!(results.iter().all(|hit| hit["skill_id"] != "pdf-tables"), "{after}");
+    let left =
+        after["excluded"].as_array().unwrap().iter().find(|left| left["skill_id"] == "pdf-tables").unwrap();
+    assert_eq!(left["why"], "policy: deny id pdf-* (line 2: not here)");
+    let hit = results.iter().find(|hit| hit["skill_id"] == "csv-tools").unwrap();
+    let parts = hit["breakdown"]["parts"].as_array().unwrap();
+    let policy_part = parts.iter().find(|part| part["kind"] == "policy").unwrap();
+    assert_eq!(policy_part["value"], 0.3);
+    let sum: f64 = parts.iter().map(|part| part["value"].as_f64().unwrap()).sum();
+    assert!((sum - hit["score"].as_f64().unwrap()).abs() < 1e-6);
+    let was =
+        before["results"].as_array().unwrap().iter().find(|hit| hit["skill_id"] == "csv-tools").unwrap();
+    assert!((hit["score"].as_f64().unwrap() - was["score"].as_f64().unwrap() - 0.3).abs() < 1e-6);
+    assert_eq!(hit["z"], was["z"], "a preference makes nothing fit");
+}
+
+#[test]
+fn explain_names_every_rule_and_what_it_does() {
+    let home = home();
+    let explained = home.run(&["policy", "explain", "intake"]);
+    assert!(explained.stdout.contains("there is no policy"), "{}", explained.stdout);
+    policy(
+        &home,
+        "require_approval:\n  - {id: intake, reason: money}\ndeny:\n  - {id: none-such}\nprefer:\n  - {id: 'in*'}\n",
+    );
+    let explained = home.run(&["policy", "explain", "intake", "--intent", "an invoice has come in"]);
+    assert_eq!(explained.code, 0);
+    for shown in ["asks a person first", "require_approval id intake (line 2: money)", "+0.10", "#1 ("] {
+        assert!(explained.stdout.contains(shown), "{shown}: {}", explained.stdout);
+    }
+    let report = home.json(&["policy", "explain"]);
+    assert_eq!(report["skills"].as_array().unwrap().len(), 1);
+    assert_eq!(report["skills"][0]["require_approval"], "require_approval id intake (line 2: money)");
+    let list = home.json(&["list", "--query", "intake"]);
+    assert_eq!(list["skills"][0]["needs_approval"], true);
+    let check = home.run(&["policy", "check"]);
+    assert_eq!(check.code, 1);
+    assert!(check.stdout.contains("matches no skill here"), "{}", check.stdout);
+    assert_eq!(home.run(&["policy", "explain", "intak"]).code, 3);
+}
+
+#[test]
+fn a_mistake_in_the_policy_refuses_and_a_demo_has_none() {
+    let home = home();
+    policy(&home, "deny:\n  - {idd: x}\n");
+    for args in [&["discover", "a pdf"][..], &["policy", "check"], &["policy", "explain"]] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, 4, "{args:?}");
+        assert!(
+            answer.stderr.contains("policy.yaml:2:") && answer.stderr.contains("idd"),
+            "{}",
+            answer.stderr
+        );
+    }
+    assert_eq!(home.run_bare(&["--demo", "discover", "kubectl output to csv"]).code, 0);
+}

@@ -1,0 +1,22 @@
+//! The `skills` binary as a command.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
+
+#[path = "../binary/mod.rs"]
+mod binary;
+#[path = "../cli_runs_fixture/mod.rs"]
+mod cli_runs_fixture;
+
+mod cli_answers;
+mod cli_authoring;
+mod cli_documents;
+mod cli_eval;
+mod cli_lint;
+mod cli_mistakes;
+mod cli_places;
+mod cli_roots;
+mod cli_runs;
+mod cli_session;
+mod cli_storage;
+mod cli_troubles;
+mod cli_trust;
+mod untrusted_files;

@@ -1,0 +1,90 @@
+//! Folders from elsewhere: what is no file does not hang a command, what lies outside is not opened.
+#![cfg(unix)]
+use crate::binary;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use binary::Home;
+
+fn fifo(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Five skills, and beside them everything that is called like a main file and is none.
+fn home() -> (Home, Vec<UnixListener>) {
+    let home = Home::with_skills();
+    let at = |path: &str| home.skills().join(path);
+    fifo(&at("a-fifo/SKILL.md"));
+    fifo(&at("b-contract/skill.yaml"));
+    fs::create_dir_all(at("c-folder/SKILL.md/inner")).unwrap();
+    fs::create_dir_all(at("d-socket")).unwrap();
+    let socket = UnixListener::bind(at("d-socket/SKILL.md")).unwrap();
+    fs::create_dir_all(at("e-zero")).unwrap();
+    symlink("/dev/zero", at("e-zero/SKILL.md")).unwrap();
+    fs::create_dir_all(at("f-link")).unwrap();
+    symlink("../a-fifo/SKILL.md", at("f-link/SKILL.md")).unwrap();
+    fifo(&at("pdf-tables/scripts/run.py"));
+    (home, vec![socket])
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_and_listed() {
+    let (home, _open) = home();
+    let answer = home.run(&["lint", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let report = answer.json();
+    let found = |id: &str| -> Vec<(String, String)> {
+        let all = report["findings"].as_array().unwrap().iter().filter(|f| f["skill_id"] == id);
+        let text = |v: &serde_json::Value| v.as_str().unwrap().to_owned();
+        all.map(|f| (text(&f["code"]), text(&f["message"]))).collect()
+    };
+    for id in ["a-fifo", "b-contract", "c-folder", "d-socket"] {
+        let found = found(id);
+        assert!(
+            matches!(found.as_slice(), [(code, message)] if code == "unreadable" && message.contains("no regular file")),
+            "{id}: {found:?}"
+        );
+    }
+    assert_eq!(found("e-zero")[0].0, "link-leaves-root");
+}
+
+#[test]
+fn every_command_ends_among_such_files() {
+    let (home, _open) = home();
+    fifo(&home.skills().join("golden.yaml"));
+    for (args, code) in [
+        (&["list"][..], 0),
+        (&["discover", "extract tables from a pdf", "--explain"], 0),
+        (&["describe", "pdf-tables"], 0),
+        (&["lint"], 1),
+        (&["lint", "--fix"], 1),
+        (&["eval"], 4),
+    ] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, code, "{args:?}: {}{}", answer.stdout, answer.stderr);
+    }
+    let place = home.skills().join("a-fifo/SKILL.md");
+    let answer = home.run_bare(&["lint", place.to_str().unwrap()]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stdout.contains("error[unreadable]"), "{}", answer.stdout);
+}
+
+#[test]
+fn a_refused_link_is_neither_shown_nor_repaired() {
+    let home = Home::with_skills();
+    let outside = home.path().join("outside.md");
+    let secret = "---\nname: secret\ndescription: a secret: hunter2\n---\r\n";
+    fs::write(&outside, secret).unwrap();
+    fs::create_dir_all(home.skills().join("linked")).unwrap();
+    symlink(&outside, home.skills().join("linked/SKILL.md")).unwrap();
+    let answer = home.run(&["lint", "--fix"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert!(answer.stdout.contains("link-leaves-root"), "{}", answer.stdout);
+    assert!(!answer.stdout.contains("hunter2"), "{}", answer.stdout);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), secret);
+}

@@ -1,0 +1,52 @@
+//! A public registry of contracts, loaded and explained whole.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use skill_workbench::engine::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, Place};
+use skill_workbench::skill::contract::Conformance;
+
+use super::place::sandbox;
+
+#[test]
+fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
+    let Some(data) = std::env::var_os("SKILLS_TEST_DATA") else {
+        eprintln!(
+            "SKIPPED: set SKILLS_TEST_DATA to the folder of the large data to read a public registry whole"
+        );
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Path::new(&data).join("contract-registry.tar.xz");
+    let tar =
+        std::process::Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()).status();
+    assert!(tar.unwrap().success(), "{} cannot be unpacked", archive.display());
+    let place = |name: &str| Place { dir: folder.path().join(name), bundle: None, shipped: false };
+    let catalogue = Arc::new(Capabilities::load(&[place("registry"), place("runtime")]));
+    assert_eq!((catalogue.ids().len(), catalogue.bindings().len()), (184, 189));
+    let count = |code: &str| catalogue.findings().iter().filter(|finding| finding.code == code).count();
+    let unbound = catalogue.ids().filter(|id| catalogue.bindings_of(id).is_empty()).count();
+    assert_eq!(count("capability-unbound"), unbound);
+    assert_eq!(count("binding-capability"), 84, "bindings whose capability has another name by now");
+    assert_eq!(count("binding-fallback"), 0);
+    assert_eq!(count("registry-file-unreadable"), 0);
+
+    let artifacts = Arc::new(Artifacts::open(&folder.path().join("artifacts")).unwrap());
+    let settings = BrokerSettings::default();
+    let broker = Broker::new(Arc::clone(&catalogue), settings, sandbox(), Arc::new(|_| Ok(())), artifacts);
+    let mut explained = 0;
+    for id in catalogue.ids() {
+        let capability = catalogue.capability(id).unwrap();
+        let explanation = broker.explain(capability, Conformance::Standard);
+        assert_eq!(explanation.bindings.len(), catalogue.bindings_of(id).len(), "{id}");
+        assert_eq!(explanation.chosen, None, "{id}: nothing is configured");
+        for choice in &explanation.bindings {
+            explained += 1;
+            let obstacle = choice.obstacle.as_deref().unwrap_or_default();
+            let named =
+                obstacle.contains(&choice.service) && obstacle.contains("`services:` in the configuration");
+            assert!(named, "{}: {obstacle}", choice.binding);
+        }
+    }
+    assert_eq!(explained, 189 - 84);
+}

@@ -1,0 +1,10 @@
+//! Runs executed against real stores with a caller that does what a test says: order, control flow, gates, people,
+//! signals, faults.
+mod kit;
+
+mod crashes;
+mod edits;
+mod flow;
+mod gates;
+mod order;
+mod people;

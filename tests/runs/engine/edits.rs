@@ -1,0 +1,136 @@
+//! Scripts that are edited while their run waits, or before it gets there: one change is one question, and what was
+//! shown is what runs.
+
+use serde_json::json;
+use skill_workbench::engine::AtGate;
+use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
+use skill_workbench::store::RunId;
+
+use super::kit::{Bench, asked, completed};
+
+const SEND: &str = "
+id: demo.send
+inputs: { to: { type: string } }
+outputs: { done: { type: any } }
+steps:
+  - { id: write, uses: x.write }
+  - { id: send, uses: mail.send, input: { to: inputs.to }, output: { to: outputs.done } }
+";
+
+const EACH: &str = "
+id: demo.each
+inputs: { all: { type: array } }
+outputs: { done: { type: any } }
+steps:
+  - { id: send, uses: mail.send, input: { to: item }, output: { to: outputs.done }, config: { foreach: { items: inputs.all, as: item } } }
+";
+
+/// A bench whose `mail.send` wants a yes each time, over a script as it is at the launch.
+fn confirming() -> Bench {
+    let mut bench = Bench::new();
+    bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
+    bench.edit("v1");
+    bench.options.pins = ["x.write", "mail.send"].map(|id| (id.to_owned(), "v1".to_owned())).into();
+    bench
+}
+
+impl Bench {
+    /// Edits the script behind every capability.
+    pub fn edit(&self, content: &str) {
+        content.clone_into(&mut self.fake.script.lock().unwrap());
+    }
+
+    /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
+    pub async fn look(&self, run: &RunId) -> AtGate {
+        let at = self.engine.at_gate(run).await.unwrap().unwrap();
+        let gate = Gate::Human {
+            step: at.step.clone(),
+            inputs_digest: at.inputs_digest.clone(),
+            why: at.why.clone(),
+        };
+        self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();
+        at
+    }
+}
+
+async fn why(bench: &Bench, run: &RunId) -> serde_json::Value {
+    match bench.record(run).await.gate {
+        Some(Gate::Human { why, .. }) => json!(why),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
+    let bench = confirming();
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    bench.edit("v2");
+    // The first step is behind the edit too; its yes is one to everything that changed, the second step's script too.
+    assert_eq!(asked(&bench.work(&run).await).0, "write");
+    bench.approve(&run).await;
+    assert_eq!(asked(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    bench.edit("v3");
+    bench.look(&run).await;
+    let told = why(&bench, &run).await;
+    assert_eq!(
+        told["changed"]["besides"], "its capability wants a yes each time",
+        "both reasons in one question"
+    );
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("send"), 1);
+}
+
+#[tokio::test]
+async fn a_yes_to_what_it_was_before_the_edit_is_none_to_what_it_is_now() {
+    let bench = confirming();
+    let run = bench.launch(EACH, json!({"all": ["ana", "bob"]})).await;
+    assert_eq!(asked(&bench.work(&run).await), ("send".into(), json!("confirmation")));
+    let before = bench.record(&run).await;
+    bench.edit("v2");
+    let at = bench.look(&run).await;
+    let after = bench.record(&run).await;
+    assert_eq!(at.inputs, json!([{"to": "ana"}, {"to": "bob"}]), "what would run is shown");
+    assert_ne!(before.gate, after.gate);
+    assert_eq!((before.since_ms, before.state), (after.since_ms, after.state), "it has waited all the time");
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("send[0]") + bench.fake.count("send[1]"), 2, "one yes for the whole step");
+}
+
+#[tokio::test]
+async fn an_edit_that_was_taken_back_is_no_change_any_more() {
+    let bench = confirming();
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.edit("v2");
+    assert_eq!(asked(&bench.work(&run).await).0, "write");
+    bench.edit("v1");
+    let at = bench.look(&run).await;
+    assert!(json!(at.why)["changed"]["what"].as_str().unwrap().contains("again as it was"), "{:?}", at.why);
+    bench.approve(&run).await;
+    assert_eq!(
+        asked(&bench.work(&run).await),
+        ("send".into(), json!("confirmation")),
+        "nothing else is asked"
+    );
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+}
+
+#[tokio::test]
+async fn how_a_lost_step_ended_is_asked_before_whether_its_edited_script_may_run() {
+    let mut bench = confirming();
+    bench.declare_unsafe("x.write");
+    bench.fake.hangs("x.write");
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.work_until(&run, "write", 1).await;
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    bench.edit("v2");
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    assert!(asked(&bench.work(&run).await).1["changed"].is_object(), "only what runs again is asked about");
+    bench.approve(&run).await;
+    assert_eq!(asked(&bench.work(&run).await).0, "send");
+    assert_eq!((bench.fake.count("write"), bench.record(&run).await.state), (2, RunState::WaitingForHuman));
+}

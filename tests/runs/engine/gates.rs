@@ -1,0 +1,244 @@
+//! Gates before a step: every outcome, and what a person's yes is worth.
+
+use serde_json::json;
+use skill_workbench::engine::Executed;
+use skill_workbench::runs::{RunState, Verdict};
+use skill_workbench::store::StepStatus;
+
+use super::kit::{Bench, asked, completed, failed, failing};
+
+const SEND: &str = "
+id: demo.send
+inputs: { to: { type: string } }
+outputs: { done: { type: any } }
+steps:
+  - { id: write, uses: x.write, output: {} }
+  - { id: send, uses: mail.send, input: { to: inputs.to }, output: { to: outputs.done } }
+  - { id: archive, uses: x.archive }
+";
+
+fn gated(on_fail: &str) -> Bench {
+    let mut bench = Bench::new();
+    bench.declare(
+        "mail.send",
+        json!({"safety": {"mandatory_pre_gates": [{"capability": "pii.detect", "on_fail": on_fail}]}}),
+    );
+    bench
+}
+
+#[tokio::test]
+async fn a_gate_that_allows_lets_the_step_run() {
+    let bench = gated("block");
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    completed(&executed);
+    assert_eq!(bench.fake.steps(), ["write", "send~gate:pii.detect", "send", "archive"]);
+    assert_eq!(bench.fake.made()[1].inputs, json!({"to": "ana"}), "it is asked about the step's inputs");
+    assert_eq!(bench.status(&run, "send~gate:pii.detect").await, Some(StepStatus::Completed));
+}
+
+#[tokio::test]
+async fn a_gate_that_blocks_fails_the_step_and_is_asked_again() {
+    for answer in [json!({"allowed": false, "reason": "two addresses"}), json!({"contains_pii": false})] {
+        let bench = gated("block");
+        let given = answer.clone();
+        bench.fake.on("pii.detect", move |_| Ok(given.clone()));
+        let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+        let (code, message) = failed(&executed);
+        assert_eq!(code, "safety_denied");
+        let why = if answer.get("allowed").is_some() { "two addresses" } else { "no field allowed" };
+        assert!(message.contains("pii.detect") && message.contains(why), "{message}");
+        assert_eq!(bench.fake.count("send"), 0);
+        assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Failed));
+        bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
+        bench.resume(&run, None, None).await;
+        completed(&bench.work(&run).await);
+        assert_eq!(bench.fake.count("send~gate:pii.detect"), 2, "a failed run asks its gates anew");
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_cannot_be_called_does_not_allow() {
+    let bench = gated("block");
+    bench.fake.on("pii.detect", |_| failing("no such service"));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    let (code, message) = failed(&executed);
+    assert_eq!(code, "gate_execution_failure");
+    assert!(message.contains("no such service"), "{message}");
+    assert_eq!(bench.fake.count("send"), 0);
+    assert_eq!(bench.status(&run, "send~gate:pii.detect").await, Some(StepStatus::Failed));
+}
+
+#[tokio::test]
+async fn a_gate_that_degrades_skips_the_step() {
+    let bench = gated("degrade");
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    completed(&executed);
+    assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Skipped));
+    assert!(bench.kinds(&run, "send").await.contains(&"gate.degraded".to_owned()));
+    assert_eq!(bench.fake.count("send"), 0);
+}
+
+#[tokio::test]
+async fn a_gate_that_warns_lets_it_run_and_says_so() {
+    let bench = gated("warn");
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "an address"})));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    completed(&executed);
+    let events = bench.events(&run).await;
+    let warned: Vec<_> = events.iter().filter(|event| event.event.kind == "gate.warned").collect();
+    assert_eq!(warned.len(), 1);
+    assert_eq!(warned[0].event.data["reason"], "an address");
+}
+
+#[tokio::test]
+async fn a_person_decides_what_a_gate_leaves_to_them() {
+    let bench = gated("require_human");
+    bench.fake.on("pii.detect", |_| Ok(json!({"allowed": false, "reason": "an address"})));
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    let (step, why) = asked(&executed);
+    assert_eq!(step, "send");
+    assert_eq!(why, json!({"gate": {"capability": "pii.detect", "reason": "an address"}}));
+    let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    assert_eq!(at.capability.unwrap().id, "mail.send");
+    assert_eq!(at.inputs, json!({"to": "ana"}));
+    bench.approve(&run).await;
+    assert!(bench.engine.at_gate(&run).await.unwrap().is_none(), "nobody is asked any more");
+    completed(&bench.work(&run).await);
+    assert_eq!(
+        bench.fake.steps(),
+        ["write", "send~gate:pii.detect", "send", "archive"],
+        "each is called once"
+    );
+}
+
+fn confirmed() -> Bench {
+    let mut bench = Bench::new();
+    bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
+    bench
+}
+
+#[tokio::test]
+async fn a_confirmation_is_wanted_each_time() {
+    let bench = confirmed();
+    bench.fake.on("mail.send", |made| if made.nth == 1 { failing("bounced") } else { Ok(made.inputs) });
+    let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
+    assert_eq!(asked(&executed), ("send".into(), json!("confirmation")));
+    assert_eq!(bench.fake.count("send"), 0, "nothing happens before the yes");
+    bench.approve(&run).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "bounced");
+    bench.resume(&run, None, None).await;
+    let again = bench.work(&run).await;
+    assert_eq!(asked(&again).0, "send", "a yes is used once");
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+}
+
+#[tokio::test]
+async fn what_was_approved_is_what_runs() {
+    let bench = confirmed();
+    let (run, _) = bench.run(SEND, json!({"to": "ana"})).await;
+    let before = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    bench.approve(&run).await;
+    // Its worker is lost before the step began, and meanwhile its inputs become others.
+    let mut claimed = bench.claim(&run).await;
+    claimed.run.inputs = json!({"to": "mallory"});
+    let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;
+    assert_eq!(asked(&executed).0, "send", "other inputs need another yes");
+    let Executed::Waiting(waiting) = executed else { panic!() };
+    let Some(skill_workbench::runs::Gate::Human { inputs_digest, .. }) = waiting.gate else { panic!() };
+    assert_ne!(inputs_digest, before.inputs_digest);
+    assert_eq!(bench.fake.count("send"), 0);
+}
+
+#[tokio::test]
+async fn a_no_ends_the_run() {
+    let bench = confirmed();
+    let (run, _) = bench.run(SEND, json!({"to": "ana"})).await;
+    assert_eq!(bench.decide(&run, Verdict::Deny, None).await.state, RunState::Canceled);
+    assert_eq!(bench.fake.steps(), ["write"]);
+}
+
+#[tokio::test]
+async fn one_yes_is_for_all_items_of_a_foreach_and_shows_them() {
+    let bench = confirmed();
+    let text = "
+id: demo.letters
+inputs: { people: { type: array } }
+steps:
+  - { id: send, uses: mail.send, input: { to: who }, config: { foreach: { items: inputs.people, as: who } } }
+";
+    bench.fake.on("mail.send", |made| if made.nth == 2 { failing("bounced") } else { Ok(made.inputs) });
+    let (run, executed) = bench.run(text, json!({"people": ["ana", "ben", "cem"]})).await;
+    assert_eq!(asked(&executed).0, "send");
+    let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    assert_eq!(at.inputs, json!([{"to": "ana"}, {"to": "ben"}, {"to": "cem"}]));
+    bench.approve(&run).await;
+    assert_eq!(failed(&bench.work(&run).await).1, "bounced");
+    bench.resume(&run, None, None).await;
+    asked(&bench.work(&run).await);
+    let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    assert_eq!(at.inputs, json!([{"to": "ben"}, {"to": "cem"}]), "what is left needs a yes of its own");
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.steps(), ["send[0]", "send[1]", "send[1]", "send[2]"]);
+}
+
+#[tokio::test]
+async fn each_round_of_a_while_needs_its_own_yes_and_its_gates_are_asked_once() {
+    let mut bench = Bench::new();
+    bench.declare(
+        "mail.send",
+        json!({"safety": {"requires_confirmation": true, "mandatory_pre_gates": [{"capability": "pii.detect", "on_fail": "warn"}]}}),
+    );
+    let text = "
+id: demo.rounds
+steps:
+  - { id: send, uses: mail.send, output: { more: vars.more }, config: { while: { condition: vars.more, max_iterations: 4 } } }
+";
+    bench.fake.on("mail.send", |made| Ok(json!({"more": made.nth < 2})));
+    let (run, executed) = bench.run(text, json!({})).await;
+    assert_eq!(asked(&executed).0, "send[0]");
+    bench.approve(&run).await;
+    assert_eq!(asked(&bench.work(&run).await).0, "send[1]");
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.steps(), ["send~gate:pii.detect", "send[0]", "send[1]"]);
+}
+
+#[tokio::test]
+async fn branches_that_need_a_yes_are_asked_about_before_any_begins() {
+    let bench = confirmed();
+    let text = "
+id: demo.fan
+steps:
+  - { id: fan, uses: _, input: { to: ana }, config: { scatter: { capabilities: [mail.send, x.log], merge: collect } } }
+";
+    let (run, executed) = bench.run(text, json!({})).await;
+    assert_eq!(asked(&executed).0, "fan[0]");
+    assert_eq!(bench.fake.made(), []);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.made().len(), 2);
+}
+
+#[tokio::test]
+async fn other_steps_go_on_before_the_run_waits_and_two_questions_come_one_by_one() {
+    let bench = confirmed();
+    let text = "
+id: demo.two
+steps:
+  - { id: one, uses: mail.send, input: { to: a }, config: { depends_on: [] } }
+  - { id: two, uses: mail.send, input: { to: b }, config: { depends_on: [] } }
+  - { id: free, uses: x.free, config: { depends_on: [] } }
+";
+    let (run, executed) = bench.run(text, json!({})).await;
+    assert_eq!(asked(&executed).0, "one");
+    assert_eq!(bench.fake.steps(), ["free"]);
+    bench.approve(&run).await;
+    assert_eq!(asked(&bench.work(&run).await).0, "two");
+    assert_eq!(bench.fake.steps(), ["free", "one"]);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.steps(), ["free", "one", "two"]);
+}

@@ -1,0 +1,271 @@
+//! Signals before and after the wait, and steps of which nobody knows how they ended.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use skill_workbench::engine::Executed;
+use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
+use skill_workbench::store::StepStatus;
+use tokio_util::sync::CancellationToken;
+
+use super::kit::{Bench, LEASE, asked, completed, failed};
+
+const CLOSE: &str = "
+id: demo.close
+outputs: { by: { type: string }, all: { type: any } }
+steps:
+  - { id: before, uses: x.before, output: {} }
+  - { id: ready, wait_for_signal: books-closed, output: { by: outputs.by, payload: outputs.all } }
+  - { id: after, uses: x.after }
+";
+
+#[tokio::test]
+async fn a_run_waits_for_its_signal_and_gives_its_payload_to_the_step() {
+    let bench = Bench::new();
+    let (run, executed) = bench.run(CLOSE, json!({})).await;
+    let Executed::Waiting(waiting) = executed else { panic!("{executed:?}") };
+    assert_eq!(waiting.gate, Some(Gate::Signal { step: "ready".into(), name: "books-closed".into() }));
+    assert_eq!(bench.fake.steps(), ["before"]);
+    bench.signal(&run, "books-closed", json!({"by": "ana"})).await;
+    let executed = bench.work(&run).await;
+    assert_eq!(completed(&executed).outputs, Some(json!({"by": "ana", "all": {"by": "ana"}})));
+    assert!(bench.kinds(&run, "ready").await.contains(&"signal.consumed".to_owned()));
+    assert_eq!(bench.store.kept_signal(&run, "books-closed").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_signal_that_comes_early_is_kept_for_its_step() {
+    let bench = Bench::new();
+    let run = bench.launch(CLOSE, json!({})).await;
+    bench.signal(&run, "books-closed", json!("now")).await;
+    let executed = bench.work(&run).await;
+    assert_eq!(completed(&executed).outputs, Some(json!({"all": "now"})));
+}
+
+#[tokio::test]
+async fn two_steps_take_two_signals_of_one_name_in_their_order() {
+    let bench = Bench::new();
+    let text = "
+id: demo.two
+outputs: { a: { type: any }, b: { type: any } }
+steps:
+  - { id: a, wait_for_signal: go, output: { payload: outputs.a }, config: { depends_on: [] } }
+  - { id: b, wait_for_signal: go, output: { payload: outputs.b }, config: { depends_on: [] } }
+";
+    let run = bench.launch(text, json!({})).await;
+    bench.signal(&run, "go", json!(1)).await;
+    assert!(matches!(bench.work(&run).await, Executed::Waiting(_)));
+    bench.signal(&run, "go", json!(2)).await;
+    assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"a": 1, "b": 2})));
+}
+
+#[tokio::test]
+async fn a_signal_that_comes_while_the_run_begins_to_wait_wakes_it() {
+    let bench = Bench::new();
+    let run = bench.launch(CLOSE, json!({})).await;
+    let (store, watched) = (bench.store.clone(), run.clone());
+    bench.fake.does("x.before", move |_, _, _| {
+        let (store, watched) = (store.clone(), watched.clone());
+        Box::pin(async move {
+            let signal = skill_workbench::runs::Command::Signal { name: "books-closed".into() };
+            store.command(&watched, signal, None, None, Some(json!("now"))).await.unwrap();
+            Ok(json!({}))
+        })
+    });
+    completed(&bench.work(&run).await);
+}
+
+const SIDE: &str = "
+id: demo.side
+outputs: { by: { type: any } }
+steps:
+  - { id: slow, uses: x.slow, output: { by: vars.by }, config: { depends_on: [] } }
+  - { id: also, uses: x.also, config: { depends_on: [] } }
+  - { id: after, uses: x.after, input: { by: vars.by }, output: { by: outputs.by } , config: { depends_on: [slow, also] } }
+";
+
+#[tokio::test]
+async fn a_paused_run_ends_what_is_under_way_and_begins_nothing_more_until_it_is_resumed() {
+    let mut bench = Bench::new();
+    bench.declare_unsafe("x.slow");
+    let (store, paused) = (bench.store.clone(), Arc::new(std::sync::Mutex::new(None)));
+    let run = bench.launch(SIDE, json!({})).await;
+    *paused.lock().unwrap() = Some(run.clone());
+    bench.fake.does("x.slow", move |_, _, _| {
+        let (store, run) = (store.clone(), paused.lock().unwrap().clone().unwrap());
+        Box::pin(async move {
+            store.command(&run, Command::Pause, None, None, None).await.unwrap();
+            tokio::task::yield_now().await;
+            Ok(json!({"by": "ana"}))
+        })
+    });
+    let executed = bench.work(&run).await;
+    let Executed::Waiting(held) = executed else { panic!("{executed:?}") };
+    assert_eq!((held.state, held.held, held.hold), (RunState::Pending, true, None));
+    assert_eq!(bench.status(&run, "slow").await, Some(StepStatus::Completed), "its result is not lost");
+    assert_eq!(bench.fake.count("after"), 0);
+    assert!(!bench.kinds(&run, "after").await.contains(&"step.started".to_owned()));
+    bench.resume(&run, None, None).await;
+    assert_eq!(completed(&bench.work(&run).await).outputs, Some(json!({"by": "ana"})));
+    assert_eq!((bench.fake.count("slow"), bench.fake.count("after")), (1, 1));
+}
+
+const PAY: &str = "
+id: demo.pay
+outputs: { paid: { type: any } }
+steps:
+  - { id: pay, uses: bank.pay, input: { sum: 3 }, output: { paid: vars.paid } }
+  - { id: tell, uses: x.tell, config: { condition: 'true' } }
+";
+
+/// A run whose worker was lost while an unsafe step was under way.
+async fn lost() -> (Bench, skill_workbench::store::RunId) {
+    let mut bench = Bench::new();
+    bench.declare_unsafe("bank.pay");
+    bench.fake.hangs("bank.pay");
+    let run = bench.launch(PAY, json!({})).await;
+    bench.work_until(&run, "pay", 1).await;
+    bench.fake.on("bank.pay", |_| Ok(json!({"paid": true})));
+    let executed = bench.work(&run).await;
+    assert_eq!(asked(&executed), ("pay".into(), json!("unknown_outcome")));
+    assert_eq!(bench.fake.count("pay"), 1, "never a second time in silence");
+    (bench, run)
+}
+
+#[tokio::test]
+async fn a_step_of_unknown_outcome_runs_again_only_when_a_person_says_so() {
+    let (bench, run) = lost().await;
+    let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
+    assert_eq!((at.capability.unwrap().id.as_str(), at.inputs), ("bank.pay", json!({"sum": 3})));
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    completed(&bench.work(&run).await);
+    let made = bench.fake.made();
+    assert_eq!(made[0].key, made[1].key, "with the key of the first time");
+    assert_eq!(bench.step(&run, "pay").await.unwrap().attempts, 2);
+}
+
+#[tokio::test]
+async fn a_rerun_that_is_lost_too_is_asked_about_again() {
+    let (bench, run) = lost().await;
+    bench.fake.hangs("bank.pay");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    bench.work_until(&run, "pay", 2).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    bench.fake.heals("bank.pay");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    completed(&bench.work(&run).await);
+}
+
+#[tokio::test]
+async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_runs_no_more() {
+    let (bench, run) = lost().await;
+    bench.happened(&run, json!({"paid": {"receipt": "R-7"}})).await;
+    let executed = bench.work(&run).await;
+    completed(&executed);
+    assert_eq!(bench.fake.count("pay"), 1, "it is not called again");
+    assert_eq!(bench.fake.count("tell"), 1, "the run goes on behind it");
+    let pay = bench.step(&run, "pay").await.unwrap();
+    assert_eq!((pay.status, pay.result), (StepStatus::Completed, json!({"paid": {"receipt": "R-7"}})));
+    let head = bench.store.checkpoint(&run, bench.record(&run).await.head).await.unwrap();
+    assert_eq!(head.state["vars"]["paid"]["receipt"], "R-7", "its outputs go where the contract says");
+}
+
+#[tokio::test]
+async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_behind_it() {
+    let mut bench = Bench::new();
+    let paid = json!({"type": "boolean", "required": true, "description": null, "default": null, "enum": []});
+    let shape = json!({"properties": {"side_effects": true}, "outputs": {"paid": paid}});
+    bench.declare("bank.pay", shape);
+    bench.fake.hangs("bank.pay");
+    let run = bench.launch(PAY, json!({})).await;
+    bench.work_until(&run, "pay", 1).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    bench.happened(&run, json!({"paid": "yes"})).await;
+    let (code, message) = failed(&bench.work(&run).await);
+    assert_eq!(code, "invalid_request");
+    assert!(message.contains("paid") && message.contains("a person said what it gave"), "{message}");
+    bench.resume(&run, None, None).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(bench.fake.count("pay"), 1);
+}
+
+#[tokio::test]
+async fn a_step_of_unknown_outcome_can_be_passed_over() {
+    let (bench, run) = lost().await;
+    bench.decide(&run, Verdict::Approve, Some(Choice::Skip)).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.status(&run, "pay").await, Some(StepStatus::Skipped));
+    assert_eq!(bench.fake.count("pay"), 1);
+}
+
+#[tokio::test]
+async fn a_step_of_unknown_outcome_can_fail_its_run() {
+    let (bench, run) = lost().await;
+    bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
+    assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
+    assert_eq!(bench.fake.count("pay"), 1);
+    // Resuming says nothing about how it ended.
+    bench.resume(&run, None, None).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
+    assert_eq!(bench.fake.count("pay"), 1, "it is not repeated in silence");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
+    assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
+    bench.resume(&run, None, Some(json!({"to": "bo"}))).await;
+    assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"), "with other inputs neither");
+    bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;
+    completed(&bench.work(&run).await);
+    assert_eq!(bench.fake.count("pay"), 2);
+}
+
+#[tokio::test]
+async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
+    let bench = Bench::new();
+    bench.fake.hangs("bank.pay");
+    let run = bench.launch(PAY, json!({})).await;
+    let claimed = bench.claim(&run).await;
+    let (store, watched, fake) = (bench.store.clone(), run.clone(), bench.fake.clone());
+    let cancel = CancellationToken::new();
+    let told = cancel.clone();
+    let (executed, ()) = tokio::join!(bench.engine.execute(claimed, cancel), async move {
+        fake.called("pay", 1).await;
+        store.command(&watched, skill_workbench::runs::Command::Cancel, None, None, None).await.unwrap();
+        told.cancel();
+    });
+    assert_eq!(executed, Executed::Stopped);
+    assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1);
+    assert_eq!(bench.record(&run).await.state, RunState::Canceled);
+    assert_eq!(bench.store.steps(&run).await.unwrap(), []);
+    let last = bench.events(&run).await.pop().unwrap();
+    assert_eq!(last.event.kind, "run.canceled");
+}
+
+#[tokio::test]
+async fn of_two_executors_only_the_one_with_the_present_fence_records() {
+    let bench = Arc::new(Bench::new());
+    let go = Arc::new(tokio::sync::Notify::new());
+    let held = go.clone();
+    bench.fake.does("bank.pay", move |made, _, _| {
+        let held = held.clone();
+        Box::pin(async move {
+            if made.nth == 1 {
+                held.notified().await;
+            }
+            Ok(json!({"paid": made.nth}))
+        })
+    });
+    let run = bench.launch(PAY, json!({})).await;
+    let first = bench.claim(&run).await;
+    let sleeper = tokio::spawn({
+        let bench = bench.clone();
+        async move { bench.engine.execute(first, CancellationToken::new()).await }
+    });
+    bench.fake.called("pay", 1).await;
+    bench.pass(i64::try_from(LEASE).unwrap() + 1);
+    let second = bench.work(&run).await;
+    completed(&second);
+    go.notify_one();
+    assert!(matches!(sleeper.await.unwrap(), Executed::LeaseLost(_)));
+    assert_eq!(bench.step(&run, "pay").await.unwrap().result, json!({"paid": 2}));
+    let kinds = bench.kinds(&run, "pay").await;
+    assert_eq!(kinds.iter().filter(|kind| *kind == "step.completed").count(), 1);
+}

@@ -1,0 +1,258 @@
+//! Attaching a skill to what exists: the four checks, what is handed over, and what a sidecar may do.
+use crate::runs_place;
+
+use runs_place::{Place, attach, attachment, kinds, run};
+use serde_json::{Value, json};
+use skill_workbench::gateway::{
+    AttachCheck, Code, Error, RunClient as _, SessionAccess, SessionClient as _, SettingsChange,
+};
+use skill_workbench::runs::RunState;
+use skill_workbench::session::Speaker;
+use skill_workbench::skill::AttachTarget;
+
+fn reason(error: &Error) -> (Code, String, String, Vec<String>) {
+    let reason = error.reason.clone().expect("a structured reason");
+    let text = |key: &str| reason[key].as_str().unwrap().to_owned();
+    let allowed =
+        reason["allowed"].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect();
+    (error.code, text("check"), text("given"), allowed)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_check_fails_with_its_own_reason() {
+    let mut place = Place::new();
+    let only_runs = "---\nname: narrow\ndescription: Takes runs.\nmetadata:\n  classification: {role: sidecar, invocation: attach, attach_targets: [run], effect_mode: read_only}\n---\nx\n";
+    place.write("skills/narrow/SKILL.md", only_runs);
+    place.write(
+        "skills/narrow/skill.yaml",
+        "id: test.narrow\nversion: 1.0.0\nsteps:\n  - id: a\n    wait_for_signal: b\n",
+    );
+    place.config.watch = false;
+    let core = place.open().await;
+    let fails = async |skill: &str, kind: &str, reference: &str| {
+        let error = core.attach(attachment(skill, kind, reference, json!({}))).await.unwrap_err();
+        let preview = core.attach_preview(attachment(skill, kind, reference, json!({}))).await.unwrap();
+        assert_eq!(
+            serde_json::to_value(preview.reason).unwrap(),
+            error.reason.clone().unwrap(),
+            "both say the same"
+        );
+        error
+    };
+    let (code, check, given, allowed) = reason(&fails("wach", "run", "x").await);
+    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "exists", "wach"));
+    assert_eq!(allowed, ["watch"]);
+    let (code, check, ..) = reason(&fails("notes", "run", "x").await);
+    assert_eq!((code, check.as_str()), (Code::AttachInvalid, "exists"), "there is no contract to load");
+    let (code, check, given, allowed) = reason(&fails("ledger", "run", "x").await);
+    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "invocation", "direct"));
+    assert_eq!(allowed, ["attach", "both"]);
+    let (code, check, given, allowed) = reason(&fails("narrow", "output", "x").await);
+    assert_eq!((code, check.as_str(), given.as_str()), (Code::AttachInvalid, "target_type", "output"));
+    assert_eq!(allowed, ["run"]);
+    let (code, check, given, _) = reason(&fails("narrow", "run", "ffffffff").await);
+    assert_eq!((code, check.as_str(), given.as_str()), (Code::TargetNotFound, "target", "ffffffff"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_shows_the_checks_the_content_and_the_command() {
+    let place = Place::new();
+    let core = place.open().await;
+    let watched = run(&core, "ledger", json!({ "amounts": [40, 2] })).await;
+    let reference = format!("{}/add", watched.id);
+    let request = attachment("watch", "output", &reference, json!({ "wish": "none", "wihs": 1 }));
+    let preview = core.attach_preview(request).await.unwrap();
+    assert!(preview.checks.iter().all(|check| check.holds == Some(true)), "{:?}", preview.checks);
+    assert_eq!(preview.content, Some(json!({ "sum": 42 })));
+    assert_eq!(preview.content_bytes, Some(10));
+    assert_eq!(preview.input_problems[0].0, "wihs");
+    assert!(
+        preview
+            .cli
+            .starts_with(&format!("skills attach watch --target-type output --target-ref {reference}"))
+    );
+    assert!(preview.curl.contains("/v1/skills/watch/attach"), "{}", preview.curl);
+    assert!(
+        preview.may_do.iter().any(|line| line.contains("may pause or stop the run")),
+        "{:?}",
+        preview.may_do
+    );
+    let wrong = attachment("watch", "output", "nowhere", json!({}));
+    let preview = core.attach_preview(wrong).await.unwrap();
+    let holds: Vec<(AttachCheck, Option<bool>)> = preview.checks.iter().map(|c| (c.check, c.holds)).collect();
+    assert_eq!(holds.last(), Some(&(AttachCheck::Target, Some(false))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_kind_of_target_is_handed_over() {
+    let place = Place::new();
+    place.write(
+        "skills/tasks.yaml",
+        "- {id: T-1, title: Check the books, status: open}\n- {id: T-2, status: done}\n",
+    );
+    place.write("work/rows.json", "{\"rows\": [1, 2]}");
+    place.write("elsewhere/secret.txt", "secret");
+    let core = place.open().await;
+    let watched = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let id = watched.id.0.clone();
+    let seen = async |kind: &str, reference: &str| {
+        let attached = attach(&core, kind, reference, json!({})).await.unwrap();
+        assert_eq!(attached.execution.state, RunState::Completed, "{:?}", attached.execution);
+        attached.execution.outputs.unwrap()["seen"].as_str().unwrap().to_owned()
+    };
+    assert!(
+        seen("run", &id).await.contains("\"state\": \"waiting_for_human\"")
+            || seen("run", &id).await.starts_with("run {")
+    );
+    assert_eq!(seen("output", &format!("{id}/add")).await, "output {\"sum\": 1}");
+    assert!(seen("task", "task:T-1").await.contains("Check the books"));
+    assert!(seen("task", &format!("task:{id}")).await.starts_with("task {"));
+    assert!(seen("artifact", "rows.json").await.contains("\"rows\": [1, 2]"));
+    let missing = async |kind: &str, reference: &str| {
+        let error = attach(&core, kind, reference, json!({})).await.unwrap_err();
+        assert_eq!(error.code, Code::TargetNotFound, "{error}");
+        error.message
+    };
+    assert!(missing("task", "task:T-2").await.contains("done"));
+    assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
+    assert!(missing("transcript", "session:1").await.contains("no session 1"));
+    assert!(missing("output", &format!("{id}/book")).await.contains("there are: add"));
+    assert!(missing("output", &id).await.contains("no outputs yet"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_artifact_is_found_by_its_digest_and_offered() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    core.order(&waiting.id.0, runs_place::decide(&waiting, skill_workbench::runs::Verdict::Approve, "bo"))
+        .await
+        .unwrap();
+    runs_place::settle(&core, &waiting.id.0).await;
+    let choices = core
+        .target_choices(AttachTarget::Artifact, "entry", 10, &SessionAccess::default(), None)
+        .await
+        .unwrap();
+    assert_eq!(choices.len(), 1, "{choices:?}");
+    let attached = attach(&core, "artifact", &choices[0].target_ref, json!({})).await.unwrap();
+    let content = &attached.execution.target.unwrap()["content"];
+    assert_eq!(content["name"], "entry.txt");
+    assert!(content["content"].to_string().contains("amount"), "{content}");
+    let outputs = core
+        .target_choices(AttachTarget::Output, &waiting.id.0, 10, &SessionAccess::default(), None)
+        .await
+        .unwrap();
+    assert!(outputs.iter().any(|choice| choice.target_ref.ends_with("/add")), "{outputs:?}");
+    assert!(
+        core.target_choices(AttachTarget::Transcript, "", 10, &SessionAccess::default(), None)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
+    let place = Place::new();
+    let core = place.open().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    core.new_session(SettingsChange::default()).await.unwrap();
+    core.say(&id, Speaker::User, "watch this talk").await.unwrap();
+    let load = json!({"names": ["notes"]});
+    core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    let choices = core
+        .target_choices(AttachTarget::Transcript, "notes", 10, &SessionAccess::default(), None)
+        .await
+        .unwrap();
+    assert_eq!(choices.len(), 1, "a session in which nothing happened is not offered: {choices:?}");
+    assert_eq!(choices[0].target_ref, format!("session:{id}"));
+    assert_eq!(choices[0].label, "2 entries, notes");
+    let attached = attach(&core, "transcript", &choices[0].target_ref, json!({})).await.unwrap();
+    assert_eq!(attached.execution.state, RunState::Completed, "{:?}", attached.execution);
+    let outputs = attached.execution.outputs.unwrap();
+    assert!(outputs["seen"].as_str().unwrap().starts_with("transcript {"), "{outputs}");
+    let content = &attached.execution.target.unwrap()["content"];
+    assert_eq!((&content["session_id"], &content["active"][0]["name"]), (&json!(id), &json!("notes")));
+    assert_eq!(content["entries"][0]["text"], "watch this talk");
+    assert_eq!(content["entries"][1]["result"]["loaded"], json!(["notes"]));
+    let short = &id[id.len() - 6..];
+    assert!(attach(&core, "transcript", short, json!({})).await.is_ok(), "an end of the id is enough");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_cancels_the_run_it_watches_once() {
+    let place = Place::new();
+    let core = place.open().await;
+    let watched = run(&core, "close", json!({})).await;
+    let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
+    assert!(on.control.unwrap().contains("go on"));
+    let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
+    assert!(paused.control.unwrap().contains("waits for a signal already; once that is there it is held"));
+    let held = core.run(&watched.id.0).await.unwrap();
+    assert_eq!((held.run.state, held.run.held), (RunState::WaitingForSignal, true));
+    assert!(kinds(&core, &held.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
+    let canceled = attach(&core, "run", &watched.id.0, json!({ "wish": "cancel" })).await.unwrap();
+    assert!(canceled.control.as_ref().unwrap().contains("it is canceled"));
+    let after = core.run(&watched.id.0).await.unwrap();
+    assert_eq!(after.run.state, RunState::Canceled);
+    let told = kinds(&core, &after.run).await;
+    assert_eq!(told.iter().filter(|kind| *kind == "control.applied").count(), 2, "{told:?}");
+    let by: Vec<&Value> =
+        after.events.iter().map(|event| &event.event.data["by"]).filter(|by| !by.is_null()).collect();
+    assert_eq!(by, [&json!(paused.execution.id), &json!(canceled.execution.id)], "whoever asked is named");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sidecar_sends_a_signal_with_its_payload() {
+    let place = Place::new();
+    let core = place.open().await;
+    let watched = run(&core, "close", json!({})).await;
+    let wish = json!({ "signal": { "name": "books-closed", "payload": { "by": "watch" } } });
+    attach(&core, "run", &watched.id.0, json!({ "wish": wish })).await.unwrap();
+    let done = runs_place::settle(&core, &watched.id.0).await;
+    assert_eq!(done.outputs, Some(json!({ "by": "watch" })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_binding_is_chosen_for_this_host_and_forgotten_again() {
+    let place = Place::new();
+    place.write(
+        "skills/ledger/bindings/add2.yaml",
+        "id: ledger-add-again\ncapability: test.amounts.add\nservice: bundle\nprotocol: script\noperation: scripts/add.sh\nresponse: {sum: response.sum}\nmetadata: {conformance_profile: standard}\n",
+    );
+    let core = place.open().await;
+    assert!(core.capabilities().await.unwrap().contains(&"test.amounts.add".to_owned()));
+    let before = core.explain_capability("test.amounts.add").await.unwrap();
+    assert_eq!(before.used_by, ["ledger/add"]);
+    let chosen = core.activate("test.amounts.add", Some("ledger-add-again")).await.unwrap();
+    assert_eq!(chosen.explanation.chosen.as_deref(), Some("ledger-add-again"));
+    let elsewhere = place.open().await.explain_capability("test.amounts.add").await.unwrap();
+    assert_eq!(elsewhere.explanation.chosen.as_deref(), Some("ledger-add-again"), "it is kept");
+    let back = core.activate("test.amounts.add", None).await.unwrap();
+    assert_eq!(back.explanation.chosen, before.explanation.chosen);
+    let wrong = core.activate("test.amounts.add", Some("ledger-book")).await.unwrap_err();
+    assert_eq!(wrong.code, Code::InvalidRequest);
+    let unknown = core.explain_capability("test.amounts.ad").await.unwrap_err();
+    assert_eq!((unknown.code, unknown.suggestions[0].as_str()), (Code::NotFound, "test.amounts.add"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contract_shows_what_stands_behind_its_steps_and_doctor_counts() {
+    let place = Place::new();
+    let core = place.open().await;
+    let view = core.contract("ledger").await.unwrap();
+    assert_eq!(view.blocked, None);
+    let [add, book] = &view.steps[..] else { panic!("two steps") };
+    assert_eq!(add.binding.as_deref(), Some("script scripts/add.sh"));
+    assert_eq!(add.effect, "no side effects: repeating it is safe");
+    assert_eq!(book.after, ["add"]);
+    assert_eq!(book.gates, ["a person says yes each time"]);
+    assert_eq!(book.effect, "changes something outside; repeating it may do it twice");
+    runs_place::launch(&core, "close", json!({})).await.unwrap();
+    let checks = core.checkup().await.unwrap();
+    let found = |subject: &str| checks.iter().find(|check| check.subject == subject).unwrap().found.clone();
+    assert!(found("runs").contains("1 pending"), "{}", found("runs"));
+    assert!(found("trust").contains("4 of 4 contracts"), "{}", found("trust"));
+    assert!(found("capabilities").contains("5 can be called now"), "{}", found("capabilities"));
+    assert!(!found("isolation").is_empty() && !found("workers").is_empty());
+}

@@ -1,0 +1,321 @@
+//! Runs that are stopped in the middle of a step, scripts that change while they wait, who ordered what, and a worker
+//! that has not seen a skill yet.
+use crate::runs_place;
+
+use std::sync::Arc;
+
+use runs_place::{Place, decide, launch, order, resume, run, settle};
+use serde_json::{Value, json};
+use skill_workbench::gateway::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
+use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
+use skill_workbench::store::RunRecord;
+use tokio_util::sync::CancellationToken;
+
+/// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
+fn slow_pay(place: &Place, properties: &str) {
+    bundle(place, "slow-pay", "test.bank.pay", properties, "#!/usr/bin/env bash\nexec sleep 600\n");
+}
+
+fn bundle(place: &Place, name: &str, capability: &str, properties: &str, script: &str) {
+    let at = |path: &str| format!("skills/{name}/{path}");
+    place
+        .write(&at("SKILL.md"), &format!("---\nname: {name}\ndescription: Pays. Use it in tests.\n---\nx\n"));
+    place.write(
+        &at("skill.yaml"),
+        &format!("id: test.{name}\nversion: 1.0.0\nsteps:\n  - {{ id: pay, uses: {capability} }}\n"),
+    );
+    let declared = format!(
+        "id: {capability}\nversion: 1.0.0\ndescription: Pays a bill.\nproperties: {{{properties}}}\n"
+    );
+    place.write(&at("capabilities/pay.yaml"), &declared);
+    let binding = format!(
+        "id: {name}\ncapability: {capability}\nservice: bundle\nprotocol: script\noperation: scripts/pay.sh\n\
+         metadata: {{conformance_profile: standard}}\n"
+    );
+    place.write(&at("bindings/pay.yaml"), &binding);
+    place.write(&at("scripts/pay.sh"), script);
+}
+
+const UNSAFE: &str = "deterministic: false, side_effects: true, idempotent: false";
+const SAFE: &str = "deterministic: true, side_effects: false, idempotent: true";
+
+/// Launches it and comes back in the middle of its step; the worker leaves when it is told to.
+async fn in_the_middle(core: &Arc<Local>) -> (RunRecord, CancellationToken, tokio::task::JoinHandle<()>) {
+    let launched = launch(core, "slow-pay", json!({})).await.unwrap().run;
+    let (leave, worker) = until_begun(core, &launched).await;
+    (launched, leave, worker)
+}
+
+/// Works a run until its step begins from now on; the worker leaves when it is told to.
+async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, tokio::task::JoinHandle<()>) {
+    let known = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
+    let mut after = known.last().map_or(0, |event| event.number);
+    let leave = CancellationToken::new();
+    let worker = tokio::spawn({
+        let (core, id, leave) = (Arc::clone(core), run.id.0.clone(), leave.clone());
+        async move { drop(core.settle(&id, leave).await) }
+    });
+    loop {
+        let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
+        assert!(!events.is_empty(), "the step never began");
+        if events.iter().any(|event| event.event.kind == "step.started") {
+            return (leave, worker);
+        }
+        after = events.last().unwrap().number;
+    }
+}
+
+/// As [`in_the_middle`], and the worker is gone: the run asks what became of the step.
+async fn lost(core: &Arc<Local>) -> RunRecord {
+    let (run, leave, worker) = in_the_middle(core).await;
+    leave.cancel();
+    worker.await.unwrap();
+    let asks = settle(core, &run.id.0).await;
+    assert!(matches!(&asks.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{asks:?}");
+    asks
+}
+
+fn choose(run: &RunRecord, choice: Choice) -> RunOrder {
+    match decide(run, Verdict::Approve, "bo") {
+        RunOrder::Decide { verdict, step, inputs_digest, approver, notes, result, .. } => {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice: Some(choice), result }
+        }
+        other => other,
+    }
+}
+
+async fn pay(core: &Local, run: &RunRecord) -> StepView {
+    core.run(&run.id.0).await.unwrap().steps.remove(0)
+}
+
+fn cancel(by: &str) -> RunOrder {
+    RunOrder::Cancel { by: Some(by.to_owned()) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
+    for (properties, told) in [(UNSAFE, "its end is unknown"), (SAFE, "stopped under way")] {
+        let place = Place::new();
+        slow_pay(&place, properties);
+        let core = place.open().await;
+        let (run, _leave, worker) = in_the_middle(&core).await;
+        assert_eq!(pay(&core, &run).await.state, StepState::Running);
+        order(&core, &run, cancel("ana")).await.unwrap();
+        worker.await.unwrap();
+        let step = pay(&core, &run).await;
+        assert_eq!((step.state, step.attempts, step.ended_ms), (StepState::Interrupted, 1, None), "{step:?}");
+        assert!(step.started_ms.is_some() && step.gist.as_deref().unwrap().ends_with(told), "{step:?}");
+        assert_eq!(core.run(&run.id.0).await.unwrap().run.state, RunState::Canceled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_failure_that_is_resumed() {
+    let place = Place::new();
+    slow_pay(&place, UNSAFE);
+    let core = place.open().await;
+    let denied = lost(&core).await;
+    order(&core, &denied, decide(&denied, Verdict::Deny, "bo")).await.unwrap();
+    let step = pay(&core, &denied).await;
+    assert_eq!((step.state, step.attempts), (StepState::Interrupted, 1));
+    assert!(step.started_ms.is_some(), "{step:?}");
+
+    let failed = lost(&core).await;
+    let began = pay(&core, &failed).await.started_ms.expect("it began");
+    order(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
+    assert_eq!(settle(&core, &failed.id.0).await.state, RunState::Failed);
+    let step = pay(&core, &failed).await;
+    assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(began)));
+    order(&core, &failed, resume()).await.unwrap();
+    let step = pay(&core, &failed).await;
+    assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(began)));
+    let again = settle(&core, &failed.id.0).await;
+    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{again:?}");
+    order(&core, &again, cancel("ana")).await.unwrap();
+    assert_eq!(pay(&core, &again).await.state, StepState::Interrupted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_outcome_without_a_choice_names_the_four() {
+    let place = Place::new();
+    slow_pay(&place, UNSAFE);
+    let core = place.open().await;
+    let asks = lost(&core).await;
+    for (request, missing) in
+        [(decide(&asks, Verdict::Approve, "bo"), "choice"), (choose(&asks, Choice::Happened), "result")]
+    {
+        let error = order(&core, &asks, request).await.unwrap_err();
+        assert_eq!(error.code, Code::ConfirmationRequired);
+        let reason = error.reason.unwrap();
+        assert_eq!(reason["missing"], json!([missing]));
+        assert_eq!(reason["choices"], json!(["rerun", "happened", "skip", "fail"]));
+    }
+    assert_eq!(core.run(&asks.id.0).await.unwrap().decisions, []);
+    assert_eq!(order(&core, &asks, choose(&asks, Choice::Skip)).await.unwrap().run.state, RunState::Pending);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_rerun_decides_nothing_new() {
+    let place = Place::new();
+    slow_pay(&place, UNSAFE);
+    let core = place.open().await;
+    let asks = lost(&core).await;
+    let rerun = choose(&asks, Choice::Rerun);
+    order(&core, &asks, rerun.clone()).await.unwrap();
+    let (leave, worker) = until_begun(&core, &asks).await;
+    leave.cancel();
+    worker.await.unwrap();
+    let again = settle(&core, &asks.id.0).await;
+    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{again:?}");
+    let repeated = order(&core, &asks, rerun).await.unwrap();
+    assert!(repeated.repeated, "it answers the question of the first loss");
+    assert_eq!(repeated.run.gate, again.gate);
+    assert_eq!(core.run(&asks.id.0).await.unwrap().decisions.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_changed_is_named_as_changed() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let changed = async || core.run(&waiting.id.0).await.unwrap().sheet.unwrap().changed;
+    let script = "skills/ledger/scripts/book.sh";
+    let launched = std::fs::read_to_string(place.path(script)).unwrap();
+    place.write(script, &format!("{launched}# edited\n"));
+    assert_eq!(changed().await.as_deref(), Some("scripts/book.sh changed since the launch"));
+    place.write("skills/ledger/scripts/lib/more.sh", "x\n");
+    let both = "scripts/book.sh changed since the launch; scripts/lib/more.sh was not there at the launch";
+    assert_eq!(changed().await.as_deref(), Some(both));
+    place.write(script, &launched);
+    std::fs::remove_file(place.path("skills/ledger/scripts/lib/more.sh")).unwrap();
+    assert_eq!(changed().await, None, "what is again as it was is no change");
+
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let file = "skills/ledger/bindings/book.yaml";
+    let binding = std::fs::read_to_string(place.path(file)).unwrap();
+    place.write(file, &binding.replace("metadata: {", "metadata: {note: more, "));
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    let both =
+        "the binding ledger-book changed since the launch; bindings/book.yaml changed since the launch";
+    assert_eq!(sheet.changed.as_deref(), Some(both));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_bound_to_every_file_a_step_can_read() {
+    let place = Place::new();
+    place.write("skills/ledger/references/word.sh", "word=seen\n");
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    place.write("skills/ledger/references/word.sh", "word=EVIL\n");
+    let refused = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
+    assert_eq!(refused.code, Code::ConfirmationRequired, "{refused}");
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    assert_eq!(sheet.changed.as_deref(), Some("references/word.sh changed since the launch"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
+    let mut place = Place::new();
+    let file = place.path("runs.db");
+    place.config.store = Some(format!("sqlite:{}", file.display()));
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let pending = launch(&core, "ledger", json!({ "amounts": [1] })).await.unwrap().run;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    assert_eq!(other.execute("UPDATE runs SET inputs = replace(inputs, '1', '7')", []).unwrap(), 2);
+
+    let shown = core.run(&waiting.id.0).await.unwrap_err();
+    assert_eq!(shown.code, Code::InternalError, "{shown}");
+    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
+    assert_eq!(approved.code, Code::InternalError, "{approved}");
+    assert!(!core.store_health().await.unwrap().health.is_sound());
+    let failed = settle(&core, &pending.id.0).await;
+    assert_eq!(failed.state, RunState::Failed);
+    assert_eq!(failed.error.unwrap()["code"], "runtime_error");
+    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
+    assert_eq!(denied.run.state, RunState::Canceled, "it can be ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_order_is_recorded_with_who_gave_it() {
+    let place = Place::new();
+    let core = place.open().await;
+    let by = |name: &str| Some(name.to_owned());
+    let closing = run(&core, "close", json!({})).await;
+    let forked = order(&core, &closing, RunOrder::Fork { checkpoint: None, by: by("cy") }).await.unwrap().run;
+    assert_eq!(forked.started_by, "cy", "who made it is who started it");
+    let replayed = order(&core, &closing, RunOrder::Replay { checkpoint: None, by: by("di") }).await.unwrap();
+    assert_eq!(replayed.run.started_by, "di");
+    let signal = RunOrder::Signal { name: "books-closed".to_owned(), payload: Value::Null, by: by("bo") };
+    order(&core, &closing, signal).await.unwrap();
+    order(&core, &closing, cancel("ana")).await.unwrap();
+    let going_on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: by("ed") };
+    order(&core, &forked, going_on).await.unwrap();
+
+    let given = async |run: &RunRecord| {
+        let detail = core.run(&run.id.0).await.unwrap();
+        let given = orders_given(detail.events.iter());
+        given.into_iter().map(|order| format!("{} by {}", order.what, order.by)).collect::<Vec<_>>()
+    };
+    let (fork, replay) = (&forked.id.0, &replayed.run.id.0);
+    let all = [
+        format!("forked as {fork} by cy"),
+        format!("replayed as {replay} by di"),
+        "signal books-closed by bo".to_owned(),
+        "canceled by ana".to_owned(),
+    ];
+    assert_eq!(given(&closing).await, all);
+    assert_eq!(given(&forked).await, ["resumed from checkpoint 0 by ed"]);
+
+    let denied = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    order(&core, &denied, decide(&denied, Verdict::Deny, "fay")).await.unwrap();
+    let detail = core.run(&denied.id.0).await.unwrap();
+    assert_eq!(detail.events.last().unwrap().event.data, json!({ "reason": "denied", "by": "fay" }));
+
+    let nobody = run(&core, "close", json!({})).await;
+    order(&core, &nobody, RunOrder::Cancel { by: None }).await.unwrap();
+    let who = given(&nobody).await;
+    assert!(
+        who[0].starts_with("canceled by ") && who[0].len() > "canceled by ".len(),
+        "the account: {who:?}"
+    );
+
+    let log =
+        std::fs::read_to_string(place.path("home/.local/share/skill-workbench/audit/audit.jsonl")).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (kind, run, who) in [
+        ("run.forked", fork, "cy"),
+        ("run.replayed", replay, "di"),
+        ("run.signaled", &closing.id.0, "bo"),
+        ("run.canceled", &closing.id.0, "ana"),
+        ("run.resumed", fork, "ed"),
+    ] {
+        let line = lines.iter().find(|line| line["kind"] == kind && line["data"]["run"] == **run);
+        assert_eq!(line.map(|line| &line["by"]), Some(&json!(who)), "{kind}: {log}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run() {
+    let place = Place::new();
+    let workbench = place.open().await;
+    workbench.start_workers().await.unwrap();
+    // It knows the skills as they were before this one came.
+    assert_eq!(run(&workbench, "upload", json!({ "name": "right.csv" })).await.state, RunState::Completed);
+    bundle(&place, "late", "test.late.pay", SAFE, "#!/usr/bin/env bash\necho '{}'\n");
+    let command = place.open().await;
+    let launched = launch(&command, "late", json!({})).await.unwrap().run;
+    let mut after = 0;
+    let ended = 'told: loop {
+        let events = command.run_events(Some(&launched.id.0), after, 100, 20_000).await.unwrap();
+        assert!(!events.is_empty(), "nobody worked it");
+        for event in events {
+            after = event.number;
+            if ["run.completed", "run.failed"].contains(&event.event.kind.as_str()) {
+                break 'told event;
+            }
+        }
+    };
+    assert_eq!(ended.event.kind, "run.completed", "{ended:?}");
+    workbench.stop_workers().await;
+}

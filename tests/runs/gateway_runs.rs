@@ -1,0 +1,332 @@
+//! Runs through the core, with real bundles, scripts and a store on disk: launched, decided, resumed, branched.
+use crate::runs_place;
+
+use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, settle};
+use serde_json::json;
+use skill_workbench::gateway::{Code, RunClient as _, RunOrder, StepState};
+use skill_workbench::runs::{CommandName, RunState, Verdict};
+use skill_workbench::store::{IdempotencyOutcome, RunFilter};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_asks_is_approved_and_completes() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [4, 38] })).await;
+    assert_eq!(waiting.state, RunState::WaitingForHuman, "{waiting:?}");
+    let detail = core.run(&waiting.id.0).await.unwrap();
+    let sheet = detail.sheet.expect("a sheet to decide");
+    assert_eq!(sheet.headline, "Books an amount in the ledger: account 4711, amount 42");
+    assert_eq!((sheet.step.as_str(), sheet.place), ("book", (2, 2)));
+    assert_eq!(sheet.inputs, json!({ "amount": 42, "account": "4711" }));
+    assert_eq!(sheet.capability_note, "elevated, not idempotent");
+    assert_eq!(sheet.binding, "script scripts/book.sh");
+    assert_eq!(sheet.irreversible.as_deref(), Some("It cannot be undone."));
+    assert!(!sheet.isolation.is_empty());
+    let states: Vec<StepState> = detail.steps.iter().map(|step| step.state).collect();
+    assert_eq!(states, [StepState::Completed, StepState::WaitingForHuman]);
+    assert_eq!(detail.steps[0].gist.as_deref(), Some("sum 42"));
+    assert_eq!(detail.contract_unchanged, Some(true));
+
+    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!((approved.run.state, approved.note.as_str()), (RunState::Pending, "approved"));
+    let done = settle(&core, &waiting.id.0).await;
+    assert_eq!(done.state, RunState::Completed, "{done:?}");
+    assert_eq!(done.outputs, Some(json!({ "sum": 42, "entry": "B-1" })));
+    let detail = core.run(&waiting.id.0).await.unwrap();
+    assert_eq!(detail.decisions[0].by.approver.as_deref(), Some("bo"));
+    assert_eq!(detail.decisions[0].by.notes.as_deref(), Some("as agreed"));
+    let left: Vec<&str> = detail.steps[1].artifacts.iter().map(|artifact| artifact.name.as_str()).collect();
+    assert_eq!(left, ["entry.txt"]);
+    let logged = detail.events.iter().find(|event| event.event.kind == "step.log").expect("a line");
+    assert_eq!(logged.event.data, json!({ "stream": "stderr", "text": "added 42" }));
+
+    let again = order(&core, &waiting, decide(&waiting, Verdict::Approve, "cy")).await.unwrap();
+    assert!(again.note.starts_with("was already approved by bo at ") && again.repeated, "{}", again.note);
+    let other = order(&core, &waiting, decide(&waiting, Verdict::Deny, "cy")).await.unwrap_err();
+    assert_eq!(other.code, Code::InvalidTransition);
+    assert!(other.message.contains("was already approved by bo at "), "who and when: {other}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_run_is_canceled_and_says_what_it_takes() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let early = order(&core, &waiting, resume()).await.unwrap_err();
+    assert_eq!(early.code, Code::InvalidTransition);
+    assert!(early.message.contains("step book needs an approval"), "{early}");
+    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "bo")).await.unwrap();
+    assert_eq!((denied.run.state, denied.note.as_str()), (RunState::Canceled, "denied"));
+    assert_eq!(denied.run.allowed, [CommandName::Replay, CommandName::Fork]);
+    let late = order(&core, &waiting, resume()).await.unwrap_err();
+    assert_eq!(late.reason.unwrap()["allowed"], json!(["replay", "fork"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_who_decide_at_once_get_one_decision() {
+    let place = Place::new();
+    let (one, other) = (place.open().await, place.open().await);
+    let waiting = run(&one, "ledger", json!({ "amounts": [1] })).await;
+    let id = waiting.id.0.as_str();
+    let (a, b) = tokio::join!(
+        one.order(id, decide(&waiting, Verdict::Approve, "ana")),
+        other.order(id, decide(&waiting, Verdict::Approve, "bo"))
+    );
+    let mut notes = [a.unwrap().note, b.unwrap().note];
+    notes.sort();
+    assert_eq!(notes[0], "approved", "{notes:?}");
+    assert!(notes[1].starts_with("was already approved by "), "{notes:?}");
+    assert_eq!(one.run(id).await.unwrap().decisions.len(), 1);
+
+    let waiting = run(&one, "ledger", json!({ "amounts": [2] })).await;
+    let id = waiting.id.0.as_str();
+    let (a, b) = tokio::join!(
+        one.order(id, decide(&waiting, Verdict::Approve, "ana")),
+        other.order(id, decide(&waiting, Verdict::Deny, "bo"))
+    );
+    let refused = [a, b].into_iter().filter_map(Result::err).collect::<Vec<_>>();
+    assert_eq!(refused.len(), 1, "one of two different answers holds");
+    assert_eq!(refused[0].code, Code::InvalidTransition);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output() {
+    let place = Place::new();
+    let core = place.open().await;
+    let signal =
+        |name: &str| RunOrder::Signal { name: name.to_owned(), payload: json!({ "by": "bo" }), by: None };
+    let waiting = run(&core, "close", json!({})).await;
+    assert_eq!(waiting.state, RunState::WaitingForSignal);
+    let wrong = order(&core, &waiting, signal("other")).await.unwrap_err();
+    assert!(wrong.message.contains("books-closed"), "{wrong}");
+    let sent = order(&core, &waiting, signal("books-closed")).await.unwrap();
+    assert_eq!(sent.note, "signal books-closed received");
+    assert_eq!(settle(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
+
+    let early = launch(&core, "close", json!({})).await.unwrap().run;
+    let kept = order(&core, &early, signal("books-closed")).await.unwrap();
+    assert_eq!(kept.note, "signal books-closed is kept until a step waits for it");
+    assert_eq!(settle(&core, &early.id.0).await.state, RunState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_run_goes_on_with_corrected_inputs() {
+    let place = Place::new();
+    let core = place.open().await;
+    let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
+    assert_eq!(failed.state, RunState::Failed);
+    let error = failed.error.clone().unwrap();
+    assert!(error.to_string().contains("only right.csv is taken"), "{error}");
+    let detail = core.run(&failed.id.0).await.unwrap();
+    assert_eq!(detail.steps[1].state, StepState::Failed);
+    assert!(detail.steps[1].gist.is_some());
+
+    let with = |inputs| RunOrder::Resume {
+        checkpoint: None,
+        inputs: Some(object(inputs)),
+        despite_change: false,
+        by: None,
+    };
+    let unfit = order(&core, &failed, with(json!({ "name": 7, "nam": "x" }))).await.unwrap_err();
+    assert_eq!(unfit.code, Code::InvalidRequest);
+    assert!(unfit.message.contains("did you mean name?") && unfit.message.contains("name: "), "{unfit}");
+    let nowhere = RunOrder::Resume { checkpoint: Some(99), inputs: None, despite_change: false, by: None };
+    assert_eq!(order(&core, &failed, nowhere).await.unwrap_err().code, Code::CheckpointNotFound);
+
+    let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
+    assert_eq!(resumed.note, "resumed with other name");
+    let done = settle(&core, &failed.id.0).await;
+    assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
+    let told = kinds(&core, &done).await;
+    let begun = told.iter().filter(|kind| *kind == "step.started").count();
+    assert_eq!(begun, 3, "the first step did not run again: {told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
+    for skill in ["ledger", "upload"] {
+        let file = format!("skills/{skill}/skill.yaml");
+        let text = std::fs::read_to_string(place.path(&file)).unwrap();
+        place.write(&file, &text.replace("version: 1.0.0", "version: 2.0.0"));
+    }
+    let core = place.open().await;
+    let asked = core.run(&waiting.id.0).await.unwrap();
+    assert_eq!(asked.contract_unchanged, Some(false));
+    let changed = asked.sheet.unwrap().changed;
+    assert_eq!(changed.as_deref(), Some("skill.yaml changed since the launch"), "a script can read it");
+    order(&core, &waiting, decide(&asked.run, Verdict::Approve, "bo")).await.unwrap();
+    let done = settle(&core, &waiting.id.0).await;
+    assert_eq!(done.state, RunState::Completed, "what was approved is what runs: {done:?}");
+    assert_eq!(core.run(&waiting.id.0).await.unwrap().contract_version, "1.0.0");
+
+    let changed = order(&core, &failed, resume()).await.unwrap_err();
+    assert_eq!(changed.code, Code::SkillChanged);
+    assert!(changed.message.contains("1.0.0 then, 2.0.0 now"), "{changed}");
+    let on = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: true, by: None };
+    assert_eq!(order(&core, &failed, on).await.unwrap().run.state, RunState::Pending);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_finds_its_run_and_refuses_another_payload() {
+    let place = Place::new();
+    let core = place.open().await;
+    let keyed = |amounts: serde_json::Value, who: &str| {
+        let mut request = request("ledger", json!({ "amounts": amounts }));
+        request.options.idempotency_key = Some("order-7".to_owned());
+        request.started_by = Some(who.to_owned());
+        request
+    };
+    let first = core.launch(keyed(json!([1]), "ana")).await.unwrap();
+    assert_eq!(first.idempotency, IdempotencyOutcome::Created);
+    let again = core.launch(keyed(json!([1]), "ana")).await.unwrap();
+    assert_eq!((again.idempotency, again.run.id), (IdempotencyOutcome::Reused, first.run.id.clone()));
+    let other = core.launch(keyed(json!([2]), "ana")).await.unwrap_err();
+    assert_eq!(other.code, Code::IdempotencyConflict);
+    assert_eq!(other.reason.unwrap()["run"], json!(first.run.id));
+    let somebody = core.launch(keyed(json!([2]), "bo")).await.unwrap();
+    assert_eq!(somebody.idempotency, IdempotencyOutcome::Created, "keys of others never meet");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_launched_says_what_to_do() {
+    let mut place = Place::new();
+    let broken = "id: test.broken\nversion: 1.0.0\nsteps:\n  - id: a\n    uses: nobody.has.this\n    input: {x: inputs.nothing}\n";
+    place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
+    place.write("skills/broken/skill.yaml", broken);
+    let core = place.open().await;
+    let refused = |error: skill_workbench::gateway::Error| (error.code, error.message);
+    let (code, message) = refused(launch(&core, "notes", json!({})).await.unwrap_err());
+    assert_eq!(code, Code::InvalidConfiguration);
+    assert!(message.contains("instructions only") && message.contains("load it into a session"), "{message}");
+    let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
+    assert_eq!(code, Code::InvalidConfiguration);
+    assert!(message.contains("skill.yaml:4"), "the line is named: {message}");
+    let (code, message) = refused(launch(&core, "watch", json!({})).await.unwrap_err());
+    assert_eq!(code, Code::InvalidRequest);
+    assert!(message.contains("skills attach watch"), "{message}");
+    let error = launch(&core, "ledgr", json!({})).await.unwrap_err();
+    assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["ledger".to_owned()]));
+    let error = launch(&core, "ledger", json!({ "amounts": "x", "acount": "1" })).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidRequest);
+    assert!(
+        error.message.contains("amounts: ") && error.message.contains("did you mean account?"),
+        "{error}"
+    );
+
+    place.config.trust.clear();
+    let core = place.open().await;
+    let (code, message) = refused(launch(&core, "ledger", json!({ "amounts": [1] })).await.unwrap_err());
+    assert_eq!(code, Code::Untrusted);
+    assert!(message.contains("skills trust"), "{message}");
+    let view = core.contract("ledger").await.unwrap();
+    assert!(view.blocked.unwrap().contains("skills trust"));
+    assert_eq!(core.runs(RunFilter::default()).await.unwrap().runs, [], "nothing was stored");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_forbids_or_wants_a_yes_first() {
+    let mut place = Place::new();
+    place.write(
+        "home/policy.yaml",
+        "deny:\n  - {id: upload, reason: by hand only}\nrequire_approval:\n  - {id: close}\n",
+    );
+    place.config.policy_file = Some(place.path("home/policy.yaml"));
+    let core = place.open().await;
+    let error = launch(&core, "upload", json!({ "name": "a" })).await.unwrap_err();
+    assert_eq!(error.code, Code::Forbidden);
+    assert!(error.message.contains("by hand only"), "{error}");
+    let waiting = run(&core, "close", json!({})).await;
+    assert_eq!(waiting.state, RunState::WaitingForHuman);
+    let sheet = core.run(&waiting.id.0).await.unwrap().sheet.unwrap();
+    assert_eq!(sheet.headline, "Run close 1.0.0 (1 step)");
+    assert!(sheet.why.contains("require_approval id close"), "{}", sheet.why);
+    order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::WaitingForSignal);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_runs_on_and_a_fork_is_held() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
+    let replayed = order(&core, &waiting, RunOrder::Replay { checkpoint: None, by: None }).await.unwrap().run;
+    assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
+    let replayed = settle(&core, &replayed.id.0).await;
+    assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
+    let told = kinds(&core, &replayed).await;
+    assert!(!told.contains(&"step.started".to_owned()), "the first step was restored, not run: {told:?}");
+
+    let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
+    assert!(forked.run.held && forked.note.contains("until it is resumed"), "{}", forked.note);
+    let held = settle(&core, &forked.run.id.0).await;
+    assert_eq!((held.state, held.held), (RunState::Pending, true), "nobody runs it");
+    order(&core, &held, resume()).await.unwrap();
+    assert_eq!(settle(&core, &held.id.0).await.state, RunState::WaitingForHuman);
+    let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
+    assert_eq!(lineage, [replayed.id, held.id]);
+    let nowhere =
+        order(&core, &waiting, RunOrder::Fork { checkpoint: Some(50), by: None }).await.unwrap_err();
+    assert_eq!(nowhere.code, Code::CheckpointNotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_named_by_an_end_of_its_id() {
+    let place = Place::new();
+    let core = place.open().await;
+    let run = launch(&core, "close", json!({})).await.unwrap().run;
+    let other = launch(&core, "close", json!({})).await.unwrap().run;
+    let end = &run.id.0[run.id.0.len() - 8..];
+    assert_eq!(core.run(end).await.unwrap().run.id, run.id);
+    let error = core.run(&run.id.0[..3]).await.unwrap_err();
+    assert_eq!(error.code, Code::InvalidRequest);
+    assert_eq!(error.suggestions.len(), 2);
+    for ending in &error.suggestions {
+        let found = core.run(ending).await.unwrap().run.id;
+        assert!([&run.id, &other.id].contains(&&found) && found.0.ends_with(ending), "{ending}");
+    }
+    assert_eq!(core.run("zz").await.unwrap_err().code, Code::NotFound);
+    assert_eq!(core.run("ffffffffffff").await.unwrap_err().code, Code::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_of_the_process_take_what_is_detached() {
+    let place = Place::new();
+    let core = place.open().await;
+    let alone = launch(&core, "upload", json!({ "name": "right.csv" })).await.unwrap();
+    assert!(!alone.worker_alive, "nobody works here yet");
+    let newest = core.newest_event().await.unwrap();
+    core.start_workers().await.unwrap();
+    assert!(launch(&core, "close", json!({})).await.unwrap().worker_alive);
+    let mut after = newest;
+    'told: loop {
+        let events = core.run_events(None, after, 100, 20_000).await.unwrap();
+        assert!(!events.is_empty(), "the run was never completed");
+        for event in events {
+            after = event.global;
+            if event.event.kind == "run.completed" && event.run == alone.run.id {
+                break 'told;
+            }
+        }
+    }
+    core.stop_workers().await;
+    assert_eq!(core.run(&alone.run.id.0).await.unwrap().run.state, RunState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_store_is_refused_and_left_alone() {
+    let place = Place::new();
+    place.write(
+        "home/.local/share/skill-workbench/runs.db",
+        &"no database, and long enough to be read ".repeat(200),
+    );
+    let before = std::fs::read(place.path("home/.local/share/skill-workbench/runs.db")).unwrap();
+    let core = place.open().await;
+    let error = launch(&core, "close", json!({})).await.unwrap_err();
+    assert_eq!((error.code, error.reason), (Code::StoreUnavailable, Some(json!({ "cause": "damaged" }))));
+    assert_eq!(std::fs::read(place.path("home/.local/share/skill-workbench/runs.db")).unwrap(), before);
+    assert!(!core.store_health().await.unwrap().health.is_sound());
+}

@@ -1,0 +1,28 @@
+//! Runs, stores, bindings, sandbox and sessions through the library, crashes included.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
+
+#[path = "../runs_place/mod.rs"]
+mod runs_place;
+#[path = "../session_place/mod.rs"]
+mod session_place;
+#[path = "../store_kit/mod.rs"]
+mod store_kit;
+
+mod bindings;
+mod engine;
+mod faults;
+mod gateway_attach;
+mod gateway_follows;
+mod gateway_orders;
+mod gateway_runs;
+mod gateway_service;
+mod leases;
+mod reminders;
+mod sandbox_attacks;
+mod sandbox_runs;
+mod session_attacks;
+mod session_payloads;
+mod sessions;
+mod store_safety;
+mod store_sqlite;
+mod workers;

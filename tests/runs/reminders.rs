@@ -1,0 +1,160 @@
+//! A person who is away is told that a run waits: by a signed message, again until it is taken.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use skill_workbench::engine::{Reminder, Webhook, remind};
+use skill_workbench::runs::{Command, Gate, RunState, WorkerMove};
+use skill_workbench::store::{Launch, RunId, RunOptions, Sqlite, Store, WorkerId};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn now() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+/// A message as it arrived.
+struct Message {
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+/// A receiver that answers with these statuses in turn, then with 200.
+async fn receiver(statuses: &'static [&'static str]) -> (String, mpsc::UnboundedReceiver<Message>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (arrived, messages) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut statuses = statuses.iter();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = Vec::new();
+            let message = loop {
+                let mut chunk = [0; 4096];
+                let n = stream.read(&mut chunk).await.unwrap();
+                assert_ne!(n, 0, "the message broke off");
+                read.extend_from_slice(&chunk[..n]);
+                if let Some(message) = whole(&String::from_utf8_lossy(&read)) {
+                    break message;
+                }
+            };
+            arrived.send(message).ok();
+            let status = statuses.next().unwrap_or(&"200 OK");
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, messages)
+}
+
+fn whole(read: &str) -> Option<Message> {
+    let (head, body) = read.split_once("\r\n\r\n")?;
+    let headers: BTreeMap<String, String> = head
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
+    let length: usize = headers.get("content-length")?.parse().ok()?;
+    (body.len() >= length).then(|| Message { headers, body: body[..length].to_owned() })
+}
+
+/// A run that begins to wait now.
+async fn waiting(store: &dyn Store, n: usize) -> RunId {
+    let id = RunId(format!("run-{n:04}"));
+    let launch = Launch {
+        id: id.clone(),
+        skill_id: "books.close".into(),
+        contract_digest: "c".into(),
+        contract: json!({}).into(),
+        inputs: json!({}),
+        target: None,
+        trace_id: "t".into(),
+        started_by: "ana".into(),
+        steps: 1,
+        options: RunOptions::default(),
+        idempotency: None,
+    };
+    store.launch(launch).await.unwrap();
+    let claimed = store.claim(&WorkerId("w".into()), 30_000, Some(&id)).await.unwrap().unwrap();
+    let gate = Gate::Signal { step: "wait".into(), name: "books-closed".into() };
+    let command = Command::Work { fence: claimed.fence, report: WorkerMove::Wait(gate) };
+    let run = store.report(&id, command, vec![], None, vec![], vec![]).await.unwrap();
+    assert_eq!(run.state, RunState::WaitingForSignal);
+    id
+}
+
+/// Runs begin to wait until a message about one of them arrives: following begins at some moment after the start.
+async fn first(store: &dyn Store, messages: &mut mpsc::UnboundedReceiver<Message>) -> Message {
+    for n in 0..100 {
+        waiting(store, n).await;
+        if let Ok(Some(message)) = timeout(Duration::from_millis(300), messages.recv()).await {
+            return message;
+        }
+    }
+    panic!("no reminder came");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
+    let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
+    let (url, mut messages) = receiver(&["503 Service Unavailable", "307 Temporary Redirect"]).await;
+    let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(20); 4]);
+    let (tell, mut told) = mpsc::unbounded_channel::<Reminder>();
+    let stop = CancellationToken::new();
+    let reminding = tokio::spawn(remind(store.clone(), tell, Some(webhook.clone()), stop.clone()));
+    let message = first(&*store, &mut messages).await;
+    let again = timeout(PATIENCE, messages.recv()).await.unwrap().unwrap();
+    let taken = timeout(PATIENCE, messages.recv()).await.unwrap().unwrap();
+    for repeated in [&again, &taken] {
+        assert_eq!(
+            repeated.headers["webhook-id"], message.headers["webhook-id"],
+            "a receiver can drop repetitions"
+        );
+        assert_eq!(repeated.body, message.body);
+    }
+    for sent in [&message, &again, &taken] {
+        let at: i64 = sent.headers["webhook-timestamp"].parse().unwrap();
+        assert!((now() / 1000 - at).abs() < 60, "{at}");
+        let signed = webhook.signature(&sent.headers["webhook-id"], at, &sent.body);
+        assert_eq!(sent.headers["webhook-signature"], signed);
+        assert_eq!(sent.headers["content-type"], "application/json");
+    }
+    let body: Value = serde_json::from_str(&message.body).unwrap();
+    assert_eq!((&body["type"], &body["data"]["skill_id"]), (&json!("run.waiting"), &json!("books.close")));
+    assert!(body["data"]["gate"].to_string().contains("books-closed"), "{body}");
+    let reminder = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    assert_eq!(reminder.sentence(), "books.close waits for the signal books-closed");
+    stop.cancel();
+    timeout(PATIENCE, reminding).await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_that_is_over_is_not_reminded_of_again() {
+    let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
+    let (url, mut messages) = receiver(&["500 Internal Server Error"; 9]).await;
+    let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(400); 8]);
+    let (tell, _told) = mpsc::unbounded_channel::<Reminder>();
+    let stop = CancellationToken::new();
+    let _stopped = stop.clone().drop_guard();
+    tokio::spawn(remind(store.clone(), tell, Some(webhook), stop));
+    let message = first(&*store, &mut messages).await;
+    let body: Value = serde_json::from_str(&message.body).unwrap();
+    let page = store.runs(skill_workbench::store::RunFilter::default()).await.unwrap();
+    for run in page.runs {
+        store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
+    }
+    // Those under way before the cancellation may still arrive; after two pauses nothing does.
+    while let Ok(Some(late)) = timeout(Duration::from_secs(1), messages.recv()).await {
+        let late: Value = serde_json::from_str(&late.body).unwrap();
+        assert_eq!(late["type"], body["type"]);
+    }
+    assert!(messages.is_empty());
+}

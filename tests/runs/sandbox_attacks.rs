@@ -1,0 +1,6 @@
+//! Attacks that a script of a bundle may try: each succeeds without isolation, and fails inside.
+pub mod arena;
+mod files;
+mod network;
+mod processes;
+mod resources;

@@ -1,0 +1,105 @@
+//! Attacks on files: reading, listing and changing what is not the script's.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use skill_workbench::sandbox::Promise;
+
+use super::arena::{Attack, Stage, Victim, open_folder, soon, text};
+
+#[tokio::test]
+async fn a_secret_outside_stays_secret() {
+    let place = open_folder();
+    let secret = place.path().join("secret");
+    std::fs::write(&secret, "the secret").expect("written");
+    let attack = Attack::new("read_secret.py", Promise::Files);
+    attack
+        .is_repelled(|_| {
+            Stage::new([text(&secret)]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_home_folder_is_not_listed() {
+    let stand_in = open_folder();
+    std::fs::write(stand_in.path().join("diary"), "x").expect("written");
+    let attack = Attack::new("list_folder.py", Promise::Files);
+    attack.is_repelled(|_| Stage::new([text(stand_in.path())])).await;
+    if let Some(home) = std::env::home_dir().filter(|home| std::fs::read_dir(home).is_ok()) {
+        attack.is_repelled(|_| Stage::new([text(&home)])).await;
+    }
+}
+
+#[tokio::test]
+async fn a_link_does_not_lead_out_of_the_bundle() {
+    let place = open_folder();
+    let secret = place.path().join("secret");
+    std::fs::write(&secret, "the secret").expect("written");
+    let attack = Attack::new("link_out.py", Promise::Files);
+    attack
+        .is_repelled(|bundle| {
+            bundle.link_out_to(&secret);
+            Stage::new([]).seen_by(|outcome| outcome.stdout.text().contains("the secret"))
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn nothing_is_written_outside() {
+    let place = open_folder();
+    let attack = Attack::new("write_outside.py", Promise::Files);
+    attack
+        .is_repelled(|_| {
+            let target = place.path().join("target");
+            let _ = std::fs::remove_file(&target);
+            Stage::new([text(&target)]).seen_by(move |_| target.exists())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_bundle_is_not_changed() {
+    let attack = Attack::new("change_bundle.py", Promise::Files);
+    attack
+        .is_repelled(|bundle| {
+            let (notes, new) =
+                (bundle.path().join("references/notes.md"), bundle.path().join("scripts/new.py"));
+            Stage::new([text(bundle.path())]).seen_by(move |_| {
+                new.exists() || std::fs::read_to_string(&notes).ok().as_deref() != Some("notes")
+            })
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn modes_and_times_of_files_outside_stay() {
+    let place = open_folder();
+    let attack = Attack::new("change_mode.py", Promise::Files);
+    attack
+        .is_repelled(|_| {
+            let target = place.path().join("target");
+            std::fs::write(&target, "x").expect("written");
+            std::fs::set_permissions(&target, PermissionsExt::from_mode(0o600)).expect("own file");
+            Stage::new([text(&target)]).seen_by(move |_| {
+                let meta = std::fs::metadata(&target).expect("there");
+                meta.mode() & 0o777 != 0o600 || meta.mtime() == 1
+            })
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_environment_of_another_process_stays_closed() {
+    let attack = Attack::new("other_environment.py", Promise::Environment);
+    attack
+        .is_repelled(|_| {
+            let victim = Victim::new();
+            // Between fork and exec it still has the tests' own.
+            let environ = format!("/proc/{}/environ", victim.pid());
+            let begun =
+                || std::fs::read(&environ).is_ok_and(|text| text.windows(6).any(|part| part == b"VICTIM"));
+            assert!(soon(begun), "the victim has its variable");
+            Stage::new([victim.pid().to_string()]).keeping(victim)
+        })
+        .await;
+}

@@ -1,0 +1,164 @@
+//! The embedded store: the kit on a file and in memory, and what a file can suffer.
+use crate::store_kit;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use skill_workbench::runs::{Command, Verdict};
+use skill_workbench::store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
+use store_kit::Time;
+
+fn open(path: &Path) -> Result<skill_workbench::store::Opened, StoreError> {
+    Sqlite::open(path, Time::new().clock())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_kit_on_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let next = std::sync::atomic::AtomicU32::new(0);
+    store_kit::run_all(async |time: Time| {
+        let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Sqlite::open(&folder.path().join(format!("{n}.db")), time.clock()).unwrap().store
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_kit_in_memory() {
+    store_kit::run_all(async |time: Time| Sqlite::in_memory(time.clock()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/er/runs.db");
+    let first = open(&path).unwrap().store;
+    first.launch(store_kit::launch(1)).await.unwrap();
+    drop(first);
+    let second = open(&path).unwrap().store;
+    assert_eq!(second.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+    let health = second.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert_eq!((health.runs, health.events), (1, 1));
+}
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(open(&path).unwrap());
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    drop(connection);
+    let error = open(&path).err().expect("a refusal");
+    assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
+    assert!(error.to_string().contains("later version"));
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = open(&file.join("runs.db")).err().expect("a refusal");
+    assert_eq!(error.unavailability(), Some(Unavailability::Unopenable), "{error}");
+}
+
+#[tokio::test]
+async fn a_backup_is_a_store_and_overwrites_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder.path().join("runs.db")).unwrap().store;
+    store.launch(store_kit::launch(1)).await.unwrap();
+    let copy = folder.path().join("copy.db");
+    store.backup(&copy).await.unwrap();
+    assert_eq!(open(&copy).unwrap().store.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+    assert!(store.backup(&copy).await.unwrap_err().to_string().contains("exists"));
+}
+
+#[tokio::test]
+async fn contradictions_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let store = open(&path).unwrap().store;
+    store.launch(store_kit::launch(1)).await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("DELETE FROM checkpoints; UPDATE runs SET events = 7").unwrap();
+    let health = store.check().await.unwrap();
+    assert!(!health.is_sound());
+    assert_eq!(
+        health.contradictions,
+        ["1 runs without their head checkpoint", "1 runs whose events have gaps"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_purged_gives_its_space_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let time = Time::new();
+    let store = Sqlite::open(&path, time.clock()).unwrap().store;
+    for n in 0..200 {
+        let inputs = serde_json::json!({"text": "x".repeat(4000)});
+        store.launch(Launch { inputs, ..store_kit::launch(n) }).await.unwrap();
+        let run = RunId(format!("run-{n:04}"));
+        store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+    }
+    let full = store.check().await.unwrap().bytes;
+    time.pass(1);
+    assert_eq!(store.purge(i64::MAX).await.unwrap(), 200);
+    store.compact().await.unwrap();
+    let health = store.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+    assert!(health.bytes * 4 < full && std::fs::metadata(&path).unwrap().len() * 4 < full, "{health:?}");
+    store.launch(store_kit::launch(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_written_says_what_to_do() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    drop(open(&path).unwrap());
+    let rights = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    rights(0o444);
+    if std::fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        return eprintln!("skipped: this user may write to everything");
+    }
+    let opened = open(&path).unwrap();
+    assert_eq!(opened.notices.len(), 1);
+    let error = opened.store.launch(store_kit::launch(1)).await.unwrap_err();
+    assert_eq!(error.unavailability(), Some(Unavailability::ReadOnly), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (a, b) = (Arc::new(open(&path).unwrap().store), Arc::new(open(&path).unwrap().store));
+    let waiter = tokio::spawn({
+        let b = b.clone();
+        async move { b.wait(0, 20_000).await.map(|()| std::time::Instant::now()) }
+    });
+    a.launch(store_kit::launch(1)).await.unwrap();
+    waiter.await.unwrap().unwrap();
+    assert_eq!(b.events(None, 0, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workbenches_that_decide_the_same_approval_get_one_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (a, b) = (open(&path).unwrap().store, open(&path).unwrap().store);
+    for n in 0..20 {
+        let run = store_kit::waiting(&a, n).await;
+        let (yes, no) = futures::join!(
+            a.command(&run, store_kit::decision(Verdict::Approve), None, None, None),
+            b.command(&run, store_kit::decision(Verdict::Deny), None, None, None),
+        );
+        assert_eq!(u8::from(yes.is_ok()) + u8::from(no.is_ok()), 1, "{yes:?} {no:?}");
+        let refused = yes.as_ref().err().or(no.as_ref().err()).unwrap().to_string();
+        assert!(refused.contains("already decided") || refused.contains("does not take"), "{refused}");
+        assert_eq!(b.decisions(&run).await.unwrap().len(), 1);
+        a.command(&run, Command::Cancel, None, None, None).await.ok();
+    }
+}

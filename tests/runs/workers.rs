@@ -1,0 +1,293 @@
+//! The workers of a process: what they claim, how they keep it, and how they let go of it.
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::json;
+use skill_workbench::engine::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
+use skill_workbench::runs::{Asked, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerMove};
+use skill_workbench::store::{
+    Checkpoint, Claimed, Clocks, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+fn open(path: &Path) -> Arc<dyn Store> {
+    Arc::new(Sqlite::open(path, Clocks::system()).unwrap().store)
+}
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(Sqlite::in_memory(Clocks::system()).unwrap())
+}
+
+fn launch(n: usize, does: &str) -> Launch {
+    Launch {
+        id: RunId(format!("run-{n:04}")),
+        skill_id: "demo".into(),
+        contract_digest: does.into(),
+        contract: json!(does).into(),
+        inputs: json!({}),
+        target: None,
+        trace_id: "t".into(),
+        started_by: "ana".into(),
+        steps: 1,
+        options: RunOptions::default(),
+        idempotency: None,
+    }
+}
+
+/// Does what a run's contract says, one word each.
+struct Doer {
+    begun: AtomicUsize,
+    canceled: AtomicUsize,
+    /// Runs that `stay` go on when they get a permit.
+    go_on: Semaphore,
+}
+
+impl Doer {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { begun: AtomicUsize::new(0), canceled: AtomicUsize::new(0), go_on: Semaphore::new(0) })
+    }
+}
+
+fn gate() -> Gate {
+    Gate::Human { step: "one".into(), inputs_digest: "d".into(), why: Asked::Confirmation }
+}
+
+struct Does(Arc<Doer>, Arc<dyn Store>);
+
+#[async_trait]
+impl Execute for Does {
+    async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
+        self.0.begun.fetch_add(1, Ordering::SeqCst);
+        let run = &claimed.run.id;
+        let report = async |what: WorkerMove| {
+            let command = Command::Work { fence: claimed.fence, report: what };
+            let end = Checkpoint { number: 1, done: vec!["one".into()], state: json!({}), at_ms: 0 };
+            let end = (command_ends(&command)).then_some(end);
+            self.1.report(run, command, vec![], end, vec![], vec![]).await.map(drop)
+        };
+        let permit = async { self.0.go_on.acquire().await.unwrap().forget() };
+        match claimed.contract.as_str().unwrap() {
+            "ask" if claimed.run.decided.is_none() => report(WorkerMove::Wait(gate())).await,
+            "panic" => panic!("on purpose"),
+            "stay" => tokio::select! {
+                () = cancel.cancelled() => {
+                    self.0.canceled.fetch_add(1, Ordering::SeqCst);
+                    Ok(())
+                }
+                () = permit => report(WorkerMove::Complete).await,
+            },
+            _ => report(WorkerMove::Complete).await,
+        }
+    }
+}
+
+fn command_ends(command: &Command) -> bool {
+    matches!(command, Command::Work { report: WorkerMove::Complete, .. })
+}
+
+fn settings(workers: usize) -> SupervisorSettings {
+    SupervisorSettings {
+        workers,
+        leases: Leases { lease: Duration::from_millis(300), notice: Duration::from_millis(10) },
+        poll: Duration::from_millis(50),
+        grace: Duration::from_millis(50),
+    }
+}
+
+fn start(store: &Arc<dyn Store>, doer: &Arc<Doer>, workers: usize) -> Supervisor {
+    Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), settings(workers))
+}
+
+/// Waits for a condition of the store, as it changes.
+async fn until<T>(store: &dyn Store, what: &str, mut holds: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let seen = store.newest_event().await.unwrap();
+        if let Some(answer) = holds().await {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "never: {what}");
+        store.wait(seen, 20).await.unwrap();
+    }
+}
+
+async fn until_state(store: &dyn Store, n: usize, state: RunState) {
+    let run = RunId(format!("run-{n:04}"));
+    until(store, &format!("{run} {state}"), async || {
+        (store.run(&run).await.unwrap()?.state == state).then_some(())
+    })
+    .await;
+}
+
+fn yes() -> Command {
+    Command::Decide(Decision {
+        verdict: Verdict::Approve,
+        step: "one".into(),
+        inputs_digest: "d".into(),
+        choice: None,
+        result: None,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
+    let (store, doer) = (memory(), Doer::new());
+    let workers = start(&store, &doer, 4);
+    for n in 0..1000 {
+        store.launch(launch(n, "ask")).await.unwrap();
+    }
+    let count = async |state: RunState| {
+        let page =
+            store.runs(skill_workbench::store::RunFilter { limit: 1, ..Default::default() }).await.unwrap();
+        page.counts.get(&state).copied().unwrap_or(0)
+    };
+    until(&*store, "all wait", async || (count(RunState::WaitingForHuman).await == 1000).then_some(())).await;
+    until(&*store, "no worker is kept by a waiting run", async || (workers.busy() == 0).then_some(())).await;
+    for n in 0..1000 {
+        let run = RunId(format!("run-{n:04}"));
+        store.command(&run, yes(), None, None, None).await.unwrap();
+    }
+    until(&*store, "all completed", async || (count(RunState::Completed).await == 1000).then_some(())).await;
+    workers.shutdown().await;
+    assert!(store.live_workers(60_000).await.unwrap().is_empty(), "they are taken off the list");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_approval_in_another_process_is_taken_up_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (store, other, doer) = (open(&path), open(&path), Doer::new());
+    let slow = SupervisorSettings { poll: Duration::from_secs(20), ..settings(1) };
+    let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), slow);
+    other.launch(launch(1, "ask")).await.unwrap();
+    until_state(&*other, 1, RunState::WaitingForHuman).await;
+    assert_eq!(other.live_workers(60_000).await.unwrap().len(), 1, "another process sees that workers live");
+    let began = Instant::now();
+    other.command(&RunId("run-0001".into()), yes(), None, None, None).await.unwrap();
+    until_state(&*other, 1, RunState::Completed).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "long before the next poll: {:?}", began.elapsed());
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancellation_by_another_process_reaches_the_execution() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let (store, other, doer) = (open(&path), open(&path), Doer::new());
+    let long = Leases { lease: Duration::from_secs(30), notice: Duration::from_millis(10) };
+    let patient = SupervisorSettings { leases: long, ..settings(1) };
+    let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
+    other.launch(launch(1, "stay")).await.unwrap();
+    until(&*other, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
+    let began = Instant::now();
+    other.command(&RunId("run-0001".into()), Command::Cancel, None, None, None).await.unwrap();
+    until(&*other, "it stops", async || (doer.canceled.load(Ordering::SeqCst) == 1).then_some(())).await;
+    assert!(began.elapsed() < Duration::from_secs(5), "long before the next renewal: {:?}", began.elapsed());
+    until(&*other, "the worker is free", async || (workers.busy() == 0).then_some(())).await;
+    other.launch(launch(2, "end")).await.unwrap();
+    until_state(&*other, 2, RunState::Completed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_step_keeps_its_lease_and_a_lost_one_is_taken_over() {
+    let (store, doer) = (memory(), Doer::new());
+    store.launch(launch(1, "stay")).await.unwrap();
+    store.launch(launch(2, "end")).await.unwrap();
+    let lost = store.claim(&WorkerId("lost".into()), 200, Some(&RunId("run-0002".into()))).await.unwrap();
+    let workers = start(&store, &doer, 2);
+    // The lost run is taken over only after its lease: by then the long one was renewed, as its fence shows.
+    until_state(&*store, 2, RunState::Completed).await;
+    assert_eq!(store.run(&lost.unwrap().run.id).await.unwrap().unwrap().fence, 2);
+    let until_then = Instant::now() + Duration::from_secs(1);
+    until(&*store, "several leases long", async || (Instant::now() > until_then).then_some(())).await;
+    assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().fence, 1, "claimed once");
+    doer.go_on.add_permits(1);
+    until_state(&*store, 1, RunState::Completed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_gives_runs_back_and_others_go_on_at_once() {
+    let (store, doer) = (memory(), Doer::new());
+    let long = Leases { lease: Duration::from_secs(600), ..Leases::default() };
+    let patient = SupervisorSettings { leases: long, ..settings(1) };
+    let workers = Supervisor::start(store.clone(), Arc::new(Does(doer.clone(), store.clone())), patient);
+    store.launch(launch(1, "stay")).await.unwrap();
+    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 1).then_some(())).await;
+    workers.shutdown().await;
+    assert_eq!(doer.canceled.load(Ordering::SeqCst), 1, "the step was stopped first");
+    assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Running);
+    doer.go_on.add_permits(1);
+    let workers = start(&store, &doer, 1);
+    until_state(&*store, 1, RunState::Completed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_whose_time_is_over_ends_by_itself() {
+    let (store, doer) = (memory(), Doer::new());
+    let workers = start(&store, &doer, 1);
+    let expiring = |n, on_expiry| Launch {
+        options: RunOptions { expires_in_s: Some(0), on_expiry, ..RunOptions::default() },
+        ..launch(n, "ask")
+    };
+    store.launch(expiring(1, Expiry::Deny)).await.unwrap();
+    store.launch(expiring(2, Expiry::Fail)).await.unwrap();
+    until_state(&*store, 1, RunState::Canceled).await;
+    until_state(&*store, 2, RunState::Failed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_execution_that_panics_ends_no_worker_and_is_given_up() {
+    let (store, doer) = (memory(), Doer::new());
+    let workers = start(&store, &doer, 1);
+    store.launch(launch(1, "panic")).await.unwrap();
+    store.launch(launch(2, "end")).await.unwrap();
+    until_state(&*store, 2, RunState::Completed).await;
+    until_state(&*store, 1, RunState::Failed).await;
+    workers.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_works_its_own_run_and_no_other() {
+    let (store, doer) = (memory(), Doer::new());
+    let execute: Arc<dyn Execute> = Arc::new(Does(doer.clone(), store.clone()));
+    let (stop, leases) = (CancellationToken::new(), settings(1).leases);
+    store.launch(launch(1, "end")).await.unwrap();
+    store.launch(launch(2, "ask")).await.unwrap();
+    let run = RunId("run-0002".into());
+    let work = |run: RunId, stop: CancellationToken| {
+        let (store, execute) = (store.clone(), execute.clone());
+        async move { work_one(&store, &execute, &run, leases, &stop).await.unwrap() }
+    };
+    assert_eq!(work(run.clone(), stop.clone()).await.unwrap().state, RunState::WaitingForHuman);
+    assert_eq!(store.run(&RunId("run-0001".into())).await.unwrap().unwrap().state, RunState::Pending);
+    store.command(&run, yes(), None, None, None).await.unwrap();
+    assert_eq!(work(run.clone(), stop.clone()).await.unwrap().state, RunState::Completed);
+    assert!(work(RunId("nowhere".into()), stop.clone()).await.is_none());
+
+    // One that another worker has: the caller sees it through.
+    store.launch(launch(3, "stay")).await.unwrap();
+    let run = RunId("run-0003".into());
+    let other = tokio::spawn(work(run.clone(), stop.clone()));
+    until(&*store, "the other has it", async || (doer.begun.load(Ordering::SeqCst) == 3).then_some(())).await;
+    let watcher = tokio::spawn(work(run.clone(), CancellationToken::new()));
+    doer.go_on.add_permits(1);
+    assert_eq!(watcher.await.unwrap().unwrap().state, RunState::Completed);
+    other.await.unwrap();
+
+    // Told to stop, it gives the run back.
+    store.launch(launch(4, "stay")).await.unwrap();
+    let run = RunId("run-0004".into());
+    let stopped = tokio::spawn(work(run.clone(), stop.clone()));
+    until(&*store, "it runs", async || (doer.begun.load(Ordering::SeqCst) == 4).then_some(())).await;
+    stop.cancel();
+    assert_eq!(stopped.await.unwrap().unwrap().state, RunState::Running);
+    assert!(store.due().await.unwrap().claimable);
+}

@@ -1,0 +1,180 @@
+//! Every operation answers what the document says.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use skill_workbench::gateway::operations::operations;
+use skill_workbench::http::{document, document_text};
+
+use super::house::{House, filled};
+
+/// Fails unless a value is as a schema of the document says.
+pub fn fits(schema: &Value, value: &Value, what: &str) {
+    let mut whole = schema.clone();
+    whole["components"] = document()["components"].clone();
+    let validator = jsonschema::validator_for(&whole).unwrap();
+    let wrong: Vec<String> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(wrong.is_empty(), "{what} is not as the document says:\n{}\n{value}", wrong.join("\n"));
+}
+
+/// Calls operations and holds their answers against the document.
+struct Checked {
+    house: House,
+    called: BTreeSet<&'static str>,
+}
+
+impl Checked {
+    async fn call(&mut self, name: &str, arguments: Value) -> Value {
+        let answer = self.house.call(name, arguments.clone()).await;
+        let (operation, ..) = filled(name, arguments);
+        assert_eq!(answer.status, operation.status, "{name}: {}", answer.body);
+        let entry =
+            &document()["paths"][operation.route.path][operation.route.method.to_string().to_lowercase()];
+        let told = &entry["responses"][operation.status.to_string()]["content"]["application/json"]["schema"];
+        fits(told, &answer.json(), name);
+        self.called.insert(operation.name);
+        answer.json()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_answers_of_every_operation_are_as_the_document_says() {
+    let mut all = Checked { house: House::open().await, called: BTreeSet::new() };
+    for name in [
+        "runtime.health",
+        "runtime.caller",
+        "runtime.metrics",
+        "skill.diagnostics",
+        "skill.governance.list",
+        "skill.list",
+        "skill.catalogue",
+        "skill.rescan",
+        "skill.budget",
+        "client.list",
+        "capability.list",
+        "agent.list",
+        "session.list",
+        "run.list",
+        "event.list",
+        "event.newest",
+    ] {
+        all.call(name, json!({})).await;
+    }
+    let found = all.call("skill.discover", json!({ "intent": "book a sum after somebody said yes" })).await;
+    assert_eq!(found["results"][0]["skill_id"], "ledger");
+    let one = json!({ "skill_id": "ledger" });
+    for name in ["skill.describe", "skill.contract", "skill.levels"] {
+        all.call(name, one.clone()).await;
+    }
+    all.call("skill.lines", json!({ "skill_id": "ledger", "intent": "entry" })).await;
+    all.call("skill.file", json!({ "skill_id": "ledger", "path": "skill.yaml" })).await;
+    all.call("skill.tokens", json!({ "skills": ["ledger"] })).await;
+    all.call("client.view", json!({ "client": "claude-code" })).await;
+    all.call("capability.explain", json!({ "capability_id": "test.amounts.add" })).await;
+    let sum = json!({ "capability_id": "test.amounts.add", "inputs": { "amounts": [1, 2] }, "include_trace": true });
+    assert_eq!(all.call("capability.execute", sum.clone()).await["run"]["state"], "completed");
+    all.call("capability.execute_async", sum).await;
+    let explained = all.call("capability.activate", json!({ "capability_id": "test.amounts.add" })).await;
+    assert_eq!(explained["explanation"]["capability"], "test.amounts.add", "{explained}");
+
+    let upload = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" }, "include_trace": true });
+    assert!(all.call("skill.execute", upload).await["trace"].as_array().unwrap().len() > 2);
+    let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } });
+    all.call("skill.execute_async", ledger.clone()).await;
+    let run = all.call("run.launch", ledger.clone()).await["run"]["id"].as_str().unwrap().to_owned();
+    let one = json!({ "run_id": run });
+    assert_eq!(all.call("run.settle", one.clone()).await["state"], "waiting_for_human");
+    for name in ["run.show", "run.checkpoints", "run.events", "run.status"] {
+        all.call(name, one.clone()).await;
+    }
+    let attached = json!({ "skill_id": "watch", "target_type": "run", "target_ref": run });
+    all.call("skill.attach_preview", attached.clone()).await;
+    all.call("skill.attach", attached.clone()).await;
+    all.call("skill.attach_async", attached).await;
+    all.call("target.list", json!({ "target_type": "run" })).await;
+    all.call("artifact.create", json!({ "name": "rows.csv", "content": "a,b\n" })).await;
+    let decision = all.house.decision(&run).await;
+    all.call("run.approve", decision).await;
+    assert_eq!(all.call("run.settle", one.clone()).await["state"], "completed");
+    all.call("run.replay", one.clone()).await;
+    let fork = all.call("run.fork", one).await["run"]["id"].as_str().unwrap().to_owned();
+    let resumed = all.call("run.resume", json!({ "run_id": fork })).await;
+    assert_eq!(resumed["mode"], "checkpoint_resume");
+    all.call("run.cancel", json!({ "run_id": fork })).await;
+    let run = all.house.waiting().await;
+    all.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
+    let legacy = all.call("run.status", json!({ "run_id": run })).await;
+    assert_eq!(legacy["status"], "failed", "older callers know no canceled run");
+    let close = all.call("skill.execute_async", json!({ "skill_id": "close" })).await["run"]["id"].clone();
+    all.call("run.settle", json!({ "run_id": close })).await;
+    all.call("run.signal", json!({ "run_id": close, "name": "books-closed", "payload": { "by": "kim" } }))
+        .await;
+    let run = all.house.waiting().await;
+    all.call("run.cancel_legacy", json!({ "run_id": run })).await;
+
+    let session = all.call("session.new", json!({ "cap": 3 })).await["session_id"].clone();
+    let one = json!({ "session_id": session });
+    all.call("session.configure", json!({ "session_id": session, "settings": { "locations": true } })).await;
+    all.call("session.say", json!({ "session_id": session, "speaker": "user", "text": "book it" })).await;
+    let tool = json!({ "session_id": session, "tool": "skills.load", "arguments": { "names": ["ledger"] } });
+    all.call("session.tool", tool).await;
+    all.call("session.compose", one.clone()).await;
+    all.call("session.show", one).await;
+    all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
+    all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
+    all.call("session.list", json!({})).await;
+    // Again, with something in them.
+    for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
+        all.call(name, json!({})).await;
+    }
+    let every: BTreeSet<&str> = operations().iter().map(|operation| operation.name).collect();
+    assert_eq!(every.difference(&all.called).collect::<Vec<_>>(), Vec::<&&str>::new(), "never called here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_and_alias_leads_to_its_operation() {
+    let house = House::open().await;
+    for operation in operations() {
+        for route in std::iter::once(&operation.route).chain(&operation.aliases) {
+            let path = route.path.replace(['{', '}'], "");
+            let answer = house.ask(&route.method.to_string(), &path, &[("x-trace-id", "t-1")], "").await;
+            assert_eq!(answer.header("x-trace-id"), Some("t-1"), "{path}");
+            let told = answer.json();
+            let lost = told["error"]["message"].as_str().is_some_and(|message| message.contains("no route"));
+            assert!(!lost && answer.status < 500 && answer.status != 405, "{path}: {}", answer.body);
+            if answer.status >= 400 {
+                let schema = json!({ "$ref": format!("#/components/responses/Error{}", answer.status) });
+                let response =
+                    document().pointer(schema["$ref"].as_str().unwrap().trim_start_matches('#')).unwrap();
+                fits(&response["content"]["application/problem+json"]["schema"], &told, &path);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_copy_of_the_document_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
+    let copy = std::fs::read_to_string(path).unwrap();
+    assert!(copy == document_text(), "docs/openapi.json has drifted: skills openapi > docs/openapi.json");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_watches_the_process_and_a_person_who_reads_get_their_pages() {
+    let house = House::open().await;
+    assert_eq!(house.get("/livez").await.body, "ok\n");
+    let ready = house.get("/readyz").await;
+    assert_eq!((ready.status, &ready.json()["status"]), (200, &json!("ready")));
+    assert_eq!(house.get("/openapi.json").await.json()["openapi"], "3.1.0");
+    house.get("/v1/skills/list").await;
+    let counted = house.get("/v1/metrics/prometheus").await;
+    let line = "agent_skills_http_requests_total{method=\"GET\",route=\"/v1/skills/list\",status=\"2xx\"} 1";
+    assert!(counted.body.lines().any(|l| l == line), "{}", counted.body);
+    for page in ["/", "/docs"] {
+        let page = house.get(page).await;
+        assert!(page.header("content-type").unwrap().starts_with("text/html"), "{}", page.head);
+        assert!(page.body.contains("id=\"skill.discover\"") && page.body.contains("id=\"not_found\""));
+    }
+}

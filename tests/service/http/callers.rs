@@ -1,0 +1,381 @@
+//! Who may call, how often, and under which trace and key.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skill_workbench::gateway::operations::Scope;
+use skill_workbench::gateway::{Needs, RateLimit};
+use skill_workbench::http::{KeyRing, Origin, Settings, new_key};
+use skill_workbench::skill::contract::{Endpoint, Reach};
+
+use super::events::Stream;
+use super::house::{Answer, House};
+use crate::runs_place::Place;
+
+/// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
+pub async fn keyed() -> (House, [String; 3]) {
+    let place = Place::new();
+    let scopes = [
+        ("reader", BTreeSet::from([Scope::Read])),
+        ("runner", BTreeSet::from([Scope::Read, Scope::Run])),
+        ("decider", BTreeSet::from([Scope::Read, Scope::Decide])),
+    ];
+    let made = scopes.map(|(name, scopes)| new_key(name, scopes).unwrap());
+    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+    let mut ring = KeyRing::default();
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+    (House::over(place, core, settings).await, made.map(|(key, _)| key))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_opens_what_its_scopes_say_and_its_name_is_recorded() {
+    let (house, [reader, runner, decider]) = keyed().await;
+    for open in ["/livez", "/readyz", "/openapi.json", "/docs", "/v1/health"] {
+        assert_eq!(house.get(open).await.status, 200, "{open}");
+    }
+    for closed in ["/v1/skills/list", "/v1/metrics/prometheus", "/v1/nowhere", "/v1/events"] {
+        let answer = house.get(closed).await;
+        assert_eq!((answer.status, answer.code().as_str()), (401, "unauthorized"), "{closed}");
+        assert_eq!(answer.header("www-authenticate"), Some("bearer"));
+    }
+    let wrong = house.ask("GET", "/v1/skills/list", &[("x-api-key", "skw_wrong")], "").await;
+    assert_eq!(wrong.status, 401);
+    assert!(!wrong.body.contains("skw_wrong"), "a key is not repeated");
+    let bearer = format!("Bearer {reader}");
+    assert_eq!(house.ask("GET", "/v1/skills/list", &[("authorization", &bearer)], "").await.status, 200);
+
+    let who = house.ask("GET", "/v1/caller", &[("x-api-key", &runner)], "").await.json();
+    assert_eq!(who, json!({ "name": "runner", "scopes": ["read", "run"] }));
+
+    let body = json!({ "inputs": { "amounts": [1] }, "started_by": "somebody else" }).to_string();
+    let path = "/v1/skills/ledger/execute/async";
+    let refused = house.ask("POST", path, &[("x-api-key", &reader)], &body).await;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"));
+    assert!(
+        refused.message().contains("`run`") && refused.message().contains("reader"),
+        "{}",
+        refused.message()
+    );
+    let launched = house.ask("POST", path, &[("x-api-key", &runner)], &body).await.json();
+    assert_eq!(launched["run"]["started_by"], "runner", "a name that is given counts for nothing");
+    let run = launched["run"]["id"].as_str().unwrap();
+    house.ask("POST", &format!("/v1/runs/{run}/settle"), &[("x-api-key", &runner)], "").await;
+    let approve = format!("/v1/runs/{run}/approve");
+    assert_eq!(house.ask("POST", &approve, &[("x-api-key", &runner)], "").await.status, 403);
+    let bare = house.ask("POST", &approve, &[("x-api-key", &decider)], "{\"approver\": \"eve\"}").await;
+    assert_eq!(bare.code(), "confirmation_required");
+    let body = bare.json()["error"]["reason"]["send"]["body"].to_string();
+    let decided = house.ask("POST", &approve, &[("x-api-key", &decider)], &body).await;
+    assert_eq!(decided.status, 200, "{}", decided.body);
+    let shown = house.ask("GET", &format!("/v1/runs/{run}"), &[("x-api-key", &reader)], "").await.json();
+    assert!(shown.to_string().contains("\"approver\":\"decider\"") && !shown.to_string().contains("\"eve\""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_and_upstream_bodies_are_for_admin_alone() {
+    let upstream = failing_upstream().await;
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut place = super::troubles::place(&mute);
+    let reach = Reach::Http { url: format!("http://{upstream}"), headers: BTreeMap::new() };
+    place.config.services.insert("gone".to_owned(), Endpoint { reach, timeout: None });
+    let made =
+        [("runner", vec![Scope::Read, Scope::Run]), ("admin", vec![Scope::Read, Scope::Run, Scope::Admin])]
+            .map(|(name, scopes)| new_key(name, scopes.into_iter().collect()).unwrap());
+    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+    let mut ring = KeyRing::default();
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let house =
+        House::over(place, core, Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() })
+            .await;
+    let [runner, admin] = made.map(|(key, _)| key);
+    let secrets = ["hunter2", &upstream.to_string(), "/ask", "binding\":"];
+    let get = async |key: &str, path: &str| house.ask("GET", path, &[("x-api-key", key)], "").await;
+    let key = [("x-api-key", runner.as_str())];
+    let failed = house.ask("POST", "/v1/skills/gone/execute", &key, "{}").await;
+    assert_eq!((failed.status, failed.code().as_str()), (502, "upstream_failure"), "{}", failed.body);
+    let reason = &failed.json()["error"]["reason"];
+    assert_eq!(
+        reason["error"]["reason"],
+        json!({ "kind": "error_answer", "capability": "test.gone", "status": 500 })
+    );
+    let run = reason["run_id"].as_str().unwrap().to_owned();
+    let one = house.ask("POST", "/v1/capabilities/test.gone/execute", &key, "{}").await;
+    let follow = [("x-api-key", runner.as_str()), ("accept", "text/event-stream")];
+    let stream = house.stream_until("run.failed", &format!("/v1/runs/{run}/events"), &follow).await;
+    let paths = [format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"), "/v1/runs".to_owned()];
+    let mut told = vec![failed.body, one.body, stream];
+    for path in &paths {
+        told.push(get(&runner, path).await.body);
+    }
+    for text in &told {
+        for secret in secrets {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+    let whole = get(&admin, &paths[0]).await.body;
+    assert!(whole.contains("hunter2") && whole.contains(&upstream.to_string()), "{whole}");
+}
+
+/// A service that answers every request with an error that holds a secret.
+async fn failing_upstream() -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer =
+        || async { (axum::http::StatusCode::INTERNAL_SERVER_ERROR, "{\"error\":\"password=hunter2\"}") };
+    let router = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
+    let house = House::open().await;
+    let foreign = [("origin", "https://evil.example")];
+    assert_eq!(house.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
+    let rebound = [("host", "evil.example")];
+    assert_eq!(house.ask("GET", "/v1/skills/list", &rebound, "").await.code(), "forbidden");
+    let own = format!("http://{}", house.address);
+    let own = [("origin", own.as_str()), ("accept", "application/json, text/event-stream")];
+    assert_eq!(house.ask("GET", "/v1/skills/list", &own, "").await.status, 200);
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "page", "version": "1" },
+    }});
+    assert_eq!(house.ask("POST", "/mcp", &own, &hello.to_string()).await.status, 200);
+    for other in [foreign, rebound] {
+        assert_eq!(house.ask("POST", "/mcp", &other, &hello.to_string()).await.status, 403);
+    }
+}
+
+/// The weak tag of an answer, whose head was read in lower case.
+fn weak(answer: &Answer) -> String {
+    format!("W/{}", answer.header("etag").unwrap().strip_prefix("w/").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_names_its_host_once() {
+    let house = House::open().await;
+    let own = house.address;
+    for head in [
+        format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: evil.example\r\n"),
+        format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: {own}\r\n"),
+        "GET /v1/health HTTP/1.1\r\n".to_owned(),
+        format!("GET http://evil.example/v1/health HTTP/1.1\r\nhost: {own}\r\n"),
+    ] {
+        let answer = house.send(format!("{head}connection: close\r\n\r\n").as_bytes()).await;
+        assert_eq!((answer.status, answer.code()), (400, "invalid_request".to_owned()), "{head}");
+    }
+    for head in [
+        format!("GET http://{own}/v1/health HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n"),
+        "GET /v1/health HTTP/1.0\r\n".to_owned(),
+    ] {
+        assert_eq!(house.send(format!("{head}\r\n").as_bytes()).await.status, 200, "{head}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bare_line_feed_ends_no_line() {
+    let house = House::open().await;
+    let own = house.address;
+    let sound =
+        format!("POST /v1/skills/discover HTTP/1.1\r\nhost: {own}\r\ncontent-type: application/json\r\n");
+    for request in [
+        format!("GET /v1/health HTTP/1.1\nhost: {own}\nconnection: close\n\n"),
+        format!("GET /v1/health HTTP/1.1\r\nhost: {own}\nconnection: close\r\n\r\n"),
+        format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nconnection: close\n\r\n"),
+    ] {
+        let answer = house.send(request.as_bytes()).await;
+        assert_eq!((answer.status, answer.code()), (400, "invalid_request".to_owned()), "{request:?}");
+        // Behind a request with a body on the same connection, too.
+        let body = "{\n\"intent\":\n\n\"x\"}";
+        let length = body.len();
+        let first = format!("{sound}content-length: {length}\r\n\r\n{body}");
+        let both = house.send(format!("{first}{request}").as_bytes()).await;
+        assert_eq!(both.status, 200, "{}", both.body);
+        assert!(both.body.contains("HTTP/1.1 400"), "{}", both.body);
+    }
+    let body = "{\n\"intent\": \"x\"\n}\n";
+    let chunked = format!(
+        "{sound}connection: close\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    assert_eq!(house.send(chunked.as_bytes()).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_of_foreign_pages_are_refused() {
+    let (house, [reader, ..]) = keyed().await;
+    let list = async |site: &str| {
+        let headers = [("x-api-key", reader.as_str()), ("sec-fetch-site", site)];
+        house.ask("GET", "/v1/skills/list", &headers, "").await
+    };
+    for site in ["same-origin", "none"] {
+        assert_eq!(list(site).await.status, 200, "{site}");
+    }
+    let open = House::open().await;
+    for site in ["cross-site", "same-site"] {
+        let refused = list(site).await;
+        assert_eq!((refused.status, refused.code()), (403, "forbidden".to_owned()), "{site}");
+        let headers = [("sec-fetch-site", site)];
+        assert_eq!(open.ask("GET", "/v1/skills/list", &headers, "").await.status, 403, "{site}");
+        assert_eq!(open.ask("POST", "/v1/reload", &headers, "").await.status, 403, "{site}");
+        assert_eq!(open.ask("POST", "/mcp", &headers, "{}").await.status, 403, "{site}");
+        // A link on another page leads to the documentation.
+        assert_eq!(open.ask("GET", "/docs", &headers, "").await.status, 200, "{site}");
+    }
+    let origin = "https://docs.example";
+    let named =
+        House::with(Settings { cors: vec![Origin::parse(origin).unwrap()], ..Settings::default() }).await;
+    let headers = [("sec-fetch-site", "cross-site"), ("origin", origin)];
+    assert_eq!(named.ask("GET", "/v1/skills/list", &headers, "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_list_already_is_not_sent_it_again() {
+    let (house, [reader, ..]) = keyed().await;
+    let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
+    let known = [("x-api-key", reader.as_str())];
+    let (one, other) = tokio::join!(list(&known), list(&known));
+    assert_eq!((one.status, other.status), (200, 200));
+    assert_eq!(one.body, other.body);
+    let tag = &weak(&one);
+    assert_eq!(one.header("cache-control"), Some("private, no-cache"));
+    let again = list(&[("x-api-key", &reader), ("if-none-match", tag)]).await;
+    assert_eq!((again.status, again.body.as_str(), &weak(&again)), (304, "", tag));
+    assert!(again.header("x-trace-id").is_some());
+    assert_eq!(list(&[("if-none-match", tag)]).await.status, 401, "a tag is no key");
+    let with_tag = [("x-api-key", reader.as_str()), ("if-none-match", tag)];
+    let role = house.ask("GET", "/v1/skills/list?role=sidecar", &with_tag, "").await;
+    assert_eq!(role.status, 200, "another list has another tag");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_answers_are_compressed_for_those_who_ask() {
+    let house = House::open().await;
+    let gzip = [("accept-encoding", "gzip, br")];
+    let plain = house.get("/openapi.json").await;
+    assert_eq!(plain.header("content-encoding"), None);
+    let small = house.ask("GET", "/openapi.json", &gzip, "").await;
+    assert_eq!(small.header("content-encoding"), Some("gzip"));
+    assert!(small.header("vary").is_some_and(|vary| vary.contains("accept-encoding")), "{}", small.head);
+    assert!(small.body.len() * 2 < plain.body.len(), "{} of {} bytes", small.body.len(), plain.body.len());
+    // What is small or goes on is sent as it is.
+    let health = house.ask("GET", "/v1/health", &gzip, "").await;
+    assert_eq!((health.header("content-encoding"), health.json()["status"].as_str()), (None, Some("ok")));
+    let accepts = "accept-encoding: gzip\r\n";
+    let mut stream = Stream::over(house.connect().await, &house, "/v1/events", accepts).await;
+    while let Some(line) = stream.line().await.filter(|line| !line.is_empty()) {
+        assert!(!line.to_ascii_lowercase().starts_with("content-encoding"), "{line}");
+    }
+    // One tag names the answer in either form.
+    let list = async |headers: &[(&str, &str)]| house.ask("GET", "/v1/skills/list", headers, "").await;
+    let (one, other) = (list(&[]).await, list(&gzip).await);
+    let tag = &weak(&one);
+    assert_eq!(&weak(&other), tag);
+    assert_eq!(list(&[gzip[0], ("if-none-match", tag)]).await.status, 304);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
+    let house = House::open().await;
+    let path = "/v1/skills/ledger/execute/async";
+    let body = json!({ "inputs": { "amounts": [1] } });
+    let by_header = house.ask("POST", path, &[("x-trace-id", "night-1")], &body.to_string()).await;
+    assert_eq!(by_header.header("x-trace-id"), Some("night-1"));
+    assert_eq!(by_header.json()["run"]["trace_id"], "night-1");
+    let parent = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")];
+    let by_parent = house.ask("POST", path, &parent, &body.to_string()).await;
+    assert_eq!(by_parent.json()["run"]["trace_id"], "4bf92f3577b34da6a3ce929d0e0e4736");
+    let by_body = house.post(path, &json!({ "inputs": { "amounts": [1] }, "trace_id": "night-2" })).await;
+    assert_eq!(by_body.header("x-trace-id"), Some("night-2"));
+    assert_eq!(by_body.json()["run"]["trace_id"], "night-2");
+    let made = house.post(path, &body).await;
+    assert_eq!(made.header("x-trace-id"), made.json()["run"]["trace_id"].as_str());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
+    let house = House::open().await;
+    let launch = |name: &'static str, key: &'static str, body: Value| {
+        let (house, body) = (&house, body.to_string());
+        async move { house.ask("POST", "/v1/skills/ledger/execute/async", &[(name, key)], &body).await }
+    };
+    let body = json!({ "inputs": { "amounts": [1] } });
+    let first = launch("x-idempotency-key", "order-7", body.clone()).await.json();
+    let again = launch("idempotency-key", "order-7", body.clone()).await.json();
+    assert_eq!((&first["idempotency"], &again["idempotency"]), (&json!("created"), &json!("reused")));
+    assert_eq!(first["run"]["id"], again["run"]["id"]);
+    let other = launch("x-idempotency-key", "order-7", json!({ "inputs": { "amounts": [2] } })).await;
+    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_conflict"));
+    let mut twice = body;
+    twice["idempotency_key"] = json!("order-8");
+    assert_eq!(launch("x-idempotency-key", "order-7", twice).await.code(), "invalid_request");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_often_is_told_when_to_come_back() {
+    let place = Place::new();
+    let core = place.open_with(Needs::Index).await;
+    let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
+    let house = House::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
+    let first = house.get("/v1/capabilities").await;
+    assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=20;w=3600"));
+    assert!(first.header("ratelimit").unwrap().starts_with("\"default\";r=19;t="), "{}", first.head);
+    let mut through = 1;
+    let mut refused = Vec::new();
+    for _ in 0..60 {
+        let answer = house.get("/v1/capabilities").await;
+        if answer.status == 200 { through += 1 } else { refused.push(answer) }
+    }
+    assert_eq!((through, refused.len()), (20, 41));
+    for answer in &refused {
+        assert_eq!((answer.status, answer.code().as_str()), (429, "rate_limited"));
+        assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    }
+    assert_eq!(house.get("/v1/health").await.status, 200, "whoever watches is never told to wait");
+    let counted = house.core.recorder().text().unwrap();
+    assert!(counted.contains("limits_requests_total{outcome=\"denied\"} 41"), "{counted}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_origins_that_were_named_may_call_and_no_others() {
+    let docs = "https://docs.example";
+    let cors = vec![Origin::parse(docs).unwrap()];
+    let house = House::with(Settings { cors, ..Settings::default() }).await;
+    let preflight = |origin: &'static str| {
+        let asks = [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            ("access-control-request-headers", "content-type,x-api-key"),
+        ];
+        let house = &house;
+        async move { house.ask("OPTIONS", "/v1/skills/discover", &asks, "").await }
+    };
+    let asked = preflight(docs).await;
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (204, Some(docs)));
+    assert!(asked.header("access-control-allow-headers").unwrap().contains("x-api-key"));
+    assert!(asked.header("access-control-allow-methods").unwrap().contains("post"));
+    let call = async |origin: &str, path: &str| house.ask("GET", path, &[("origin", origin)], "").await;
+    for path in ["/v1/skills/list", "/v1/nowhere"] {
+        let answer = call(docs, path).await;
+        assert_eq!(answer.header("access-control-allow-origin"), Some(docs), "{path}, errors too");
+        assert_eq!(answer.header("vary"), Some("origin"));
+        assert!(answer.header("access-control-expose-headers").unwrap().contains("x-trace-id"));
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+    }
+    assert_eq!(call(docs, "/v1/skills/list").await.status, 200);
+    for other in ["https://docs.example.evil.example", "http://docs.example", "null"] {
+        assert_eq!(preflight(other).await.header("access-control-allow-origin"), None, "{other}");
+        let answer = call(other, "/v1/skills/list").await;
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{other}");
+    }
+    // Without the setting no page may, and nothing is said of pages.
+    let closed = House::open().await;
+    let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
+    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
+}

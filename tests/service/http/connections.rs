@@ -1,0 +1,142 @@
+//! Connections that go wrong, and the end of the service.
+
+use std::time::Duration;
+
+use serde_json::json;
+use skill_workbench::gateway::{Needs, RunClient as _};
+use skill_workbench::http::{Patience, Settings};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
+
+use super::events::Stream;
+use super::house::{House, PATIENCE};
+use crate::runs_place::Place;
+
+pub fn hasty() -> Settings {
+    let soon = Duration::from_millis(300);
+    let patience = Patience { head: soon, body: soon, write: soon, connections: 64 };
+    Settings { patience, ..Settings::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_request_is_not_waited_for() {
+    let house = House::with(hasty()).await;
+    for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
+        let mut stream = house.connect().await;
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok(), "{begun:?} holds its connection");
+    }
+    let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 50\r\n\r\n{";
+    let late = house.send(head.as_bytes()).await;
+    assert_eq!((late.status, late.code().as_str()), (408, "request_timeout"));
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_connections_than_there_are_places_wait_their_turn() {
+    let house = House::with(hasty()).await;
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(house.connect().await);
+    }
+    // The idle ones are cut, and make room.
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_reading_loses_the_connection() {
+    let house = House::with(hasty()).await;
+    // Answers pile up until no buffer takes more: they are long, and the reader's own buffer is small.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 * 1024).unwrap();
+    let mut stream = socket.connect(house.address).await.unwrap();
+    let request = "GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let cut = async {
+        loop {
+            if stream.write_all(request.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, cut).await.expect("the connection is cut");
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_is_told_to_everybody_who_waits() {
+    let house = House::open().await;
+    let mut events = Stream::open(&house, "/v1/events", None).await;
+    events.next().await.unwrap();
+    // A run that waits for a signal, and somebody who would rather have its outputs.
+    let launched = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
+    let run = launched["run"]["id"].as_str().unwrap().to_owned();
+    house.call("run.settle", json!({ "run_id": run })).await;
+    let mut idle = house.connect().await;
+    idle.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut first = [0; 12];
+    idle.read_exact(&mut first).await.unwrap();
+    house.end.cancel();
+    while events.next().await.is_some() {}
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "an idle connection is closed");
+    tokio::time::timeout(PATIENCE, house.serving).await.expect("the service ends").unwrap();
+    assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "nobody is accepted any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on() {
+    let place = Place::new();
+    place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
+    let core = place.open_with(Needs::Index).await;
+    let house = House::over(place, core, Settings::default()).await;
+    // One that waits for a signal has not ended either.
+    let close = house.call("skill.execute", json!({ "skill_id": "close" })).await;
+    assert_eq!((close.status, &close.json()["run"]["state"]), (202, &json!("waiting_for_signal")));
+    let run = close.json()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(close.header("location"), Some(format!("/v1/runs/{run}").as_str()));
+
+    let mut events = Stream::open(&house, "/v1/events", None).await;
+    while events.next().await.unwrap().kind != "ready" {}
+    let upload = json!({ "skill_id": "upload", "inputs": { "name": "right.csv" } });
+    let asking = house.call("skill.execute", upload);
+    let ending = async {
+        loop {
+            let event = events.run().await;
+            if event.data["kind"] == "step.started" && event.data["step"] == "send" {
+                house.end.cancel();
+                return;
+            }
+        }
+    };
+    let (answer, ()) = tokio::join!(asking, ending);
+    let told = answer.json();
+    let run = told["run"]["id"].as_str().unwrap();
+    assert_eq!((answer.status, answer.header("location")), (202, Some(format!("/v1/runs/{run}").as_str())));
+    // Nobody holds it any more, and another worker may take it.
+    let left = house.core.run(run).await.unwrap().run;
+    assert_eq!(left.hold.and_then(|hold| hold.worker), None, "{}", answer.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_give_way_to_new_ones() {
+    // Long waits: only giving way makes room.
+    let long = Duration::from_secs(600);
+    let patience = Patience { head: long, body: long, write: long, connections: 16 };
+    let house = House::with(Settings { patience, ..Settings::default() }).await;
+    let mut idle = Vec::new();
+    for begun in ["", "GET /v1/hea"].repeat(8) {
+        let mut stream = house.connect().await;
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        idle.push(stream);
+    }
+    for _ in 0..4 {
+        assert_eq!(house.get("/livez").await.status, 200);
+    }
+    // Those that gave way were the oldest.
+    let mut rest = Vec::new();
+    tokio::time::timeout(PATIENCE, idle[0].read_to_end(&mut rest)).await.unwrap().ok();
+}

@@ -1,0 +1,153 @@
+//! Following runs and the catalogue as server-sent events.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use super::house::{House, PATIENCE};
+
+#[derive(Debug)]
+pub struct News {
+    pub id: Option<u64>,
+    pub kind: String,
+    pub data: Value,
+}
+
+/// An open stream of events.
+pub struct Stream(BufReader<TcpStream>);
+
+impl Stream {
+    pub async fn open(house: &House, path: &str, last: Option<u64>) -> Self {
+        let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
+        Self::over(house.connect().await, house, path, &last).await
+    }
+
+    /// The same over a connection that is there, with further headers.
+    pub async fn over(mut stream: TcpStream, house: &House, path: &str, more: &str) -> Self {
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n{more}\r\n",
+            house.address
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// The next line; none at the end.
+    pub async fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = tokio::time::timeout(PATIENCE, self.0.read_line(&mut line)).await.expect("a line in time");
+        (read.ok()? > 0).then(|| line.trim_end().to_owned())
+    }
+
+    /// The next event; lines between events (sizes of pieces, comments) are passed over.
+    pub async fn next(&mut self) -> Option<News> {
+        let (mut id, mut kind) = (None, String::new());
+        loop {
+            let line = self.line().await?;
+            if let Some(number) = line.strip_prefix("id: ") {
+                id = number.parse().ok();
+            } else if let Some(name) = line.strip_prefix("event: ") {
+                name.clone_into(&mut kind);
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some(News { id, kind, data: serde_json::from_str(data).unwrap() });
+            }
+        }
+    }
+
+    /// The next event of a run.
+    pub async fn run(&mut self) -> News {
+        loop {
+            let news = self.next().await.expect("the stream goes on");
+            if news.kind == "run" {
+                return news;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
+    let house = House::open().await;
+    let run = house.waiting().await;
+    let path = format!("/v1/runs/{run}/events");
+    let told = house.get(&path).await.json()["events"].as_array().unwrap().clone();
+    let mut stream = Stream::open(&house, &path, None).await;
+    for (n, event) in told.iter().enumerate() {
+        let news = stream.run().await;
+        assert_eq!(news.id, Some(n as u64 + 1));
+        assert_eq!(&news.data, event, "the same event as in the list");
+    }
+    let head = told.len() as u64;
+    let mut resumed = Stream::open(&house, &path, Some(head - 1)).await;
+    let mut after = Stream::open(&house, &format!("{path}?after={head}"), None).await;
+    assert_eq!(resumed.run().await.id, Some(head));
+    house.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
+    for stream in [&mut stream, &mut resumed, &mut after] {
+        assert_eq!(stream.run().await.id, Some(head + 1), "what happens is told at once, and nothing twice");
+    }
+    for kind in ["text/event-stream", "application/json"] {
+        let wrong = house.ask("GET", &path, &[("accept", kind), ("last-event-id", "-1")], "").await;
+        assert_eq!(wrong.code(), "invalid_request", "{kind}");
+    }
+    let missing = house.ask("GET", "/v1/runs/01a0ffff/events", &[("accept", "text/event-stream")], "").await;
+    assert_eq!(missing.code(), "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_service() {
+    let house = House::open().await;
+    let run = house.waiting().await;
+    let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
+    let mut now = Stream::open(&house, "/v1/events", None).await;
+    let begun = now.next().await.unwrap();
+    assert_eq!((begun.kind.as_str(), &begun.data["after"]), ("ready", &json!(newest)));
+    let kinds = [now.next().await.unwrap().kind, now.next().await.unwrap().kind];
+    assert_eq!(kinds, ["scan", "index"]);
+    let mut all = Stream::open(&house, "/v1/events?after=0", None).await;
+    for number in 1..=newest {
+        assert_eq!(all.run().await.id, Some(number));
+    }
+    house.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
+    let (one, other) = (now.run().await, all.run().await);
+    assert_eq!(one.id, Some(newest + 1));
+    assert_eq!((one.id, &one.data["run"], &one.data), (other.id, &json!(run), &other.data));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
+    let house = House::open().await;
+    let run = house.waiting().await;
+    let newest = house.call("event.newest", json!({})).await.json();
+    let last = newest["newest"].as_u64().unwrap();
+    let mut stale = Stream::open(&house, "/v1/events", Some(last + 100)).await;
+    let told = [stale.next().await.unwrap(), stale.next().await.unwrap()];
+    assert_eq!(told.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
+    assert_eq!((&told[0].data["log"], &told[0].data["after"]), (&newest["log"], &json!(last)));
+    // A page behind it is answered at once, and its log says why it is empty.
+    let page = house.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();
+    assert_eq!((&page["events"], &page["log"]), (&json!([]), &newest["log"]));
+    let mut of_run = Stream::open(&house, &format!("/v1/runs/{run}/events"), Some(9_999)).await;
+    assert_eq!(of_run.next().await.unwrap().kind, "reset");
+    assert_eq!(of_run.run().await.id, Some(1), "a run is told from its beginning");
+    house.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
+    assert_eq!(stale.run().await.id, Some(last + 1), "and what happens is told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_events_reach_fifty_monitors_in_order() {
+    let house = House::open().await;
+    let mut monitors = Vec::new();
+    for _ in 0..50 {
+        monitors.push(Stream::open(&house, "/v1/events?after=0", None).await);
+    }
+    let mut newest = 0;
+    while newest < 300 {
+        house.waiting().await;
+        newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
+    }
+    for monitor in &mut monitors {
+        for number in 1..=newest {
+            assert_eq!(monitor.run().await.id, Some(number));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! MCP sessions over HTTP: whose they are, how many there may be, and when they end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use skill_workbench::gateway::Needs;
+use skill_workbench::http::Settings;
+use skill_workbench::mcp::SessionLimits;
+
+use super::house::{Answer, House, PATIENCE};
+use super::ownership::keyed;
+use crate::runs_place::Place;
+
+const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
+
+/// A handshake without its last message; answers the session's id.
+async fn initialize(house: &House, key: &str) -> Result<String, Answer> {
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    }});
+    let answer = house.ask("POST", "/mcp", &[ACCEPT, ("x-api-key", key)], &hello.to_string()).await;
+    match answer.header("mcp-session-id").map(str::to_owned) {
+        Some(id) if answer.status == 200 => Ok(id),
+        _ => Err(answer),
+    }
+}
+
+async fn post(house: &House, key: &str, session: &str, message: &str) -> Answer {
+    let headers = [ACCEPT, ("x-api-key", key), ("mcp-session-id", session)];
+    house.ask("POST", "/mcp", &headers, message).await
+}
+
+async fn complete(house: &House, key: &str, session: &str) {
+    let answer = post(house, key, session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+}
+
+async fn ping(house: &House, key: &str, session: &str) -> u16 {
+    post(house, key, session, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status
+}
+
+async fn open(limits: SessionLimits) -> House {
+    let place = Place::new();
+    let core = place.open_with(Needs::Index).await;
+    House::limited(place, core, Settings::default(), limits).await
+}
+
+async fn gone(house: &House, key: &str, session: &str) {
+    let began = Instant::now();
+    while ping(house, key, session).await != 404 {
+        assert!(began.elapsed() < PATIENCE, "the session does not end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_its_makers_alone() {
+    let (house, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
+    let session = initialize(&house, &ana).await.unwrap();
+    complete(&house, &ana, &session).await;
+    for other in [&ben, &admin] {
+        assert_eq!(ping(&house, other, &session).await, 404);
+        for method in ["GET", "DELETE"] {
+            let headers =
+                [("accept", "text/event-stream"), ("x-api-key", other), ("mcp-session-id", &session)];
+            assert_eq!(house.ask(method, "/mcp", &headers, "").await.status, 404, "{method}");
+        }
+    }
+    assert_eq!(ping(&house, &ana, &session).await, 200);
+    let headers = [("x-api-key", ana.as_str()), ("mcp-session-id", &session)];
+    assert_eq!(house.ask("DELETE", "/mcp", &headers, "").await.status, 204);
+    assert_eq!(house.ask("DELETE", "/mcp", &headers, "").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_without_a_handshake_give_way() {
+    let house = open(SessionLimits { per_principal: 3, ..SessionLimits::default() }).await;
+    let mut made = Vec::new();
+    for _ in 0..20 {
+        made.push(initialize(&house, "").await.unwrap());
+    }
+    let mut left = 0;
+    for session in &made {
+        left += usize::from(ping(&house, "", session).await == 200);
+    }
+    assert_eq!(left, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_in_use_are_not_taken_away() {
+    let (house, [ana, ben, _]) =
+        keyed(SessionLimits { per_principal: 2, total: 3, ..SessionLimits::default() }).await;
+    for _ in 0..2 {
+        let session = initialize(&house, &ana).await.unwrap();
+        complete(&house, &ana, &session).await;
+    }
+    let refused = initialize(&house, &ana).await.unwrap_err();
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("60")), "{}", refused.body);
+    let session = initialize(&house, &ben).await.unwrap();
+    complete(&house, &ben, &session).await;
+    let refused = initialize(&house, &ben).await.unwrap_err();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("60")), "{}", refused.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_is_waited_for_only_so_long() {
+    let soon = Duration::from_millis(200);
+    let house = open(SessionLimits { handshake: soon, ..SessionLimits::default() }).await;
+    let (done, half) = (initialize(&house, "").await.unwrap(), initialize(&house, "").await.unwrap());
+    complete(&house, "", &done).await;
+    gone(&house, "", &half).await;
+    assert_eq!(ping(&house, "", &done).await, 200);
+}

@@ -1,0 +1,241 @@
+//! Whose sessions a key may use: for others they do not exist, whatever is asked of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skill_workbench::gateway::operations::Scope;
+use skill_workbench::gateway::{Needs, SessionClient as _, SettingsChange};
+use skill_workbench::http::{KeyRing, Settings, new_key};
+use skill_workbench::mcp::SessionLimits;
+
+use super::house::{Answer, House, filled};
+use crate::runs_place::Place;
+
+/// A service with three keys, and a session of the first.
+pub struct Owned {
+    pub house: House,
+    pub ana: String,
+    pub ben: String,
+    pub admin: String,
+    session: String,
+}
+
+impl Owned {
+    async fn begin() -> Self {
+        let (house, [ana, ben, admin]) = keyed(SessionLimits::default()).await;
+        let made = call(&house, &ana, "session.new", json!({})).await;
+        assert_eq!((made.status, made.json()["owner"].as_str()), (201, Some("ana")));
+        let session = made.json()["session_id"].as_str().unwrap().to_owned();
+        Self { house, ana, ben, admin, session }
+    }
+
+    async fn call(&self, key: &str, name: &str, arguments: Value) -> Answer {
+        call(&self.house, key, name, arguments).await
+    }
+
+    /// Asks as everybody: the owner and the admin are answered, for the others there is no such session.
+    async fn only_its_owner(name: &str, arguments: Value) {
+        let owned = Self::begin().await;
+        let with = |session: &str| {
+            let mut arguments = arguments.clone();
+            arguments["session_id"] = json!(session);
+            arguments
+        };
+        let load = json!({ "session_id": owned.session, "tool": "skills.load", "arguments": { "names": ["notes"] } });
+        assert_eq!(owned.call(&owned.ana, "session.tool", load).await.status, 200);
+        let short = owned.session.get(24..).unwrap().to_owned();
+        for named in [owned.session.clone(), short] {
+            let foreign = owned.call(&owned.ben, name, with(&named)).await;
+            let absent = owned.call(&owned.ben, name, with("0198-none")).await;
+            assert_eq!((foreign.status, foreign.code()), (404, "not_found".to_owned()), "{}", foreign.body);
+            assert_eq!(foreign.message(), absent.message().replace("0198-none", &named));
+        }
+        for key in [&owned.ana, &owned.admin] {
+            let answer = owned.call(key, name, with(&owned.session)).await;
+            assert!(answer.status < 300, "{} {}", answer.status, answer.body);
+        }
+    }
+
+    async fn only_its_owner_calls(tool: &str, arguments: Value) {
+        Self::only_its_owner("session.tool", json!({ "tool": tool, "arguments": arguments })).await;
+    }
+}
+
+pub async fn call(house: &House, key: &str, name: &str, arguments: Value) -> Answer {
+    let (operation, mut path, rest) = filled(name, arguments);
+    let mut body = String::new();
+    if operation.route.asks_by_query() {
+        let query = skill_workbench::gateway::operations::to_query(&rest);
+        if !query.is_empty() {
+            path = format!("{path}?{query}");
+        }
+    } else {
+        body = Value::Object(rest).to_string();
+    }
+    house.ask(&operation.route.method.to_string(), &path, &[("x-api-key", key)], &body).await
+}
+
+/// A service, and the keys of two who run and decide and of one who may do everything.
+pub async fn keyed(limits: SessionLimits) -> (House, [String; 3]) {
+    keyed_at(Place::new(), limits).await
+}
+
+async fn keyed_at(place: Place, limits: SessionLimits) -> (House, [String; 3]) {
+    let all = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
+    let admin = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide, Scope::Admin]);
+    let made = [("ana", all.clone()), ("ben", all), ("admin", admin)]
+        .map(|(name, scopes)| new_key(name, scopes).unwrap());
+    let lines: Vec<String> = made.iter().map(|(_, kept)| format!("  {}\n", kept.line())).collect();
+    place.write("keys.yaml", &format!("keys:\n{}", lines.concat()));
+    let mut ring = KeyRing::default();
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
+    (House::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_own_sessions_only() {
+    let owned = Owned::begin().await;
+    let listed = async |key: &str| {
+        let listed = owned.call(key, "session.list", json!({})).await.json();
+        listed["sessions"].as_array().unwrap().len()
+    };
+    assert_eq!((listed(&owned.ana).await, listed(&owned.ben).await, listed(&owned.admin).await), (1, 0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_without_an_owner_are_the_admins() {
+    let owned = Owned::begin().await;
+    let local = owned.house.core.new_session(SettingsChange::default()).await.unwrap();
+    assert_eq!(local.owner, None);
+    let show = json!({ "session_id": local.session_id });
+    assert_eq!(owned.call(&owned.ana, "session.show", show.clone()).await.status, 404);
+    assert_eq!(owned.call(&owned.admin, "session.show", show).await.status, 200);
+    // The local account uses what anybody made.
+    owned.house.core.session(&owned.session).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_earlier_databases_have_no_owner() {
+    let mut place = Place::new();
+    let store = place.path("earlier.db");
+    let earlier = include_str!("../../fixtures/stores/version-6.sql");
+    rusqlite::Connection::open(&store).unwrap().execute_batch(earlier).unwrap();
+    place.config.store = Some(format!("sqlite:{}", store.display()));
+    let (house, [ana, ben, admin]) = keyed_at(place, SessionLimits::default()).await;
+    let session = "01a2068b-d3cf-775c-a243-c3fe9f6d5f0e";
+    let show = json!({ "session_id": session });
+    for other in [&ana, &ben] {
+        assert_eq!(call(&house, other, "session.show", show.clone()).await.status, 404);
+    }
+    let shown = call(&house, &admin, "session.show", show.clone()).await;
+    assert!(shown.status == 200 && shown.body.contains("kept from before"), "{}", shown.body);
+    assert_eq!(house.core.session(session).await.unwrap().transcript.len(), 1);
+    let made = call(&house, &ana, "session.new", json!({})).await.json();
+    assert_eq!(made["owner"], "ana");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_without_keys_share_their_sessions() {
+    let house = House::open().await;
+    let made = house.call("session.new", json!({})).await.json();
+    assert!(made.get("owner").is_none());
+    let show = json!({ "session_id": made["session_id"] });
+    assert_eq!(house.call("session.show", show).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn showing_is_for_the_owner() {
+    Owned::only_its_owner("session.show", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn configuring_is_for_the_owner() {
+    Owned::only_its_owner("session.configure", json!({ "settings": { "cap": 3 } })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_for_the_owner() {
+    Owned::only_its_owner("session.say", json!({ "speaker": "user", "text": "hello" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn composing_is_for_the_owner() {
+    Owned::only_its_owner("session.compose", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exporting_is_for_the_owner() {
+    Owned::only_its_owner("session.export", json!({ "api": "anthropic", "model": "m" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn levels_of_loaded_skills_are_for_the_owner() {
+    Owned::only_its_owner("skill.levels", json!({ "skill_id": "notes" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listing_skills_is_for_the_owner() {
+    Owned::only_its_owner_calls("skills.list", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loading_is_for_the_owner() {
+    Owned::only_its_owner_calls("skills.load", json!({ "names": ["notes"] })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unloading_is_for_the_owner() {
+    Owned::only_its_owner_calls("skills.unload", json!({ "names": ["other"] })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_files_is_for_the_owner() {
+    Owned::only_its_owner_calls("skills.read", json!({ "path": "SKILL.md" })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn running_scripts_is_for_the_owner() {
+    let owned = Owned::begin().await;
+    let run = json!({
+        "session_id": owned.session, "tool": "skills.run_script", "approved": true,
+        "arguments": { "path": "scripts/none.sh" },
+    });
+    let foreign = owned.call(&owned.ben, "session.tool", run.clone()).await;
+    assert_eq!((foreign.status, foreign.code()), (404, "not_found".to_owned()));
+    let own = owned.call(&owned.ana, "session.tool", run).await;
+    assert_eq!(own.code(), "not_loaded", "{}", own.body);
+    let show = json!({ "session_id": owned.session });
+    let transcript = owned.call(&owned.ana, "session.show", show).await.json()["transcript"].clone();
+    assert_eq!(transcript.as_array().unwrap().len(), 1, "the refused call is not in it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_is_a_target_for_the_owner() {
+    let owned = Owned::begin().await;
+    let say = json!({ "session_id": owned.session, "speaker": "user", "text": "secret plan" });
+    assert_eq!(owned.call(&owned.ana, "session.say", say).await.status, 200);
+    let choices = json!({ "target_type": "transcript" });
+    let offered = async |key: &str| {
+        let listed = owned.call(key, "target.list", choices.clone()).await.json();
+        listed["targets"].as_array().unwrap().len()
+    };
+    assert_eq!((offered(&owned.ana).await, offered(&owned.ben).await), (1, 0));
+    let attach = |session: &str| {
+        let target_ref = format!("session:{session}");
+        json!({ "skill_id": "watch", "target_type": "transcript", "target_ref": target_ref, "inputs": {} })
+    };
+    let own = owned.call(&owned.ana, "skill.attach_preview", attach(&owned.session)).await;
+    assert!(own.body.contains("secret plan"), "{}", own.body);
+    for operation in ["skill.attach_preview", "skill.attach", "skill.attach_async"] {
+        let foreign = owned.call(&owned.ben, operation, attach(&owned.session)).await;
+        let absent = owned.call(&owned.ben, operation, attach("0198-none")).await;
+        assert!(!foreign.body.contains("secret plan"), "{}", foreign.body);
+        assert_eq!(foreign.status, absent.status, "{operation}");
+        if operation != "skill.attach_preview" {
+            assert_eq!((foreign.code(), absent.code()), (absent.code(), "target_not_found".to_owned()));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Bytes that are no requests, bodies that are no JSON, readers that do not read: every one is answered or cut, and
+//! nobody else notices.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skill_workbench::gateway::Needs;
+use skill_workbench::gateway::operations::{Operation, Scope, operations};
+use skill_workbench::http::{KeyRing, Settings, document, new_key};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
+
+use super::connections::hasty;
+use super::events::Stream;
+use super::house::{House, PATIENCE};
+use super::mistakes::is;
+use crate::runs_place::Place;
+
+/// The method and the path of an operation, with something in the place of each parameter.
+fn somewhere(operation: &Operation) -> (String, String) {
+    (operation.route.method.to_string(), operation.route.path.replace(['{', '}'], ""))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_operation_takes_a_body_that_is_no_json_object() {
+    let house = House::open().await;
+    let deep = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
+    let bodies: Vec<&[u8]> = vec![
+        b"{",
+        b"}",
+        b"nul",
+        b"\0",
+        b"{\"a\": 1,}",
+        b"{'a': 1}",
+        b"{\"a\": NaN}",
+        b"{\"a\": 1e999}",
+        b"{\"a\": \"\\ud800\"}",
+        b"{\"a\": \"\xff\xfe\"}",
+        b"\xef\xbb\xbf{}",
+        b"{} {}",
+        b"\"text\"",
+        b"17",
+        b"[]",
+        deep.as_bytes(),
+    ];
+    let mut tried = 0;
+    for operation in operations().iter().filter(|operation| !operation.route.asks_by_query()) {
+        let (method, path) = somewhere(operation);
+        for body in &bodies {
+            let mut request = format!(
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+                 content-length: {}\r\n\r\n",
+                body.len()
+            )
+            .into_bytes();
+            request.extend_from_slice(body);
+            let answer = house.send(&request).await;
+            let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
+            assert_eq!(answer.status, 400, "{method} {path} {shown}: {}", answer.body);
+            is(&answer, 400, "invalid_request");
+            tried += 1;
+        }
+    }
+    assert!(tried > 300, "{tried}");
+    assert_eq!(house.get("/livez").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_http_is_refused_and_smuggles_nothing() {
+    let house = House::with(hasty()).await;
+    let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
+    let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
+    let far = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1 << 20));
+    // Two lengths, or a length beside pieces, mean one thing to a proxy and another one to us.
+    let within = "GET /v1/runs HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let post = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let two = format!("{post}content-length: 2\r\ncontent-length: 40\r\n\r\n{{}}{within}");
+    let huge = format!("{post}transfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n{{}}\r\n0\r\n\r\n");
+    let negative = format!("{post}content-length: -1\r\n\r\n{{}}");
+    let rough: Vec<&[u8]> = vec![
+        b"\r\n\r\n\r\n\r\n",
+        b"HELLO\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /livez HTTP/9.9\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nhost : localhost\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nhost: localhost\r\n folded\r\n\r\n",
+        b"GET /live\0z HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        long.as_bytes(),
+        many.as_bytes(),
+        far.as_bytes(),
+        two.as_bytes(),
+        huge.as_bytes(),
+        negative.as_bytes(),
+    ];
+    for bytes in rough {
+        let mut stream = house.connect().await;
+        let _ = stream.write_all(bytes).await;
+        let mut told = Vec::new();
+        // Told off or cut; either way the connection ends, and what followed is no request.
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut told)).await;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+        assert!(read.is_ok(), "{shown} holds its connection");
+        assert!(
+            told.is_empty() || told.starts_with("HTTP/1.1 4") || told.starts_with("HTTP/1.0 4"),
+            "{shown}: {told}"
+        );
+        assert_eq!(told.matches("HTTP/1.").count(), usize::from(!told.is_empty()), "{shown}: {told}");
+        assert_eq!(house.get("/livez").await.status, 200, "after {shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_asks_for_a_key_and_for_its_scope() {
+    let (place, mut ring) = (Place::new(), KeyRing::default());
+    let other = |name: &str, scope| {
+        let (key, kept) = new_key(name, BTreeSet::from([scope])).unwrap();
+        (key, format!("  {}\n", kept.line()))
+    };
+    let (reader, one) = other("reader", Scope::Read);
+    let (decider, two) = other("decider", Scope::Decide);
+    place.write("keys.yaml", &format!("keys:\n{one}{two}"));
+    ring.read(&place.path("keys.yaml")).unwrap();
+    let core = place.open_with(Needs::Index).await;
+    let house =
+        House::over(place, core, Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() })
+            .await;
+    let mut open = BTreeSet::new();
+    for operation in operations() {
+        let routes = std::iter::once(&operation.route).chain(&operation.aliases);
+        for (method, path) in
+            routes.map(|route| (route.method.to_string(), route.path.replace(['{', '}'], "")))
+        {
+            let anonymous = house.ask(&method, &path, &[], "").await;
+            if anonymous.status != 401 {
+                open.insert(path);
+                continue;
+            }
+            is(&anonymous, 401, "unauthorized");
+            // A key of somebody who may do other things, and the same with its end cut off.
+            let key = if operation.scope == Some(Scope::Read) { &decider } else { &reader };
+            let half = &key[..key.len() - 1];
+            is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
+            let known = house.ask(&method, &path, &[("x-api-key", key)], "{}").await;
+            let told = known.json()["error"]["message"].clone();
+            assert!(
+                known.status == 403 && told.as_str().is_some_and(|told| told.contains("scope")),
+                "{method} {path}: {}",
+                known.body
+            );
+        }
+    }
+    assert_eq!(open.into_iter().collect::<Vec<_>>(), ["/v1/health"], "what nobody is asked a key for");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
+    let house = House::open().await;
+    // Little room here, so that what is not read soon fills the room over there.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut lazy =
+        Stream::over(socket.connect(house.address).await.unwrap(), &house, "/v1/events?after=0", "").await;
+    let mut awake = Stream::open(&house, "/v1/events?after=0", None).await;
+    let mut seen = 0;
+    while seen < 200 {
+        house.waiting().await;
+        let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
+        while seen < newest {
+            seen += 1;
+            assert_eq!(awake.run().await.id, Some(seen), "whoever reads is told at once");
+        }
+    }
+    let mut back = Stream::open(&house, "/v1/events", Some(1)).await;
+    for number in 2..=seen {
+        assert_eq!(back.run().await.id, Some(number));
+    }
+    for number in 1..=seen {
+        assert_eq!(lazy.run().await.id, Some(number), "late is not too late");
+    }
+}
+
+#[test]
+fn the_document_names_a_code_for_every_status_of_an_error() {
+    let responses = document()["components"]["responses"].as_object().unwrap();
+    for (name, response) in responses.iter().filter(|(name, _)| name.starts_with("Error")) {
+        assert!(response["x-codes"].as_array().is_some_and(|all: &Vec<Value>| !all.is_empty()), "{name}");
+    }
+}

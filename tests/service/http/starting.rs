@@ -1,0 +1,56 @@
+//! A service that has just started and still reads its skills.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use skill_workbench::gateway::Local;
+use skill_workbench::http::Settings;
+
+use super::house::House;
+use super::mistakes::is;
+use crate::runs_place::{Place, sandbox};
+
+/// A service whose first scan does not begin until the fail point is removed.
+pub async fn starting(catalog_timeout: Duration) -> House {
+    fail::cfg(FIRST_SCAN, "pause").unwrap();
+    let place = Place::new();
+    let core = Local::open(place.config.clone()).unwrap();
+    let core = core.with_sandbox(sandbox()).with_catalog_timeout(catalog_timeout);
+    House::over(place, Arc::new(core), Settings::default()).await
+}
+
+pub const FIRST_SCAN: &str = "first-scan";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_missing_before_the_first_scan() {
+    let house = starting(Duration::from_millis(50)).await;
+    for (name, arguments) in [
+        ("skill.describe", json!({ "skill_id": "ledger" })),
+        ("skill.list", json!({})),
+        ("skill.discover", json!({ "intent": "book the ledger" })),
+        ("skill.execute_async", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } })),
+        ("capability.explain", json!({ "capability_id": "ledger.book" })),
+    ] {
+        let answer = house.call(name, arguments).await;
+        is(&answer, 503, "not_ready");
+        assert!(answer.header("retry-after").is_some(), "{name}: {}", answer.head);
+    }
+    for name in ["runtime.health", "run.list", "event.newest", "skill.diagnostics"] {
+        assert_eq!(house.call(name, json!({})).await.status, 200, "{name}");
+    }
+    fail::remove(FIRST_SCAN);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_wait_for_the_first_scan() {
+    let house = starting(Duration::from_secs(60)).await;
+    let describe = house.call("skill.describe", json!({ "skill_id": "ledger" }));
+    let scan = async {
+        // Asked second, so that the other request is there before the scan begins.
+        assert_eq!(house.get("/v1/health").await.json()["ready"], false);
+        fail::remove(FIRST_SCAN);
+    };
+    let (answer, ()) = tokio::join!(describe, scan);
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}

@@ -1,0 +1,76 @@
+//! `skills verify` against a service: what a key may not do and what the limit keeps back is said, and fails nothing.
+
+use std::process::Command;
+
+use serde_json::Value;
+use skill_workbench::gateway::{Needs, RateLimit};
+use skill_workbench::http::Settings;
+
+use super::callers::keyed;
+use super::house::House;
+use crate::runs_place::Place;
+
+/// Runs the verifier over the skills of the service's own place.
+async fn verify(house: &House, what: &'static str, key: Option<&str>) -> (i32, Value) {
+    let roots = house.place.path("skills");
+    house.place.write("config/skill-workbench/config.yaml", &format!("trust: [\"{}\"]\n", roots.display()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
+    let url = format!("http://{}", house.address);
+    command
+        .args(["verify", what, "--json", "--url", &url, "--root"])
+        .arg(roots)
+        .current_dir(house.place.path("work"))
+        .env_clear()
+        .env("HOME", house.place.path("elsewhere"))
+        .env("XDG_CONFIG_HOME", house.place.path("config"))
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    if let Some(key) = key {
+        command.env("SKILLS_API_KEY", key);
+    }
+    let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let report = serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    (ran.status.code().unwrap(), report)
+}
+
+fn of<'r>(report: &'r Value, outcome: &str) -> Vec<&'r Value> {
+    let checks = report["checks"].as_array().unwrap();
+    checks.iter().filter(|check| check["outcome"] == outcome).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
+    let (house, [reader, ..]) = keyed().await;
+    for what in ["parity", "adapters"] {
+        let (code, report) = verify(&house, what, Some(&reader)).await;
+        assert_eq!((code, of(&report, "fails")), (0, Vec::new()), "{what}");
+        let untried = of(&report, "not_tried");
+        assert_eq!(report["not_tried"], untried.len());
+        let run = untried.iter().find(|check| check["check"].as_str().unwrap().starts_with("skill.execute "));
+        let run = run.unwrap_or_else(|| panic!("{what}: {report}"));
+        assert_eq!(run["scope"], "run");
+        assert!(run["note"].as_str().unwrap().contains("lacks the scope `run`"), "{run}");
+        // What is kept back from this key is not held against the service.
+        let places = untried.iter().filter(|check| check["scope"] == "admin").count();
+        assert_eq!(places > 0, what == "parity", "{report}");
+        assert!(of(&report, "holds").len() > 10, "{what}: {report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
+    let place = Place::new();
+    let core = place.open_with(Needs::Index).await;
+    let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());
+    let house = House::over(place, core, Settings { limiter, ..Settings::default() }).await;
+    while house.get("/v1/skills/list").await.status != 429 {}
+    for what in ["parity", "adapters", "controls"] {
+        let (code, report) = verify(&house, what, None).await;
+        let failed = of(&report, "fails");
+        assert_eq!((code, failed), (0, Vec::new()), "{what}");
+        let untried = of(&report, "not_tried");
+        assert!(!untried.is_empty(), "{what}: {report}");
+        let why = untried[0]["note"].as_str().unwrap();
+        assert!(why.contains("the limit of requests is used up"), "{what}: {why}");
+    }
+}

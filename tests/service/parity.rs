@@ -1,0 +1,255 @@
+//! One contract at four doors: the same call by the library, the command line, HTTP and MCP gives the same JSON,
+//! errors included.
+
+use crate::cli_runs_fixture;
+mod doors;
+
+use cli_runs_fixture::Desk;
+use doors::{Doors, Told};
+use serde_json::{Value, json};
+use skill_workbench::gateway::operations::{operation, steady};
+
+/// One call, as each door is asked it.
+struct Case {
+    operation: &'static str,
+    arguments: Value,
+    /// Nothing where the command line has no command that is this one call.
+    cli: Option<Vec<String>>,
+    /// The code of the error that it is, if it is one.
+    error: Option<&'static str>,
+}
+
+fn case(operation: &'static str, arguments: Value, cli: &str) -> Case {
+    // Words in the line are split at spaces; `_` stands for a space inside of one.
+    let words = |line: &str| line.split(' ').map(|word| word.replace('_', " ")).collect();
+    Case { operation, arguments, cli: (!cli.is_empty()).then(|| words(cli)), error: None }
+}
+
+fn wrong(operation: &'static str, arguments: Value, cli: &str, code: &'static str) -> Case {
+    Case { error: Some(code), ..case(operation, arguments, cli) }
+}
+
+/// What only asks; it may be asked in any order.
+fn looks() -> Vec<Case> {
+    let discover = "skill.discover";
+    vec![
+        case(discover, json!({"intent": "extract tables from a pdf"}), "discover extract_tables_from_a_pdf"),
+        case(discover, json!({"intent": "extract tables", "limit": 1}), "discover extract_tables --limit 1"),
+        case(
+            discover,
+            json!({"intent": "pdf tables", "domain": ["documents"]}),
+            "discover pdf_tables --domain documents",
+        ),
+        case(
+            discover,
+            json!({"intent": "clean a csv", "role_filter": "utility"}),
+            "discover clean_a_csv --role utility",
+        ),
+        case(
+            discover,
+            json!({"intent": "watch a table", "role_filter": "sidecar"}),
+            "discover watch_a_table --role sidecar",
+        ),
+        case(
+            discover,
+            json!({"intent": "show the pdf tables", "policy": "strict"}),
+            "discover show_the_pdf_tables --policy strict",
+        ),
+        case(discover, json!({"intent": "knit a scarf of wool"}), "discover knit_a_scarf_of_wool"),
+        wrong(discover, json!({"intent": " "}), "discover _", "invalid_request"),
+        wrong(discover, json!({"intent": "a", "limit": 1001}), "", "invalid_request"),
+        wrong(discover, json!({"intnt": "a"}), "", "invalid_request"),
+        wrong(discover, json!({"intent": "a", "role_filter": "boss"}), "", "invalid_request"),
+        case("skill.list", json!({}), "list"),
+        case("skill.list", json!({"role": "utility"}), "list --role utility"),
+        case("skill.list", json!({"domain": ["documents"]}), "list --domain documents"),
+        case("skill.list", json!({"status": "deprecated"}), "list --status deprecated"),
+        case("skill.list", json!({"query": "pdf"}), "list --query pdf"),
+        case("skill.list", json!({"limit": 2}), "list --limit 2"),
+        wrong("skill.list", json!({"limit": 0}), "list --limit 0", "invalid_request"),
+        wrong(
+            "skill.list",
+            json!({"limit": 2, "cursor": "7:x"}),
+            "list --limit 2 --cursor 7:x",
+            "invalid_request",
+        ),
+        case("skill.describe", json!({"skill_id": "pdf-tables"}), "describe pdf-tables"),
+        case("skill.describe", json!({"skill_id": "words"}), "describe words"),
+        wrong("skill.describe", json!({"skill_id": "pdf-tabels"}), "describe pdf-tabels", "not_found"),
+        wrong("skill.describe", json!({"skill_id": "../../etc"}), "describe ../../etc", "not_found"),
+        case("skill.governance.list", json!({}), "governance"),
+        case("skill.governance.list", json!({"limit": 2}), "governance --limit 2"),
+        case("skill.governance.list", json!({"skill": "words"}), "governance words"),
+        wrong("skill.governance.list", json!({"skill": "wrods"}), "governance wrods", "not_found"),
+        case("client.list", json!({}), ""),
+        case("client.view", json!({"client": "codex"}), ""),
+        wrong("client.view", json!({"client": "codx"}), "", "not_found"),
+        case("skill.contract", json!({"skill_id": "send"}), ""),
+        wrong("skill.contract", json!({"skill_id": "pdf-tables"}), "", "invalid_configuration"),
+        case("skill.file", json!({"skill_id": "pdf-tables", "path": "references/layout.md"}), ""),
+        wrong(
+            "skill.file",
+            json!({"skill_id": "pdf-tables", "path": "../words/SKILL.md"}),
+            "",
+            "path_escape",
+        ),
+        wrong("skill.file", json!({"skill_id": "pdf-tables", "path": "gone.md"}), "", "not_found"),
+        case("capability.list", json!({}), "explain-capability"),
+        case(
+            "capability.explain",
+            json!({"capability_id": "text.words.count"}),
+            "explain-capability text.words.count",
+        ),
+        case(
+            "capability.explain",
+            json!({"capability_id": "mail.message.send"}),
+            "explain-capability mail.message.send",
+        ),
+        wrong(
+            "capability.explain",
+            json!({"capability_id": "text.word.count"}),
+            "explain-capability text.word.count",
+            "not_found",
+        ),
+        wrong("run.show", json!({"run_id": "no-such-run"}), "runs show no-such-run", "not_found"),
+        wrong("run.checkpoints", json!({"run_id": "no-such-run"}), "", "not_found"),
+        wrong("run.status", json!({"run_id": "no-such-run"}), "", "not_found"),
+        wrong("run.list", json!({"limit": 5, "cursor": "no cursor"}), "", "invalid_request"),
+        wrong("session.show", json!({"session_id": "no-such"}), "session show no-such", "not_found"),
+        case("skill.budget", json!({"client": "codex"}), ""),
+        case("agent.list", json!({}), ""),
+    ]
+}
+
+/// What executes: each door makes a run of its own, and they are alike.
+fn acts() -> Vec<Case> {
+    vec![
+        case(
+            "skill.execute",
+            json!({"skill_id": "words", "inputs": {"text": "a b c"}}),
+            "run words --input text=a_b_c",
+        ),
+        wrong("skill.execute", json!({"skill_id": "words", "inputs": {"txt": "a"}}), "", "invalid_request"),
+        wrong("skill.execute", json!({"skill_id": "pdf-tables"}), "run pdf-tables", "invalid_configuration"),
+        wrong("skill.execute", json!({"skill_id": "wrods"}), "run wrods", "not_found"),
+        wrong(
+            "skill.execute",
+            json!({"skill_id": "send", "inputs": {"to": "ana"}}),
+            "",
+            "confirmation_required",
+        ),
+        wrong("skill.execute", json!({"skill_id": "picky", "inputs": {"text": "bad"}}), "", "runtime_error"),
+        case(
+            "capability.execute",
+            json!({"capability_id": "text.words.count", "inputs": {"text": "a b", "times": 2}}),
+            "",
+        ),
+        wrong(
+            "skill.attach",
+            json!({"skill_id": "gone", "target_type": "output", "target_ref": "x"}),
+            "attach gone --target-type output --target-ref x",
+            "attach_invalid",
+        ),
+        wrong(
+            "skill.attach",
+            json!({"skill_id": "words", "target_type": "output", "target_ref": "x"}),
+            "attach words --target-type output --target-ref x",
+            "attach_invalid",
+        ),
+        wrong(
+            "skill.attach",
+            json!({"skill_id": "watcher", "target_type": "run", "target_ref": "x"}),
+            "attach watcher --target-type run --target-ref x",
+            "attach_invalid",
+        ),
+        wrong(
+            "skill.attach",
+            json!({"skill_id": "watcher", "target_type": "output", "target_ref": "no-run/step"}),
+            "attach watcher --target-type output --target-ref no-run/step",
+            "target_not_found",
+        ),
+    ]
+}
+
+/// `small` has every member of `whole`, each the same: a command adds what only it knows.
+fn within(whole: &Value, small: &Value) -> bool {
+    match (whole, small) {
+        (Value::Object(whole), Value::Object(small)) => {
+            small.iter().all(|(key, value)| whole.get(key).is_some_and(|other| other == value))
+        }
+        (whole, small) => whole == small,
+    }
+}
+
+fn judge(case: &Case, door: &str, expected: &Told, told: &Told, wrongs: &mut Vec<String>) {
+    let same = match (expected, told) {
+        (Ok(expected), Ok(told)) if door == "command line" => within(&steady(told), &steady(expected)),
+        (Ok(expected), Ok(told)) => steady(told) == steady(expected),
+        (Err(expected), Err(told)) => steady(told) == steady(expected),
+        _ => false,
+    };
+    if !same {
+        let text = |told: &Told| match told {
+            Ok(value) => format!("ok {}", steady(value)),
+            Err(value) => format!("error {}", steady(value)),
+        };
+        wrongs.push(format!(
+            "{} {} by {door}:\n  library: {}\n  {door}: {}",
+            case.operation,
+            case.arguments,
+            text(expected),
+            text(told)
+        ));
+    }
+}
+
+fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    for case in cases {
+        let expected = doors.library(case.operation, &case.arguments);
+        let code = expected.as_ref().err().and_then(|error| error["code"].as_str());
+        if code != case.error {
+            wrongs.push(format!(
+                "{} {}: {expected:?}, wanted {:?}",
+                case.operation, case.arguments, case.error
+            ));
+        }
+        judge(case, "HTTP", &expected, &doors.http(case.operation, &case.arguments), &mut wrongs);
+        if operation(case.operation).unwrap().tool {
+            judge(case, "MCP", &expected, &doors.mcp(case.operation, &case.arguments), &mut wrongs);
+        }
+        if let Some(words) = &case.cli {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            judge(case, "command line", &expected, &doors.cli(&words), &mut wrongs);
+        }
+    }
+    wrongs
+}
+
+fn doors() -> Doors {
+    let desk = Desk::new();
+    desk.home.skill(
+        "pdf-tables",
+        "description: Extracts tables from PDF files into spreadsheets. Use when a request names a PDF with tables.\n\
+         tags: [pdf, tables]\ndomain: documents",
+        "# PDF tables\n\nA table in a PDF must become rows of a spreadsheet.\n",
+    );
+    desk.home.file("pdf-tables/references/layout.md", "How tables are laid out.\n");
+    desk.home.skill(
+        "csv-tools",
+        "description: Cleans and joins CSV files.\nmetadata:\n  classification:\n    role: utility",
+        "# CSV\n\nJoin, filter, clean.\n",
+    );
+    desk.home.skill("old-pdf", "description: Reads tables from PDF files.\nstatus: deprecated", "# Old\n");
+    Doors::open(desk)
+}
+
+#[test]
+fn every_door_gives_the_same_answer_and_the_same_error() {
+    let mut doors = doors();
+    let cases = looks();
+    assert!(cases.len() >= 40, "{}", cases.len());
+    let mut wrongs = compare(&mut doors, &cases);
+    wrongs.extend(compare(&mut doors, &acts()));
+    assert!(wrongs.is_empty(), "{} differ:\n{}", wrongs.len(), wrongs.join("\n"));
+}

@@ -1,0 +1,434 @@
+//! The core behind an address: the same answers as in the process, and what becomes of them when the way there breaks.
+mod outages;
+use crate::runs_place;
+use crate::service;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Html;
+use runs_place::{Place, attachment, decide, object, request, resume};
+use serde_json::{Value, json};
+use service::{Mishap, Service};
+use skill_workbench::discovery::Request;
+use skill_workbench::gateway::remote::{Address, Key, Remote};
+use skill_workbench::gateway::{
+    CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
+    GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending, SessionAccess,
+    SessionClient as _, SettingsChange, UnderWay,
+};
+use skill_workbench::runs::{RunState, Verdict};
+use skill_workbench::session::{Api, Speaker};
+use skill_workbench::skill::{AttachTarget, SkillId};
+use skill_workbench::store::{IdempotencyOutcome, RunFilter};
+use tokio_util::sync::CancellationToken;
+
+/// No test waits longer for something that has to happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn connect(service: &Service) -> Remote {
+    connect_with(service, None).await.unwrap()
+}
+
+async fn connect_with(service: &Service, key: Option<Key>) -> Result<Remote, Error> {
+    Remote::connect(Address::parse(&service.url()).unwrap(), key, Some("ana".to_owned())).await
+}
+
+fn of(answer: Result<impl serde::Serialize, Error>) -> Value {
+    match answer {
+        Ok(value) => json!({ "ok": value }),
+        Err(error) => json!({
+            "code": error.code, "message": error.message, "suggestions": error.suggestions, "reason": error.reason,
+        }),
+    }
+}
+
+/// Without what differs from one call to the next.
+fn steady(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for name in ["took_us", "curl", "attached_at", "uptime_seconds", "resident_bytes", "operations"] {
+                fields.remove(name);
+            }
+            // Whose account is offered on a sheet depends on where it is shown.
+            if fields.contains_key("headline") {
+                fields.remove("approver");
+            }
+            let old = std::mem::take(fields);
+            *fields = old.into_iter().map(|(name, value)| (name, steady(value))).collect();
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = steady(item.take())),
+        _ => {}
+    }
+    value
+}
+
+macro_rules! same {
+    ($here:expr, $there:expr, $($call:tt)+) => {{
+        let (here, there) = (of($here.$($call)+.await), of($there.$($call)+.await));
+        assert_eq!(steady(there), steady(here), "{}", stringify!($($call)+));
+    }};
+}
+
+async fn setting() -> (Place, Arc<Local>, Service) {
+    let place = Place::new();
+    let core = place.open().await;
+    let service = Service::start(&core);
+    (place, core, service)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_about_skills_are_answered_there_as_here() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    let Connection::Remote { address, state } = there.connection() else { panic!("not remote") };
+    assert!(service.url().ends_with(&address));
+    assert_eq!(state, ConnectionState::Connected);
+    same!(here, there, catalogue());
+    same!(here, there, discover(Request { intent: "book an amount".to_owned(), ..Request::default() }));
+    same!(here, there, discover(Request { intent: String::new(), ..Request::default() }));
+    same!(here, there, list(ListFilter::default()));
+    same!(here, there, list(ListFilter { query: Some("led ger&=".to_owned()), ..ListFilter::default() }));
+    same!(here, there, describe("ledger"));
+    same!(here, there, describe("ledgr"));
+    let location = here.describe("ledger").await.unwrap().summary.location;
+    same!(here, there, describe(location.to_str().unwrap()));
+    same!(here, there, read_file("ledger", "scripts/book.sh"));
+    same!(here, there, read_file("ledger", "../../etc/passwd"));
+    same!(here, there, levels(vec![SkillId::new("ledger"), SkillId::new("notes")]));
+    same!(here, there, body_lines("ledger", "book an amount", 3));
+    same!(here, there, client_profiles());
+    same!(here, there, client_view("codex"));
+    same!(here, there, client_view("emacs"));
+    same!(here, there, governance(GovernanceFilter::default()));
+    same!(here, there, contract("ledger"));
+    same!(here, there, contract("ledgr"));
+    same!(here, there, capabilities());
+    let capability = here.capabilities().await.unwrap().remove(0);
+    same!(here, there, explain_capability(&capability));
+    same!(here, there, explain_capability("no.such"));
+    same!(here, there, activate(&capability, None));
+    same!(here, there, activate(&capability, Some("no_such")));
+    let (mine, theirs) = (here.diagnostics().await.unwrap(), there.diagnostics().await.unwrap());
+    assert_eq!((mine.skills, mine.roots, mine.version), (theirs.skills, theirs.roots, theirs.version));
+    assert!(there.metrics().await.is_ok());
+    assert!(there.reset_diagnostics().await.is_ok() && there.rescan().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_and_sessions_go_there_as_they_go_here() {
+    let (_place, here, service) = setting().await;
+    let there = connect(&service).await;
+    let launched = there.launch(request("ledger", json!({ "amounts": [4, 38] }))).await.unwrap();
+    assert_eq!(launched.idempotency, IdempotencyOutcome::None);
+    let id = launched.run.id.0.as_str();
+    let waiting = there.settle(id, CancellationToken::new()).await.unwrap();
+    assert_eq!(waiting.state, RunState::WaitingForHuman);
+    same!(here, there, run(id));
+    same!(here, there, run(&id[..12]));
+    same!(here, there, run("0000"));
+    same!(here, there, runs(RunFilter::default()));
+    let states = || vec![RunState::WaitingForHuman, RunState::Failed];
+    same!(
+        here,
+        there,
+        runs(RunFilter { states: states(), text: Some("ledg".to_owned()), ..RunFilter::default() })
+    );
+    same!(here, there, newest_event());
+    same!(here, there, event_log());
+    same!(here, there, run_events(Some(id), 1, 3, 0));
+    same!(here, there, run_events(None, 0, 100, 1_000));
+    same!(here, there, order(id, resume()));
+    same!(here, there, launch(request("ledger", json!({ "amounts": "many" }))));
+    same!(here, there, launch(request("ledgr", json!({}))));
+    let target = format!("{id}/sum");
+    same!(here, there, attach_preview(attachment("watch", "output", &target, json!({}))));
+    same!(here, there, attach(attachment("ledger", "output", &target, json!({}))));
+    same!(here, there, target_choices(AttachTarget::Run, "", 5, &SessionAccess::default(), None));
+    let waiting = here.run(id).await.unwrap().run;
+    let approved = there.order(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
+    assert_eq!(approved.note, "approved");
+    assert_eq!(there.settle(id, CancellationToken::new()).await.unwrap().state, RunState::Completed);
+    same!(here, there, run(id));
+    same!(here, there, order(id, RunOrder::Cancel { by: None }));
+    let forked = there.order(id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap();
+    assert!(forked.run.held && forked.run.id.0 != id);
+    assert_eq!(
+        there.order(&forked.run.id.0, RunOrder::Cancel { by: None }).await.unwrap().run.state,
+        RunState::Canceled
+    );
+    let attached = there.attach(attachment("watch", "run", id, json!({}))).await;
+    let again = here.attach(attachment("watch", "run", id, json!({}))).await;
+    assert_eq!(
+        attached.map(|it| (it.execution.state, it.control)),
+        again.map(|it| (it.execution.state, it.control))
+    );
+    let capability = here.contract("ledger").await.unwrap().steps[0].uses.clone();
+    let capability = capability.rsplit(' ').next().unwrap().to_owned();
+    let alone = CapabilityRequest {
+        capability,
+        inputs: object(json!({ "amounts": [1, 2] })),
+        options: ExecutionOptions { wait: true, ..ExecutionOptions::default() },
+        started_by: None,
+    };
+    let (mine, theirs) =
+        (here.execute_capability(alone.clone()).await, there.execute_capability(alone).await);
+    assert_eq!(
+        mine.map(|it| (it.run.state, it.run.outputs)),
+        theirs.map(|it| (it.run.state, it.run.outputs))
+    );
+
+    let session =
+        there.new_session(SettingsChange { cap: Some(2), ..SettingsChange::default() }).await.unwrap();
+    let id = session.session_id.as_str();
+    assert_eq!(there.say(id, Speaker::User, "what is owed?").await.unwrap(), 1);
+    let load = json!({ "names": ["notes"], "mode": "add" });
+    assert!(there.call_tool(id, "skills.load", load.clone(), false).await.unwrap().result.is_ok());
+    same!(here, there, call_tool(id, "skills.none", json!({}), false));
+    assert!(there.compose(id, true).await.is_ok());
+    same!(here, there, compose(id, false));
+    same!(here, there, session(id));
+    same!(here, there, sessions(5));
+    same!(here, there, export_session(id, Api::Anthropic, "a-model"));
+    let change = SettingsChange { client: Some("codex".to_owned()), ..SettingsChange::default() };
+    assert!(there.configure_session(id, change).await.is_ok());
+    same!(here, there, session(id));
+    same!(here, there, session("none"));
+    same!(here, there, level_view("ledger", None));
+    same!(here, there, level_view("notes", Some(id)));
+    same!(here, there, budget(Some("codex"), Some(100_000)));
+    same!(here, there, budget(None, None));
+    same!(here, there, agents());
+}
+
+/// Comes back when the connection stands as it is wanted.
+async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
+    let mut states = there.states();
+    tokio::time::timeout(PATIENCE, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_key_says_what_to_set() {
+    let place = Place::new();
+    let core = place.open().await;
+    let service = Service::with_key(&core, Some("s3cret"));
+    let refused = |key| async { connect_with(&service, key).await.err().unwrap() };
+    let none = refused(None).await;
+    assert_eq!(none.code, Code::Unauthorized);
+    assert!(none.message.contains("SKILLS_API_KEY") && none.message.contains("--api-key-file"), "{none}");
+    place.write("key", "other\n");
+    let other = refused(Some(Key::of_file(&place.path("key")).unwrap())).await;
+    assert!(other.message.contains("came from") && other.message.contains("/key"), "{other}");
+    assert!(!other.message.contains("other\n"), "{other}");
+    let key = Key::of_variable("SKILLS_API_KEY", "s3cret").unwrap();
+    let there = connect_with(&service, Some(key)).await.unwrap();
+    assert!(there.list(ListFilter::default()).await.is_ok());
+}
+
+/// An address where everything is answered with this page.
+async fn stranger(page: &'static str) -> Address {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+    let answer = move || async move {
+        let json = page.starts_with('{');
+        let media = if json { "application/json" } else { "text/html" };
+        ([(axum::http::header::CONTENT_TYPE, media)], Html(page).0)
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_service_of_this_version_is_told_apart() {
+    let error = |address| async { Remote::connect(address, None, None).await.err().unwrap() };
+    let page = error(stranger("<html>It works!</html>").await).await;
+    assert_eq!(page.code, Code::InvalidConfiguration);
+    assert!(page.message.contains("It works!") && page.message.contains("skills serve"), "{page}");
+    let other = error(stranger("{\"hello\": 1}").await).await;
+    assert!(other.message.contains("does not read"), "{other}");
+    let newer = r#"{"status": "ok", "version": "9.9.0", "skills": 1, "ready": true}"#;
+    let newer = error(stranger(newer).await).await;
+    assert!(newer.message.contains("runs version 9.9.0, and this is"), "{newer}");
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let nobody = error(Address::parse(&free.to_string()).unwrap()).await;
+    assert_eq!(nobody.code, Code::UpstreamFailure);
+    assert!(nobody.message.contains("cannot be reached"), "{nobody}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_keeps_one_waiting_is_given_up_on() {
+    let (_place, _here, service) = setting().await;
+    let address = Address::parse(&service.url()).unwrap();
+    // Long enough for an answer of a busy machine.
+    let there = Remote::connect_within(Duration::from_secs(3), address, None, None).await.unwrap();
+    service.mishap("agent.list", Mishap::Hangs);
+    let error = there.agents().await.unwrap_err();
+    assert_eq!(error.code, Code::UpstreamTimeout);
+    assert_eq!(service.calls("agent.list"), 1, "a slow service is not asked twice");
+    assert!(there.agents().await.is_ok());
+    // A broken connection is no slow one: once more, and nobody notices.
+    service.mishap("agent.list", Mishap::BreaksBefore);
+    assert!(there.agents().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away() {
+    let place = Place::new();
+    let core = Arc::new(Local::open(place.config.clone()).unwrap());
+    let mut service = Service::start(&core);
+    let there = connect(&service).await;
+    let mut events = there.events();
+    let added = async |events: &mut tokio::sync::broadcast::Receiver<Event>, wanted: &str| {
+        tokio::time::timeout(PATIENCE, async {
+            let mut all = BTreeSet::new();
+            while !all.contains(wanted) {
+                if let Ok(Event::Catalogue(change)) = events.recv().await {
+                    all.extend(change.added.iter().map(ToString::to_string));
+                    assert_eq!(change.catalogue.generation, there.catalogue().await.unwrap().generation);
+                }
+            }
+        })
+        .await
+        .unwrap();
+    };
+    let skill =
+        |name: &str| format!("---\nname: {name}\ndescription: Says {name} to whoever asks.\n---\nbody\n");
+    while there.catalogue().await.unwrap().entries.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    // The stream stands when it has told something.
+    service_tells(&service).await;
+    place.write("skills/hello/SKILL.md", &skill("hello"));
+    there.rescan().await.unwrap();
+    added(&mut events, "hello").await;
+
+    service.kill();
+    stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
+    place.write("skills/bye/SKILL.md", &skill("bye"));
+    core.rescan().await.unwrap();
+    while core.catalogue().await.unwrap().by_id("bye").is_none() {
+        tokio::task::yield_now().await;
+    }
+    service.begin();
+    added(&mut events, "bye").await;
+}
+
+#[test]
+fn an_unreachable_service_has_its_own_exit_code() {
+    let home = crate::binary::Home::empty();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("http://{free}");
+    for command in [&["list"][..], &["runs", "list"], &["discover", "a table"], &["run", "ledger"]] {
+        let answer = home.run_bare(&[&["--connect", &address, "--json"], command].concat());
+        assert_eq!(answer.code, 69, "{command:?}: {}", answer.stderr);
+        let error = &answer.error()["error"];
+        assert_eq!((&error["code"], &error["type"]), (&json!("upstream_failure"), &json!("unavailable")));
+        assert_eq!(error["reason"]["service_unreachable"], free.to_string());
+    }
+}
+
+/// The command on a service, with folders of its own.
+fn command(place: &Place, service: &Service, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
+    command
+        .args(["--connect", &service.url()])
+        .args(arguments)
+        .current_dir(place.path("work"))
+        .env_clear()
+        .env("HOME", place.path("elsewhere"))
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("USER", "eve");
+    command
+}
+
+/// What it answers: exit code, output, errors.
+fn skills(place: &Place, service: &Service, arguments: &[&str]) -> (i32, String, String) {
+    let ran = command(place, service, arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_work_on_a_service_and_those_about_files_say_that_they_do_not() {
+    let (place, here, service) = setting().await;
+    let of = |arguments: &[&str]| skills(&place, &service, arguments);
+    let (code, out, _) = of(&["list", "--json"]);
+    let list = serde_json::to_value(here.list(ListFilter::default()).await.unwrap()).unwrap();
+    assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()), (0, list));
+    let (code, _, said) = of(&["run", "ledger", "--input", "amounts=[4, 38]"]);
+    assert_eq!(code, 5, "{said}");
+    let approve = said.lines().find(|line| line.contains("approve:")).unwrap();
+    assert!(approve.contains(&format!("skills --connect {} runs approve", service.url())), "{said}");
+    let run = here.runs(RunFilter::default()).await.unwrap().runs.remove(0);
+    assert_eq!((run.state, run.started_by.as_str()), (RunState::WaitingForHuman, "eve"));
+    let (code, _, said) = of(&["runs", "approve", &run.id.0, "--yes"]);
+    assert!(code == 5 && said.contains("--inputs-digest"), "{code} {said}");
+    let digest = here.run(&run.id.0).await.unwrap().sheet.unwrap().inputs_digest;
+    let (code, out, said) = of(&["runs", "approve", &run.id.0, "--inputs-digest", &digest, "--yes"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(out.contains("B-1"), "{out}{said}");
+    let decided = here.run(&run.id.0).await.unwrap().decisions.remove(0);
+    assert_eq!(decided.by.approver.as_deref(), Some("eve"));
+    assert!(of(&["describe", "ledger"]).1.contains("ledger"));
+    assert_eq!(of(&["describe", "ledgr"]).0, 3);
+    let (code, out, _) = of(&["session", "new"]);
+    assert_eq!((code, here.sessions(5).await.unwrap()[0].session_id.as_str()), (0, out.trim()));
+    let (_, out, _) = of(&["doctor", "--json"]);
+    assert!(out.contains("answers and lets you in"), "{out}");
+    for (arguments, said) in [
+        (&["db", "check"][..], "run it there"),
+        (&["trust", "--list"], "run it there"),
+        (&["lint"], "leave --connect away"),
+        (&["--demo", "list"], "--demo is about this machine"),
+        (&["run", "ledger", "--file", "a=key"], "is a file of this machine"),
+    ] {
+        place.write("work/key", "x");
+        let (code, _, error) = of(arguments);
+        assert!(code == 2 && error.contains(said), "{arguments:?}: {code} {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
+    let (place, here, mut service) = setting().await;
+    let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    service_tells(&service).await;
+    service.kill();
+    // Longer than until the first look at who works the runs, which finds nobody to ask.
+    let gone = async {
+        while watching.try_wait().unwrap().is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let left = tokio::time::timeout(Duration::from_secs(4), gone).await;
+    assert!(left.is_err(), "it has left");
+    service.begin();
+    let launch = LaunchRequest {
+        skill: "ledger".to_owned(),
+        inputs: serde_json::from_value(json!({ "amounts": [1] })).unwrap(),
+        ..LaunchRequest::default()
+    };
+    here.launch(launch).await.unwrap();
+    let mut out = BufReader::new(watching.stdout.take().unwrap());
+    let line = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        out.read_line(&mut line).map(|_| line)
+    });
+    let line = tokio::time::timeout(PATIENCE, line).await.unwrap().unwrap().unwrap();
+    assert!(line.contains("ledger"), "{line}");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+}
+
+/// Comes back when somebody follows the news of a service.
+async fn service_tells(service: &Service) {
+    let following = async {
+        while service.calls("event.list") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, following).await.unwrap();
+}

@@ -1,0 +1,133 @@
+//! The pictures of the README are screens of this program over its own skills: drawn anew and compared.
+//! `INSTA_UPDATE=always` writes them, as it writes snapshots.
+use crate::support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use skill_workbench::config::{Arguments, Config, Env};
+use skill_workbench::gateway::{Local, SharedSessionClient};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::pane::Pane;
+use skill_workbench::tui::panes::attach::Attach;
+use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::panes::discover::{Discover, History};
+use skill_workbench::tui::panes::runs::Runs;
+use skill_workbench::tui::panes::session::SessionPane;
+use skill_workbench::tui::svg::svg;
+use skill_workbench::tui::theme::{Depth, Theme};
+use support::run_pane::core;
+use support::run_samples::{every_state, settings};
+use support::steady_client::SteadyClient;
+use support::steady_sessions::SteadySessions;
+
+/// All five, as the workbench has them.
+fn panes() -> Vec<Box<dyn Pane>> {
+    vec![
+        Box::new(Browse::new()),
+        Box::new(Discover::new(History::default())),
+        Box::new(Attach::new()),
+        Box::new(SessionPane::new()),
+        Box::new(Runs::new()),
+    ]
+}
+
+/// The workbench over the shipped skills, read and indexed.
+fn shipped(home: &Path) -> Harness {
+    let arguments = Arguments { demo: true, watch: Some(false), ..Arguments::default() };
+    let config = Config::load(home, &Env::at(home), &arguments).unwrap();
+    let client = Arc::new(SteadyClient(Local::open(config).unwrap()));
+    let mut harness = Harness::new(client, panes(), &Settings::default(), 120, 32).unwrap();
+    harness.wait_until("all skills read and indexed", |screen| {
+        screen.contains("21 skills") && !screen.contains("indexed") && !screen.contains("so far")
+    });
+    harness
+}
+
+/// How long what is still read, counted or rendered may take until the screen is the picture.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn compare(harness: &mut Harness, name: &str, title: &str) {
+    let theme = Theme::shipped("dark", Depth::True).unwrap();
+    let draw = |harness: &Harness| svg(harness.buffer(), &theme, harness.cursor(), title);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
+    let begun = Instant::now();
+    let mut drawn = draw(harness);
+    while drawn != kept && begun.elapsed() < PATIENCE && !writing {
+        std::thread::sleep(Duration::from_millis(10));
+        harness.pass(Duration::ZERO);
+        drawn = draw(harness);
+    }
+    if writing {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, drawn).unwrap();
+    } else if drawn != kept {
+        let parted = drawn.lines().zip(kept.lines()).find(|(now, before)| now != before);
+        panic!(
+            "{name} is not what is drawn now; look at it, then write it with INSTA_UPDATE=always\n{}\n\n\
+             first other line, now and kept: {parted:#?}",
+            harness.screen()
+        );
+    }
+}
+
+#[test]
+fn browse_and_discover_are_the_screens() {
+    let home = tempfile::tempdir().unwrap();
+    let mut harness = shipped(home.path());
+    harness
+        .press("j j")
+        .wait_until("token counts", |screen| screen.contains("L2 body") && !screen.contains("counting"));
+    compare(
+        &mut harness,
+        "browse.svg",
+        "Browse: skills on the left, the chosen one with its instructions on the right",
+    );
+    harness.press("2").type_text("turn the table in this mail into a clean csv").press("esc");
+    harness.wait_for("fits");
+    compare(
+        &mut harness,
+        "discover.svg",
+        "Discover: a request, its ranking, and the ledger of the first result",
+    );
+}
+
+#[test]
+fn the_sheet_of_a_waiting_run_is_the_screen() {
+    let client = core(every_state());
+    let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
+    harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
+    compare(&mut harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
+}
+
+#[test]
+fn a_session_with_a_loaded_skill_is_the_screen() {
+    let home = tempfile::tempdir().unwrap();
+    let arguments = Arguments {
+        demo: true,
+        watch: Some(false),
+        store: Some("memory:".to_owned()),
+        ..Arguments::default()
+    };
+    let config = Config::load(home.path(), &Env::at(home.path()), &arguments).unwrap();
+    let local = Arc::new(Local::open(config).unwrap());
+    let sessions: SharedSessionClient = local.clone();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sessions = Arc::new(runtime.block_on(SteadySessions::over(sessions)));
+    let mut harness = Harness::with_sessions(local, Some(sessions), panes(), &settings(), (120, 36)).unwrap();
+    harness.press("4").wait_for("orchestrator sees 21");
+    harness.press("c l").type_text("csv-profile").press("enter");
+    harness.wait_for("1 of 8").wait_for("csv-profile body");
+    harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
+    // What was said of each step is gone after a while, and what stays is the picture.
+    harness.pass(Duration::from_secs(60)).wait_until("no toast", |text| !text.contains("loaded: holds"));
+    compare(
+        &mut harness,
+        "session.svg",
+        "Session: a loaded skill stands in the next call, with tokens by level",
+    );
+}

@@ -1,0 +1,17 @@
+//! The terminal workbench, by keys and by picture.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod frame_by_keys;
+mod frame_pictures;
+mod pane_attach;
+mod pane_browse;
+mod pane_discover;
+mod pane_runs;
+mod pane_runs_away;
+mod pane_runs_orders;
+mod pane_runs_shipped;
+mod pane_session;
+mod terminal_life;

@@ -1,0 +1,371 @@
+//! What a person sees and does in Attach, by keys, over a core with runs.
+
+use crate::support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use skill_workbench::config::GlyphSet;
+use skill_workbench::gateway::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, Code, Error, TargetChoice,
+};
+use skill_workbench::registry::{Catalogue, Entry};
+use skill_workbench::skill::{AttachTarget, EffectMode, Invocation, Role, Stated};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::app::{News, Want};
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::pane::{Message, Pane, Target};
+use skill_workbench::tui::panes::attach::Attach;
+use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::run_traffic::RunTold;
+use support::answers::none_fits;
+use support::catalogues::{catalogue, skill};
+use support::fake_client::FakeClient;
+use support::run_samples::{NOW_MS, contract_view};
+
+const AUDIT: &str = "\
+id: data.table-audit
+version: 1.2.0
+name: Table audit
+description: Checks the rows of a run against rules.
+inputs:
+  threshold: {type: number, required: true, description: Share of rows that must pass.}
+  columns: {type: array, description: Columns to look at.}
+  note: {type: string}
+outputs:
+  passed: {type: boolean}
+steps:
+  - id: audit
+    uses: data.table.audit
+    input: {target: target}
+    output: {passed: outputs.passed}
+";
+
+fn skills() -> Catalogue {
+    let mut catalogue = catalogue();
+    let mut add = |id: &str, description: &str, targets: &[AttachTarget]| {
+        let mut skill = skill(id, Role::Sidecar, description, Vec::new());
+        skill.classification.invocation = Stated::written(Invocation::Attach);
+        skill.classification.attach_targets = targets.to_vec();
+        catalogue.entries.push(Entry { skill: Arc::new(skill), root: 0 });
+    };
+    add(
+        "table-audit",
+        "Checks the rows of a run against rules.",
+        &[AttachTarget::Output, AttachTarget::Artifact],
+    );
+    add("cost-watch", "Watches what a run costs.", &[AttachTarget::Run]);
+    catalogue
+}
+
+fn choices() -> Vec<(AttachTarget, TargetChoice)> {
+    let choice = |kind, target_ref: &str, label: &str, minutes: i64| {
+        let at_ms = Some(NOW_MS - minutes * 60_000);
+        (kind, TargetChoice { target_ref: target_ref.to_owned(), label: label.to_owned(), at_ms })
+    };
+    vec![
+        choice(AttachTarget::Output, "01J8ZC4M7Q/extract", "invoice-intake", 2),
+        choice(AttachTarget::Output, "01J8ZB11KD/extract", "table-extract", 61),
+        choice(AttachTarget::Output, "01J8ZB11KD/export", "table-extract", 62),
+        choice(AttachTarget::Run, "01J8ZC4M7Q", "invoice-intake, waiting", 2),
+    ]
+}
+
+fn preview(effect: EffectMode, may_do: &[&str]) -> AttachPreview {
+    let holds = |check, note: &str| AttachCheckResult { check, holds: Some(true), note: note.to_owned() };
+    let mut rows: Vec<Value> = vec![json!(["2026-10-03", "paper", 18.4, 2.94])];
+    rows.resize(214, json!(["2026-10-04", "toner", 92.0, 14.69]));
+    AttachPreview {
+        checks: vec![
+            holds(AttachCheck::Exists, "table-audit 1.2.0, loads"),
+            holds(AttachCheck::Invocation, "invocation attach"),
+            holds(AttachCheck::TargetType, "output, artifact"),
+            holds(AttachCheck::Target, "run 01J8ZC4M7Q, step extract"),
+        ],
+        reason: None,
+        target_label: Some("output of run 01J8ZC4M7Q, step extract".to_owned()),
+        content: Some(json!({ "rows": 214, "columns": ["date", "text", "amount", "vat"], "sample": rows })),
+        content_bytes: Some(2_140),
+        input_problems: Vec::new(),
+        effect_mode: Some(effect),
+        may_do: may_do.iter().map(ToString::to_string).collect(),
+        cli: "skills attach table-audit --target-type output --target-ref 01J8ZC4M7Q/extract --input \
+              threshold=0.8 --input columns=date,amount,vat"
+            .to_owned(),
+        curl: "curl -X POST http://127.0.0.1:8080/v1/skills/table-audit/attach -d '{\"target_type\": \
+               \"output\"}'"
+            .to_owned(),
+    }
+}
+
+const STOPS: [&str; 3] = [
+    "may stop the run it is attached to",
+    "01J8ZC4M7Q waits for a person now; a stop cancels it and its open approval.",
+    "reads target and inputs, writes nothing, no network",
+];
+
+struct Desk {
+    core: Arc<FakeClient>,
+    harness: Harness,
+}
+
+fn desk_with(width: u16, height: u16, settings: &Settings) -> Desk {
+    let core = Arc::new(FakeClient::answering(|_| none_fits()));
+    core.runs.add_contract(contract_view("table-audit", AUDIT));
+    core.runs.book().choices = choices();
+    core.runs.book().preview = Some(preview(EffectMode::ControlSignal, &STOPS));
+    let panes: Vec<Box<dyn Pane>> = vec![Box::new(Attach::new()), Box::new(Browse::new())];
+    let mut harness = Harness::new(core.clone(), panes, settings, width, height).unwrap();
+    harness.tell(News::All(Message::Catalogue(Arc::new(skills()))));
+    Desk { core, harness }
+}
+
+fn desk(width: u16, height: u16) -> Desk {
+    desk_with(width, height, &Settings { clock_ms: Some(NOW_MS), ..Settings::default() })
+}
+
+/// Chooses table-audit and fills the form as in the picture; the cursor is in the reference.
+fn composed(desk: &mut Desk) {
+    let harness = &mut desk.harness;
+    harness.press("down tab tab");
+    harness.type_text("01J8ZC4M7Q/ex").press("enter").type_text("0.8");
+    harness.press("tab").type_text("date, amount, vat");
+    harness.press("esc i").press("ctrl-w").type_text("ex");
+}
+
+#[test]
+fn an_attachment_is_composed_with_its_preview_at_every_size() {
+    for (width, height) in [(120, 36), (80, 24), (60, 20)] {
+        let mut desk = desk(width, height);
+        composed(&mut desk);
+        insta::assert_snapshot!(format!("attach-{width}x{height}"), desk.harness.screen());
+        if width == 60 {
+            desk.harness.press("esc tab");
+            insta::assert_snapshot!("attach-preview-60x20", desk.harness.screen());
+        }
+    }
+    let settings = Settings {
+        glyphs: GlyphSet::Ascii,
+        depth: Some(skill_workbench::tui::theme::Depth::None),
+        theme: Some("mono".to_owned()),
+        clock_ms: Some(NOW_MS),
+        ..Settings::default()
+    };
+    let mut desk = desk_with(120, 36, &settings);
+    composed(&mut desk);
+    let screen = desk.harness.screen();
+    assert!(screen.is_ascii(), "{screen}");
+    insta::assert_snapshot!("attach-ascii-120x36", screen);
+}
+
+#[test]
+fn it_is_sent_once_and_shows_the_way_to_the_run() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    desk.harness.press("ctrl-s");
+    let screen = desk.harness.screen();
+    assert!(screen.contains("attached") && screen.contains("g goes to the run"), "{screen}");
+    insta::assert_snapshot!("attach-done-120x36", screen);
+    let sent = desk.core.runs.attachments.lock().unwrap().clone();
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].skill.as_str(), sent[0].target_type.as_str()), ("table-audit", "output"));
+    assert_eq!(
+        Value::Object(sent[0].inputs.clone()),
+        json!({"threshold": 0.8, "columns": ["date", "amount", "vat"]})
+    );
+}
+
+#[test]
+fn the_last_result_goes_on_with_its_run() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    desk.harness.press("ctrl-s").wait_for("attached");
+    let run = desk.core.runs.book().runs.last().unwrap().run.id.0.clone();
+    desk.core.runs.work(&run, "run.failed", serde_json::json!({}), |run| {
+        run.run.state = skill_workbench::runs::RunState::Failed;
+    });
+    desk.harness.wait_for("its run failed");
+}
+
+#[test]
+fn a_failure_says_its_reason_in_place() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    let reason = AttachReason {
+        check: AttachCheck::Target,
+        given: "01J8ZC4M7Q/ex".to_owned(),
+        allowed: vec!["extract".to_owned(), "export".to_owned()],
+        cause: None,
+    };
+    *desk.core.runs.refusal.lock().unwrap() = Some(Error {
+        reason: serde_json::to_value(&reason).ok(),
+        ..Error::new(Code::TargetNotFound, "run 01J8ZC4M7Q has no output of a step ex any more")
+    });
+    desk.harness.press("ctrl-s");
+    insta::assert_snapshot!("attach-refused-120x36", desk.harness.screen());
+    desk.harness.press("g");
+    assert!(desk.harness.screen().contains("nothing was attached yet"), "{}", desk.harness.screen());
+}
+
+#[test]
+fn the_button_is_live_only_when_everything_holds() {
+    let mut desk = desk(120, 36);
+    desk.harness.press("down tab tab");
+    assert!(desk.harness.screen().contains("no target yet"), "{}", desk.harness.screen());
+    desk.harness.type_text("01J8ZC4M7Q/extract");
+    assert!(desk.harness.screen().contains("threshold is required"), "{}", desk.harness.screen());
+    desk.harness.press("ctrl-s");
+    assert!(desk.core.runs.attachments.lock().unwrap().is_empty());
+    desk.harness.press("tab").type_text("high");
+    let screen = desk.harness.screen();
+    assert!(screen.contains("needs a number"), "{screen}");
+    desk.harness.press("ctrl-u").type_text("0.8");
+    assert!(desk.harness.screen().contains("all four checks hold"), "{}", desk.harness.screen());
+    let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);
+    failing.checks[2] = AttachCheckResult {
+        check: AttachCheck::TargetType,
+        holds: Some(false),
+        note: "run is not among its targets: output, artifact".to_owned(),
+    };
+    failing.checks[3] =
+        AttachCheckResult { check: AttachCheck::Target, holds: None, note: "not looked at".to_owned() };
+    failing.content = None;
+    desk.core.runs.book().preview = Some(failing);
+    desk.harness.type_text("5");
+    insta::assert_snapshot!("attach-failing-120x36", desk.harness.screen());
+    desk.harness.press("ctrl-s");
+    assert!(desk.core.runs.attachments.lock().unwrap().is_empty(), "what fails a check is never sent");
+}
+
+#[test]
+fn references_complete_by_fuzzy_letters_arrows_and_the_ghost() {
+    let mut desk = desk(120, 36);
+    desk.harness.press("down tab tab").type_text("kdexp");
+    let screen = desk.harness.screen();
+    assert!(screen.contains("01J8ZB11KD/export") && !screen.contains("01J8ZC4M7Q/extract  "), "{screen}");
+    desk.harness.press("enter");
+    desk.harness.press("esc i ctrl-u").type_text("01J8ZB");
+    desk.harness.press("right");
+    assert!(desk.harness.cursor().is_some());
+    desk.harness.press("esc Y");
+    let screen = desk.harness.screen();
+    assert!(screen.contains("01J8ZB11KD/extract"), "the ghost was taken: {screen}");
+}
+
+#[test]
+fn only_attachable_skills_and_their_own_targets_can_be_chosen() {
+    let mut desk = desk(120, 36);
+    desk.harness.press("enter");
+    let screen = desk.harness.screen();
+    assert!(
+        screen.contains("cost-watch") && screen.contains("table-audit") && !screen.contains("pdf-forms"),
+        "{screen}"
+    );
+    desk.harness.press("down enter");
+    let screen = desk.harness.screen();
+    assert_eq!(screen.matches("not among its targets").count(), 3, "{screen}");
+    desk.harness.press("tab down");
+    assert!(desk.harness.screen().contains("● artifact"), "{}", desk.harness.screen());
+    desk.harness.press("down down up");
+    assert!(desk.harness.screen().contains("● output"), "{}", desk.harness.screen());
+}
+
+#[test]
+fn what_was_typed_for_a_skill_is_there_again_and_leaving_asks() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    desk.harness.press("esc tab tab up");
+    assert!(desk.harness.screen().contains("instructions only"), "{}", desk.harness.screen());
+    desk.harness.press("down");
+    assert!(desk.harness.screen().contains("date, amount, vat"), "{}", desk.harness.screen());
+    desk.harness.press("q");
+    assert!(desk.harness.screen().contains("inputs typed for table-audit"), "{}", desk.harness.screen());
+    assert!(!desk.harness.take_outside().contains(&Want::Quit));
+}
+
+#[test]
+fn the_content_unfolds_scrolls_and_is_copied() {
+    let mut desk = desk(120, 36);
+    composed(&mut desk);
+    desk.harness.press("esc tab");
+    assert!(desk.harness.screen().contains("… 212 more"), "{}", desk.harness.screen());
+    desk.harness.press("enter pagedown pagedown");
+    let screen = desk.harness.screen();
+    assert!(screen.contains("14.69],") && screen.contains("of 2"), "{screen}");
+    desk.harness.press("enter y ] y Y");
+    insta::assert_snapshot!("attach-copy-120x36", desk.harness.screen());
+    desk.harness.press("down down down enter");
+    let copied: Vec<String> = desk
+        .harness
+        .take_outside()
+        .into_iter()
+        .filter_map(|want| if let Want::Copy(_, what) = want { Some(what) } else { None })
+        .collect();
+    assert_eq!(copied, ["command line", "curl line", "target's content"]);
+}
+
+#[test]
+fn clicks_do_what_keys_do() {
+    let mut desk = desk(120, 36);
+    let at = |screen: &str, text: &str| {
+        let row = screen.lines().position(|line| line.contains(text)).unwrap();
+        let column = screen.lines().nth(row).unwrap().split(text).next().unwrap().chars().count();
+        (column as u16, row as u16)
+    };
+    desk.harness.press("down");
+    let (x, y) = at(&desk.harness.screen(), "○ artifact");
+    desk.harness.click(x + 3, y);
+    assert!(desk.harness.screen().contains("● artifact"));
+    let (x, y) = at(&desk.harness.screen(), "○ output");
+    desk.harness.click(x, y);
+    let (x, y) = at(&desk.harness.screen(), "RUN/STEP");
+    desk.harness.click(x, y);
+    let (x, y) = at(&desk.harness.screen(), "01J8ZB11KD/export");
+    desk.harness.click(x, y);
+    let (x, y) = at(&desk.harness.screen(), "threshold");
+    desk.harness.click(x + 14, y);
+    desk.harness.type_text("0.8");
+    let (x, y) = at(&desk.harness.screen(), "Attach ^S");
+    desk.harness.click(x, y);
+    let sent = desk.core.runs.attachments.lock().unwrap().clone();
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].target_ref, "01J8ZB11KD/export");
+}
+
+#[test]
+fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
+    let mut desk = desk(120, 36);
+    let ready = vec![(skill_workbench::skill::SkillId::new("table-audit"), String::new())];
+    desk.harness.tell(News::All(Message::Run(RunTold::Launchable(Ok(ready.into())))));
+    let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
+    desk.harness.tell(News::All(Message::Visit(Target::Attach { skill: None, target })));
+    let screen = desk.harness.screen();
+    assert!(screen.contains("choose one") && screen.contains("01J8ZC4M7Q"), "{screen}");
+    assert!(!screen.contains("cost-watch"), "instructions only, it can run on nothing: {screen}");
+}
+
+#[test]
+fn coming_from_elsewhere_it_is_filled_in() {
+    let mut desk = desk(120, 36);
+    let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
+    desk.harness.tell(News::All(Message::Visit(Target::Attach { skill: None, target })));
+    let screen = desk.harness.screen();
+    assert!(
+        screen.contains("cost-watch") && screen.contains("● run") && screen.contains("01J8ZC4M7Q"),
+        "{screen}"
+    );
+    let skill = Some(skill_workbench::skill::SkillId::new("table-audit"));
+    desk.harness.tell(News::All(Message::Visit(Target::Attach { skill, target: None })));
+    let screen = desk.harness.screen();
+    assert!(screen.contains("● output") && desk.harness.cursor().is_some(), "{screen}");
+}
+
+#[test]
+fn where_nothing_can_be_attached_it_says_what_would() {
+    let mut desk = desk(80, 24);
+    desk.harness.tell(News::All(Message::Catalogue(Arc::new(catalogue()))));
+    insta::assert_snapshot!("attach-empty-80x24", desk.harness.screen());
+    desk.harness.pass(Duration::from_secs(1)).press("tab ctrl-s q");
+    assert!(desk.harness.take_outside().contains(&Want::Quit));
+}

@@ -1,0 +1,401 @@
+//! What a person sees and does in Browse.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use skill_workbench::gateway::{
+    BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
+    NotListed,
+};
+use skill_workbench::registry::{Catalogue, Change, Entry};
+use skill_workbench::session::{Allowance, Fill, Listed, Shown, Unit};
+use skill_workbench::skill::{Role, SkillId};
+use skill_workbench::tui::action::Action;
+use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, Target};
+use skill_workbench::tui::panes::browse::Browse;
+use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use skill_workbench::tui::session_traffic::{SessionAsk, SessionTold};
+use skill_workbench::tui::widgets::render::render;
+use support::catalogues::{catalogue, detail, levels, skill};
+use support::run_samples::contract_view;
+use support::screen::{Screen, find, text};
+
+/// A contract with three branches, one of them two steps long, and a step that a person confirms.
+const SIDE_BY_SIDE: &str = "\
+id: documents.pdf-tables
+version: 1.2.0
+description: Extracts tables from PDF files.
+inputs:
+  file: {type: string, required: true, description: The PDF.}
+  pages: {type: array, description: 'Which pages; all of them, where absent.'}
+  mode: {type: string, enum: [lattice, stream], default: lattice}
+outputs:
+  rows: {type: array, required: true}
+steps:
+  - {id: errors, uses: document.errors.list, input: {file: inputs.file}, output: {errors: vars.errors}, config: {depends_on: []}}
+  - {id: layout, uses: document.layout.read, input: {file: inputs.file}, output: {layout: vars.layout}, config: {depends_on: [], retry: {max_attempts: 3}}}
+  - {id: text, uses: document.text.read, input: {file: inputs.file}, output: {text: vars.text}, config: {depends_on: []}}
+  - {id: cells, uses: document.cells.split, input: {text: vars.text}, output: {cells: vars.cells}, config: {depends_on: [text]}}
+  - {id: ready, wait_for_signal: pages-checked, config: {depends_on: [errors, layout, cells]}}
+  - {id: book, uses: ledger.rows.book, input: {cells: vars.cells}, output: {rows: outputs.rows}}
+";
+
+/// Answers effects as the core would, from the values made by hand, until nothing more is asked.
+fn serve(pane: &mut Browse, mut effects: Vec<Effect>) {
+    while let Some(effect) = effects.pop() {
+        let message = match effect {
+            Effect::Describe(id) if id.as_str() == "pdf-tables" => {
+                Message::Detail(id.clone(), Ok(Arc::new(detail(id.as_str()))))
+            }
+            Effect::Run(RunAsk::Contract(skill)) => {
+                let view = if skill == "pdf-tables" {
+                    Ok(Arc::new(contract_view(&skill, SIDE_BY_SIDE)))
+                } else {
+                    let said = format!("{skill} has instructions only: load it into a session");
+                    Err(Error::new(Code::InvalidConfiguration, said))
+                };
+                Message::Run(RunTold::Contract(skill, view))
+            }
+            Effect::Render(job) => Message::Rendered(job.key, render(&job).into()),
+            Effect::Levels(ids) => {
+                let count = |(i, id): (usize, &SkillId)| {
+                    levels(id.as_str(), 24 + i as u32, 3_240 - 700 * i as u32 % 3_000)
+                };
+                Message::Levels(ids.iter().enumerate().map(count).collect())
+            }
+            Effect::ReadFile(id, path) => {
+                let content = if path.starts_with("assets/") {
+                    FileText::Binary(b"%PDF-1.7\n\x00\xff\xfe stream".to_vec())
+                } else {
+                    FileText::Text("import sys\n\n\ndef extract(path):\n    return path\n".into())
+                };
+                let file = FileContent {
+                    path: path.clone(),
+                    bytes: 9_800,
+                    media_type: "text/x-python".into(),
+                    content,
+                };
+                Message::File(id, path, Ok(Arc::new(file)))
+            }
+            _ => continue,
+        };
+        effects.extend(pane.message(&message));
+    }
+}
+
+fn drawn(pane: &mut Browse, screen: &mut Screen) -> String {
+    loop {
+        let (buffer, wanted) = screen.draw(pane);
+        if wanted.is_empty() {
+            return text(&buffer);
+        }
+        serve(pane, wanted);
+    }
+}
+
+fn opened() -> Browse {
+    let mut pane = Browse::new();
+    let effects = pane.message(&Message::Catalogue(Arc::new(catalogue())));
+    serve(&mut pane, effects);
+    for _ in 0..20 {
+        if drawn(&mut pane, &mut Screen::new(120, 36)).contains("━ pdf-tables") {
+            break;
+        }
+        let here = drawn(&mut pane, &mut Screen::new(120, 36));
+        if here.lines().any(|l| l.starts_with('▌') && l.contains("pdf-tables")) {
+            break;
+        }
+        act(&mut pane, Action::Down);
+    }
+    pane
+}
+
+fn act(pane: &mut Browse, action: Action) -> Vec<Effect> {
+    let effects = pane.act(action).unwrap_or_default();
+    serve(pane, effects.clone());
+    effects
+}
+
+fn type_text(pane: &mut Browse, text: &str) {
+    for c in text.chars() {
+        let effects = pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+        serve(pane, effects);
+    }
+}
+
+#[test]
+fn skills_and_the_chosen_one_at_every_size() {
+    for (width, height) in [(120, 36), (80, 24), (180, 50), (60, 20)] {
+        let mut pane = opened();
+        let mut screen = Screen::new(width, height);
+        insta::assert_snapshot!(format!("browse-{width}x{height}"), drawn(&mut pane, &mut screen));
+    }
+}
+
+#[test]
+fn every_sub_tab_shows_its_part() {
+    let mut pane = opened();
+    let mut screen = Screen::new(120, 36);
+    act(&mut pane, Action::Open);
+    for name in ["frontmatter", "files", "contract", "findings"] {
+        act(&mut pane, Action::NextTab);
+        if name == "files" {
+            act(&mut pane, Action::Bottom);
+        }
+        insta::assert_snapshot!(format!("browse-{name}-120x36"), drawn(&mut pane, &mut screen));
+    }
+}
+
+#[test]
+fn an_empty_machine_is_told_where_was_looked() {
+    let mut pane = Browse::new();
+    let empty = Catalogue { roots: catalogue().roots, ..Catalogue::default() };
+    pane.message(&Message::Catalogue(Arc::new(empty)));
+    insta::assert_snapshot!("browse-empty-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+}
+
+fn cursor_line(pane: &mut Browse) -> String {
+    let screen = drawn(pane, &mut Screen::new(120, 36));
+    let line = screen.lines().find(|l| l.starts_with('▌')).unwrap_or_default();
+    line.split('│').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_filter_keeps_what_matches_and_marks_the_letters() {
+    let mut pane = opened();
+    act(&mut pane, Action::Filter);
+    assert!(pane.in_text());
+    type_text(&mut pane, "pdf");
+    insta::assert_snapshot!("browse-filter-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    let (buffer, _) = Screen::new(120, 36).draw(&mut pane);
+    let at = find(&buffer, "po-diff").unwrap();
+    let underlined: Vec<bool> = (0..7)
+        .map(|i| buffer[(at.x + i, at.y)].modifier.contains(ratatui::style::Modifier::UNDERLINED))
+        .collect();
+    assert_eq!(underlined, [true, false, false, true, false, true, false]);
+    act(&mut pane, Action::Leave);
+    assert!(!pane.in_text());
+    act(&mut pane, Action::Back);
+    assert!(cursor_line(&mut pane).contains("pdf"), "the cursor stays on its skill when the filter goes");
+    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("xlsx"));
+}
+
+#[test]
+fn groups_fold_and_the_grouping_goes_round() {
+    let mut pane = opened();
+    act(&mut pane, Action::Fold);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("▸ ~/.claude/skills 5") && !screen.contains("pdf-forms"), "{screen}");
+    assert!(screen.contains("invoice-pdf"));
+    act(&mut pane, Action::Open);
+    assert!(drawn(&mut pane, &mut Screen::new(120, 36)).contains("pdf-forms"));
+    act(&mut pane, Action::GroupBy);
+    act(&mut pane, Action::GroupBy);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("▾ procedures 6") && screen.contains("▾ sidecars 1"), "{screen}");
+}
+
+#[test]
+fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
+    let mut pane = opened();
+    let effects = pane.act(Action::Sort).unwrap();
+    let asked: usize = effects.iter().map(|e| if let Effect::Levels(ids) = e { ids.len() } else { 0 }).sum();
+    assert_eq!(asked, 1, "only the folded copy was not counted yet");
+    pane.message(&Message::Levels(vec![levels("xlsx", 20, 9_900), levels("po-diff", 20, 100)]));
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let place = |name: &str| screen.find(name).unwrap();
+    assert!(place("xlsx") < place("invoice-pdf") && place("invoice-pdf") < place("po-diff"), "{screen}");
+    assert!(screen.contains("sort tokens"));
+}
+
+#[test]
+fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
+    let mut pane = opened();
+    pane.message(&Message::Event(Event::Scan(skill_workbench::registry::ScanProgress {
+        found: 9,
+        parsed: 9,
+        done: true,
+    })));
+    let mut changed = catalogue();
+    changed.entries.insert(
+        0,
+        Entry { skill: Arc::new(skill("aaa-first", Role::Procedure, "New.", Vec::new())), root: 0 },
+    );
+    let change = Change {
+        catalogue: Arc::new(changed),
+        added: vec![SkillId::new("aaa-first")],
+        changed: vec![SkillId::new("pdf-merge")],
+        removed: Vec::new(),
+    };
+    let effects = pane.message(&Message::Event(Event::Catalogue(Arc::new(change))));
+    serve(&mut pane, effects);
+    assert!(cursor_line(&mut pane).contains("pdf-tables"));
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    let line = screen.lines().find(|l| l.contains("pdf-merge")).unwrap();
+    assert!(line.contains('✎'), "what changed since the start is marked: {line}");
+}
+
+#[test]
+fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
+    let mut pane = opened();
+    assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
+    let effects =
+        pane.message(&Message::Picked(skill_workbench::tui::pane::PickerKind::Client, "codex".into()));
+    let budget = Effect::Session(SessionAsk::Budget("codex".into()));
+    assert_eq!(effects, [Effect::ClientView(Some("codex".into())), budget]);
+    let state = |id: &str| match id {
+        "pdf-forms" => ClientViewState::Dropped("its description is too long".into()),
+        "xlsx" => ClientViewState::NotLooked,
+        _ => ClientViewState::Found,
+    };
+    let entries = catalogue().entries;
+    let entry =
+        |e: &Entry| ClientViewEntry { skill_id: e.skill.id.clone(), state: state(e.skill.id.as_str()) };
+    let view = ClientView {
+        client: "codex".into(),
+        name: "Codex".into(),
+        source: "https://developers.openai.com/codex, 0.40".into(),
+        entries: entries.iter().map(entry).collect(),
+    };
+    let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
+    serve(&mut pane, effects);
+    insta::assert_snapshot!("browse-client-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    let why = || "the catalogue is too long, and every description gives way alike".to_owned();
+    let made = |id: &str| match id {
+        "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
+        "pdf-merge" => Shown::NameOnly { why: why() },
+        "po-diff" => Shown::Omitted { why: "the catalogue is full".to_owned() },
+        _ => Shown::Whole,
+    };
+    // One that the client finds, and that is not for a model: the budget alone knows of it.
+    let named = ["pdf-forms", "xlsx", "pdf-tables", "pdf-merge", "po-diff"];
+    let ids = || entries.iter().map(|e| e.skill.id.as_str());
+    let people = ids().find(|id| !named.contains(id)).unwrap().to_owned();
+    let told = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
+    let listed = |e: &Entry| {
+        let id = e.skill.id.as_str();
+        (Listed { name: id.into(), description: String::new(), location: None }, made(id))
+    };
+    let budget = BudgetView {
+        client: Some("codex".into()),
+        name: "Codex".into(),
+        source: String::new(),
+        window: 200_000,
+        allowance: Allowance {
+            entries: entries.iter().filter(|e| told(e)).map(listed).collect(),
+            fill: Fill {
+                limit: Some(4_000),
+                unit: Unit::Tokens,
+                limit_from: "2 % of a context of 200000 tokens: 4000 tokens".into(),
+                wanted: 9_105,
+                used: 3_995,
+                ..Fill::default()
+            },
+        },
+        not_listed: vec![
+            NotListed { why: "in no folder where Codex looks".into(), skills: 1, names: vec!["xlsx".into()] },
+            NotListed {
+                why: "a description of more than 1024 characters".into(),
+                skills: 1,
+                names: vec!["pdf-forms".into()],
+            },
+            NotListed {
+                why: "for people alone: disable-model-invocation".into(),
+                skills: 1,
+                names: vec![people.clone()],
+            },
+        ],
+        tokens: (9_240, 4_100),
+        tokens_estimated: false,
+        long: Vec::new(),
+    };
+    pane.message(&Message::Session(SessionTold::Budget("codex".into(), Ok(Arc::new(budget)))));
+    let seen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(seen.contains(&format!("{} of ", ids().count() - 3)), "{seen}");
+    insta::assert_snapshot!("browse-client-budget-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
+    insta::assert_snapshot!("browse-client-budget-80x24", drawn(&mut pane, &mut Screen::new(80, 24)));
+}
+
+#[test]
+fn the_editor_opens_where_one_is_reading() {
+    let mut pane = opened();
+    let location = std::path::PathBuf::from("/home/ana/.claude/skills/pdf-tables");
+    assert_eq!(pane.act(Action::Edit), Some(vec![Effect::Edit(location.join("SKILL.md"), 1)]));
+    act(&mut pane, Action::Open);
+    drawn(&mut pane, &mut Screen::new(120, 24));
+    act(&mut pane, Action::PageDown);
+    drawn(&mut pane, &mut Screen::new(120, 24));
+    let Some([Effect::Edit(_, line)]) = pane.act(Action::Edit).as_deref().map(|e| [e[0].clone()]) else {
+        panic!("edits")
+    };
+    assert!((12..26).contains(&line), "a page down is further in the file: {line}");
+    act(&mut pane, Action::PreviousTab);
+    assert_eq!(pane.act(Action::Open), Some(vec![Effect::Edit(location.join("SKILL.md"), 2)]));
+    act(&mut pane, Action::Back);
+    assert_eq!(pane.contexts()[0], skill_workbench::tui::action::Context::Browse);
+}
+
+#[test]
+fn a_click_on_a_row_a_group_and_a_tab_does_what_is_under_it() {
+    let mut pane = opened();
+    let mut screen = Screen::new(120, 36);
+    drawn(&mut pane, &mut screen);
+    let (buffer, _) = screen.draw(&mut pane);
+    let click = |pane: &mut Browse, what: &str| {
+        let at = find(&buffer, what).unwrap();
+        let effects = pane.mouse(MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column: at.x,
+            row: at.y,
+            modifiers: KeyModifiers::NONE,
+        });
+        serve(pane, effects);
+    };
+    click(&mut pane, "Frontmatter");
+    assert!(drawn(&mut pane, &mut screen).contains("name: pdf_tables"));
+    click(&mut pane, "invoice-pdf");
+    assert!(cursor_line(&mut pane).contains("invoice-pdf"));
+    click(&mut pane, "~/.agents/skills");
+    assert!(drawn(&mut pane, &mut screen).contains("▸ ~/.agents/skills"));
+}
+
+#[test]
+fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
+    let mut pane = opened();
+    act(&mut pane, Action::Filter);
+    type_text(&mut pane, "forms");
+    let visit = skill_workbench::tui::pane::Target::Skill(SkillId::new("xlsx"));
+    let effects = pane.message(&Message::Visit(visit));
+    serve(&mut pane, effects);
+    assert!(cursor_line(&mut pane).contains("xlsx"));
+}
+
+#[test]
+fn a_contract_shows_its_steps_at_every_size_and_a_skill_without_one_says_so() {
+    for (width, height) in [(80, 24), (60, 20), (180, 50)] {
+        let mut pane = opened();
+        act(&mut pane, Action::Open);
+        (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+        insta::assert_snapshot!(
+            format!("browse-contract-{width}x{height}"),
+            drawn(&mut pane, &mut Screen::new(width, height))
+        );
+    }
+    let mut pane = opened();
+    act(&mut pane, Action::Open);
+    (0..3).for_each(|_| drop(act(&mut pane, Action::NextTab)));
+    let screen = drawn(&mut pane, &mut Screen::ascii(120, 36));
+    assert!(!screen.contains(['│', '├', '●', '◆', '·', '…']), "{screen}");
+    let effects = act(&mut pane, Action::Open);
+    assert!(
+        matches!(&effects[..], [Effect::Go(PaneId::Runs, Some(Target::Launch(id)))] if id.as_str() == "pdf-tables")
+    );
+    act(&mut pane, Action::Back);
+    act(&mut pane, Action::Down);
+    let screen = drawn(&mut pane, &mut Screen::new(120, 36));
+    assert!(screen.contains("instructions only"), "{screen}");
+    let launch = pane.commands().into_iter().find(|command| command.action == Action::Launch).unwrap();
+    assert!(launch.blocked.unwrap().contains("instructions only"));
+}

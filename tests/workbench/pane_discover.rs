@@ -1,0 +1,361 @@
+//! What a person sees and does in Discover.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::style::Modifier;
+use skill_workbench::discovery::{Answer, Policy, Request, Signal};
+use skill_workbench::skill::Role;
+use skill_workbench::tui::action::{Action, Context};
+use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
+use skill_workbench::tui::panes::discover::{Discover, History};
+use skill_workbench::tui::theme::{Depth, Role as ThemeRole};
+use support::answers::{INTENT, NO_FIT_INTENT, fits, none_fits};
+use support::screen::{Screen, find};
+
+fn typed(pane: &mut Discover, text: &str) -> Vec<(Request, u64)> {
+    let mut asked = Vec::new();
+    for c in text.chars() {
+        for effect in pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)) {
+            if let Effect::Discover { request, generation } = effect {
+                asked.push((request, generation));
+            }
+        }
+    }
+    asked
+}
+
+fn answered(intent: &str, answer: Answer) -> Discover {
+    let mut pane = Discover::new(History::default());
+    let asked = typed(&mut pane, intent);
+    let generation = asked.last().unwrap().1;
+    pane.message(&Message::Answer(generation, Ok(Arc::new(answer))));
+    pane
+}
+
+#[test]
+fn the_ranking_explains_itself_at_every_size() {
+    for (width, height) in [(120, 36), (80, 24), (180, 50), (60, 20)] {
+        let mut pane = answered(INTENT, fits());
+        if width != 80 {
+            pane.act(Action::Submit);
+        }
+        insta::assert_snapshot!(
+            format!("discover-{width}x{height}"),
+            Screen::new(width, height).text(&mut pane)
+        );
+    }
+}
+
+#[test]
+fn no_fit_is_an_answer() {
+    let mut pane = answered(NO_FIT_INTENT, none_fits());
+    pane.act(Action::Submit);
+    insta::assert_snapshot!("discover-nofit-120x36", Screen::new(120, 36).text(&mut pane));
+}
+
+#[test]
+fn every_keystroke_asks_again_with_a_rising_generation() {
+    let mut pane = Discover::new(History::default());
+    let asked = typed(&mut pane, "pdf");
+    let seen: Vec<(&str, u64, bool)> = asked.iter().map(|(r, g)| (r.intent.as_str(), *g, r.typing)).collect();
+    assert_eq!(seen, [("p", 1, true), ("pd", 2, true), ("pdf", 3, true)]);
+}
+
+#[test]
+fn the_last_word_is_finished_once_the_cursor_leaves_the_end() {
+    let mut pane = Discover::new(History::default());
+    typed(&mut pane, "pdf");
+    pane.text_key(KeyEvent::new(KeyCode::Home, KeyModifiers::NONE));
+    let asked = typed(&mut pane, "x");
+    assert_eq!((asked[0].0.intent.as_str(), asked[0].0.typing), ("xpdf", false));
+}
+
+#[test]
+fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
+    let mut pane = Discover::new(History::default());
+    let asked = typed(&mut pane, INTENT);
+    let last = asked.last().unwrap().1;
+    pane.message(&Message::Answer(last, Ok(Arc::new(fits()))));
+    let before = Screen::new(120, 36).text(&mut pane);
+    assert!(before.contains("Why pdf-tables is first"));
+
+    pane.message(&Message::Answer(last - 1, Ok(Arc::new(none_fits()))));
+    pane.message(&Message::Answer(last, Ok(Arc::new(none_fits()))));
+    assert_eq!(Screen::new(120, 36).text(&mut pane), before, "older and repeated answers change nothing");
+
+    typed(&mut pane, "s");
+    let meanwhile = Screen::new(120, 36).text(&mut pane);
+    assert!(meanwhile.contains("Why pdf-tables is first"), "it stays until a newer one is there");
+}
+
+#[test]
+fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
+    let mut pane = answered(INTENT, fits());
+    let generation = typed(&mut pane, "s")[0].1;
+    let error = skill_workbench::gateway::Error::new(
+        skill_workbench::gateway::Code::InternalError,
+        "the index is being rebuilt",
+    );
+    pane.message(&Message::Answer(generation, Err(error)));
+    let screen = Screen::new(120, 40).text(&mut pane);
+    assert!(screen.contains("the index is being rebuilt"), "{screen}");
+    assert!(!screen.contains("Why pdf-tables is first"), "the ranking of another question: {screen}");
+}
+
+#[test]
+fn emptying_the_field_takes_the_answer_away_and_up_brings_the_intent_back() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Leave);
+    pane.act(Action::FocusIntent);
+    assert!(pane.act(Action::Clear).unwrap().is_empty(), "an empty field asks nothing");
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("asked before") && !screen.contains("Why pdf-tables"), "{screen}");
+    let effects = pane.act(Action::HistoryEarlier).unwrap();
+    assert!(matches!(&effects[..], [Effect::Discover { request, .. }] if request.intent == INTENT));
+}
+
+#[test]
+fn arrows_move_through_every_group_and_enter_opens_the_skill() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        if let Some(effects) = pane.act(Action::Copy)
+            && let [Effect::Copy(id, _)] = &effects[..]
+        {
+            seen.push(id.clone());
+        }
+        pane.act(Action::Down);
+    }
+    let wanted = [
+        "pdf-tables",
+        "xlsx",
+        "doc-convert",
+        "report-builder",
+        "pdf-forms",
+        "csv-tools",
+        "table-audit",
+        "cost-watch",
+        "old-pdf",
+        "pdf-tables@3f9a01c2",
+    ];
+    assert_eq!(seen, wanted);
+    let effects = pane.act(Action::Open).unwrap();
+    assert!(
+        matches!(&effects[..], [Effect::Go(PaneId::Browse, Some(Target::Skill(id)))] if id.as_str() == wanted[9])
+    );
+}
+
+#[test]
+fn a_catalogue_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    pane.act(Action::Down);
+    let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
+    let [Effect::Discover { generation, request }] = &effects[..] else { panic!("{effects:?}") };
+    assert!(!request.typing, "nobody is typing now");
+    let mut changed = fits();
+    changed.results.remove(0);
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(changed))));
+    assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("xlsx".into(), "id".into())]));
+}
+
+/// The answers that come while roots are read and indexed: another one is first now, bodies are missing.
+fn with_new_first(missing: usize) -> Answer {
+    let mut answer = fits();
+    answer.results.swap(0, 1);
+    answer.bodies_missing = missing;
+    answer
+}
+
+fn ranked_again(pane: &mut Discover, answer: Answer) {
+    let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
+    let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(answer))));
+}
+
+#[test]
+fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    ranked_again(&mut pane, with_new_first(212));
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("Why xlsx is first"), "{screen}");
+    assert!(screen.contains("fits so far · 100 of 312 read"), "{screen}");
+    assert!(Screen::new(80, 24).text(&mut pane).contains("fits so far · 100 of 312 read"));
+
+    pane.act(Action::Down);
+    ranked_again(&mut pane, fits());
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("Why pdf-tables is first") && !screen.contains("so far"), "chosen: {screen}");
+    ranked_again(&mut pane, with_new_first(0));
+    assert!(Screen::new(120, 36).text(&mut pane).contains("Why pdf-tables is number 2"), "and kept");
+}
+
+#[test]
+fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
+    let mut before = support::catalogues::catalogue();
+    let place = before.entries.iter().position(|e| e.skill.id.as_str() == "xlsx").unwrap();
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    pane.message(&Message::Catalogue(Arc::new(before.clone())));
+    pane.act(Action::Down);
+
+    // Another root turns out to come first: its bundle is `xlsx` now, the chosen one has a longer id.
+    let chosen = Arc::clone(&before.entries[place].skill);
+    let (mut first, mut second) = ((*chosen).clone(), (*chosen).clone());
+    first.location = "/elsewhere/xlsx/SKILL.md".into();
+    second.id = skill_workbench::skill::SkillId::new("csv-tools");
+    before.entries.retain(|e| !["xlsx", "csv-tools"].contains(&e.skill.id.as_str()));
+    for skill in [first, second] {
+        before.entries.push(skill_workbench::registry::Entry { skill: Arc::new(skill), root: 0 });
+    }
+    before.lookup = skill_workbench::registry::Lookup::default();
+    let effects = pane.message(&Message::Catalogue(Arc::new(before)));
+    let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
+    pane.message(&Message::Answer(*generation, Ok(Arc::new(fits()))));
+    assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("csv-tools".into(), "id".into())]));
+}
+
+#[test]
+fn copies_are_one_line_that_unfolds() {
+    let mut answer = fits();
+    for n in 0..3 {
+        let mut copy = answer.excluded.last().unwrap().clone();
+        copy.skill_id = skill_workbench::skill::SkillId::new(format!("pdf-tables@0000000{n}"));
+        answer.excluded.insert(0, copy);
+    }
+    answer.below_limit = 651;
+    let mut pane = answered(INTENT, answer);
+    pane.act(Action::Submit);
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("4 copies or other versions, shadowed ▸"), "{screen}");
+    assert!(screen.find("deprecated") < screen.find("4 copies"), "{screen}");
+    assert!(screen.contains("651 more match below the limit") && !screen.contains("pdf-tables@"), "{screen}");
+    pane.act(Action::Bottom);
+    assert!(pane.act(Action::Open).unwrap().is_empty());
+    let screen = Screen::new(120, 40).text(&mut pane);
+    assert!(screen.contains("shadowed ▾") && screen.contains("pdf-tables@00000002"), "{screen}");
+    pane.act(Action::Fold);
+    assert!(!Screen::new(120, 36).text(&mut pane).contains("pdf-tables@"));
+}
+
+#[test]
+fn the_choices_are_asked_and_shown() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    for action in [Action::TogglePolicy, Action::CycleRole, Action::ToggleBody] {
+        pane.act(action);
+    }
+    let effects = pane.message(&Message::Picked(PickerKind::Domain, "finance".into()));
+    let [Effect::Discover { request, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((request.policy, request.with_body), (Policy::Strict, false));
+    assert_eq!(
+        (request.role_filter, request.domain.as_slice()),
+        (Some(Role::Procedure), &["finance".to_owned()][..])
+    );
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("strict · only procedure skills · domain finance · without body"), "{screen}");
+    let line = pane.message(&Message::Picked(PickerKind::CopyAs, "cli".into()));
+    let [Effect::CopyCommand(line, _)] = &line[..] else { panic!("{line:?}") };
+    assert_eq!(
+        line,
+        &format!(
+            "skills discover \"{INTENT}\" --explain --policy strict --role procedure --domain \"finance\" --no-body"
+        )
+    );
+}
+
+#[test]
+fn a_click_selects_a_result_and_one_in_the_intent_edits_it() {
+    let mut pane = answered(INTENT, fits());
+    let mut screen = Screen::new(120, 36);
+    let (buffer, _) = screen.draw(&mut pane);
+    let at = find(&buffer, "doc-convert").unwrap();
+    let click = |x, y| MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: x,
+        row: y,
+        modifiers: KeyModifiers::NONE,
+    };
+    pane.mouse(click(at.x, at.y));
+    assert!(screen.text(&mut pane).contains("Why doc-convert is number 3"));
+    assert!(!pane.in_text());
+    let at = find(&buffer, "turn the").unwrap();
+    pane.mouse(click(at.x, at.y));
+    assert!(pane.in_text());
+}
+
+#[test]
+fn esc_goes_back_one_level_at_a_time() {
+    let mut pane = answered(INTENT, fits());
+    assert!(pane.in_text());
+    pane.act(Action::Leave);
+    assert!(!pane.in_text());
+    pane.act(Action::NextPart);
+    assert_eq!(pane.contexts(), [Context::Discover, Context::Text]);
+    pane.act(Action::Back);
+    assert_eq!(pane.contexts(), [Context::Discover, Context::List]);
+    assert_eq!(pane.act(Action::Back), None, "the results are the pane's own level");
+}
+
+#[test]
+fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    let mut screen = Screen::new(180, 50);
+    let (_, wanted) = screen.draw(&mut pane);
+    let id = skill_workbench::skill::SkillId::new("pdf-tables");
+    assert!(wanted.contains(&Effect::BodyLines(id.clone(), INTENT.into())), "{wanted:?}");
+    assert!(wanted.contains(&Effect::Describe(id.clone())));
+    assert!(screen.draw(&mut pane).1.is_empty(), "each is asked for once");
+
+    let text = "Ruled tables first; then by white space.".to_owned();
+    let marks = vec![skill_workbench::discovery::Mark { start: 6, end: 12, signal: Signal::Body }];
+    let line = skill_workbench::discovery::BodyLine { line: 13, text, marks };
+    pane.message(&Message::BodyLines(id.clone(), INTENT.into(), vec![line]));
+    pane.message(&Message::Detail(id, Ok(Arc::new(support::catalogues::detail("pdf-tables")))));
+    let levels = support::catalogues::levels;
+    pane.message(&Message::Levels(vec![levels("pdf-tables", 24, 3_240), levels("xlsx", 21, 2_100)]));
+    insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
+}
+
+#[test]
+fn colours_come_from_the_theme_and_no_colour_tells_signals_by_shade() {
+    let bar = |theme, depth| {
+        let mut pane = answered(INTENT, fits());
+        pane.act(Action::Submit);
+        let mut screen = Screen::themed(120, 36, theme, depth);
+        let (buffer, _) = screen.draw(&mut pane);
+        let row = find(&buffer, "1 pdf-tables").unwrap().y;
+        let cells: Vec<_> = (32..58).map(|x| buffer[(x, row)].clone()).collect();
+        (cells, screen.theme.clone())
+    };
+    for theme in ["dark", "light"] {
+        let (cells, theme) = bar(theme, Depth::True);
+        assert_eq!(Some(cells[0].fg), theme.style(ThemeRole::SignalName).fg);
+        let boundary = &cells[8];
+        assert_eq!(Some(boundary.fg), theme.style(ThemeRole::SignalName).fg, "left of the boundary");
+        assert_eq!(Some(boundary.bg), theme.style(ThemeRole::SignalDescription).fg, "right of it");
+        let selected = &cells[25];
+        assert_eq!(Some(selected.bg), theme.style(ThemeRole::Selection).bg, "the band is behind the bar");
+    }
+    let (cells, _) = bar("mono", Depth::None);
+    let bar: String = cells.iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert_eq!(bar.trim_end(), "████████▓▓▓▓▓▓▓▒░░░░░·");
+    let mut pane = answered(INTENT, fits());
+    let ansi = Screen::themed(120, 36, "ansi", Depth::Ansi16).draw(&mut pane).0;
+    let at = find(&ansi, "tables from").unwrap();
+    let marked = ansi[(at.x, at.y)].style().add_modifier;
+    assert!(marked.contains(Modifier::BOLD | Modifier::UNDERLINED), "marks are told without a tint");
+}
+
+#[test]
+fn ascii_terminals_get_letters_and_brackets() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    insta::assert_snapshot!("discover-ascii-120x36", Screen::ascii(120, 36).text(&mut pane));
+}

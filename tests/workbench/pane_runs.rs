@@ -1,0 +1,448 @@
+//! What an operator sees and does in Runs, by keys, over a core that holds runs in memory.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use skill_workbench::gateway::{Code, ContractView, Error, RunDetail, RunOrder};
+use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
+use skill_workbench::store::{Hold, Holder, RunFilter, RunId, RunPage, RunRecord, WorkerId};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::app::{News, Want};
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::pane::{Effect, Message, Pane, PickerKind};
+use skill_workbench::tui::panes::runs::Runs;
+use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use support::catalogues::catalogue;
+use support::note_pane::NotePane;
+use support::run_pane::{core, has, id, opened, opened_as, orders};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+
+#[test]
+fn what_waits_for_a_person_stands_first_at_every_size() {
+    let client = core(every_state());
+    for (width, height) in [(120, 36), (80, 24)] {
+        let harness = opened(&client, width, height);
+        insta::assert_snapshot!(format!("runs-{width}x{height}"), harness.screen());
+    }
+    let mut harness = opened_as(&client, &settings(), (60, 20));
+    harness.wait_for(" all ");
+    insta::assert_snapshot!("runs-60x20", harness.screen());
+    harness.press("enter").wait_for("Output");
+    insta::assert_snapshot!("runs-detail-60x20", harness.screen());
+}
+
+#[test]
+fn without_colour_and_in_ascii_every_state_has_a_sign() {
+    let client = core(every_state());
+    let plain = Settings {
+        depth: Some(skill_workbench::tui::theme::Depth::None),
+        theme: Some("mono".to_owned()),
+        glyphs: skill_workbench::config::GlyphSet::Ascii,
+        ..settings()
+    };
+    let mut harness = opened_as(&client, &plain, (100, 30));
+    harness.wait_for("Checkpoints");
+    let screen = harness.screen();
+    assert!(screen.is_ascii() || !screen.contains(['◆', '◇', '✓', '✗', '▆', '│', '─']), "{screen}");
+    insta::assert_snapshot!("runs-ascii-100x30", screen);
+}
+
+#[test]
+fn before_there_is_a_run_it_says_how_to_begin() {
+    let client = core(Vec::new());
+    let mut harness = opened_as(&client, &settings(), (80, 24));
+    harness.wait_for("no runs yet: n launches one");
+    insta::assert_snapshot!("runs-empty-80x24", harness.screen());
+}
+
+#[test]
+fn a_decision_shows_what_would_happen_and_is_sent_once() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    insta::assert_snapshot!("runs-approve-120x36", harness.screen());
+    harness.press("a a a");
+    assert_eq!(orders(&client), [], "a held key approves nothing");
+    harness.press("A A A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let [RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, .. }] =
+        &orders(&client)[..]
+    else {
+        panic!("one order: {:?}", orders(&client))
+    };
+    let digest = "9f".repeat(32);
+    assert_eq!(
+        (*verdict, step.as_deref(), inputs_digest.as_deref()),
+        (Verdict::Approve, Some("book"), Some(&digest[..]))
+    );
+    assert_eq!((approver.as_deref(), notes, choice), (Some("ana"), &None, &None));
+    has(&harness, &["approved"]);
+}
+
+#[test]
+fn enter_on_a_new_sheet_decides_nothing() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision").press("enter");
+    assert!(!harness.screen().contains("Your decision"));
+    harness.press("d").wait_for("Your decision").press("esc");
+    assert_eq!(orders(&client), []);
+}
+
+#[test]
+fn a_denial_carries_who_and_why() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("d").wait_for("Your decision").press("tab tab tab ctrl-u").type_text("Kim A D");
+    harness.press("enter").type_text("not this month").press("esc");
+    has(&harness, &["Kim A D", "not this month"]);
+    assert_eq!(orders(&client), [], "capital letters in a field are text");
+    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let [RunOrder::Decide { verdict, approver, notes, .. }] = &orders(&client)[..] else {
+        panic!("one order")
+    };
+    assert_eq!(*verdict, Verdict::Deny);
+    assert_eq!((approver.as_deref(), notes.as_deref()), (Some("Kim A D"), Some("not this month")));
+}
+
+#[test]
+fn somebody_elses_decision_is_told_while_the_sheet_is_open() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    client.runs.work(&id(1), "gate.approved", json!({ "approver": "ben" }), |run| {
+        (run.run.state, run.run.gate, run.sheet) = (RunState::Pending, None, None);
+    });
+    harness.wait_for("meanwhile");
+    has(&harness, &["it is pending now", "Close"]);
+    harness.press("A");
+    assert_eq!(orders(&client), [], "there is nothing left to decide");
+}
+
+#[test]
+fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let gone = |screen: &str| !screen.contains("Your decision");
+    harness.press("a").wait_for("Your decision").type_text("just this once, A");
+    assert_eq!(orders(&client), [], "a capital letter in a text decides nothing");
+    has(&harness, &["just this once, A", "Esc leaves the field"]);
+    harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
+    harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
+    assert!(!harness.take_outside().contains(&Want::Quit));
+    harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
+    let [RunOrder::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
+    assert_eq!(notes.as_deref(), Some("just this once"));
+    harness.press("q");
+    assert!(harness.take_outside().contains(&Want::Quit), "what was sent is not lost");
+}
+
+#[test]
+fn an_order_that_comes_too_late_is_not_offered_any_more() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("x").wait_for("Cancel this run?");
+    client.runs.work(&id(3), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
+    harness.wait_for("it is completed: there is nothing left to cancel");
+    insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
+    harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
+    assert_eq!(orders(&client), []);
+}
+
+#[test]
+fn a_step_of_unknown_outcome_asks_other_things() {
+    let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
+    let digest = "ab".repeat(32);
+    run.run.gate =
+        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    run.sheet = Some(sheet(&run.run));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    has(&harness, &["unknown end"]);
+    harness.press("a").wait_for("Nobody knows how this step ended");
+    insta::assert_snapshot!("runs-unknown-120x36", harness.screen());
+    harness.press("A");
+    assert_eq!(orders(&client), [], "there is no plain yes to it");
+    harness.press("S").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    assert!(matches!(orders(&client)[..], [RunOrder::Decide { choice: Some(Choice::Skip), .. }]));
+}
+
+#[test]
+fn runs_that_wait_for_the_same_can_be_decided_together() {
+    let runs =
+        (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    insta::assert_snapshot!("runs-together-120x36", harness.screen());
+    // Not now, Deny, Approve, then the list.
+    harness.press("tab tab tab space A").wait_for("None of them is taken in");
+    assert_eq!(orders(&client), [], "nothing marked, nothing decided");
+    harness.press("space down space").wait_for("Approve 2");
+    harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    let mut ordered: Vec<String> =
+        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+    ordered.dedup();
+    assert_eq!(ordered.len(), 2, "{ordered:?}");
+}
+
+#[test]
+fn in_a_small_window_the_one_that_space_takes_in_is_always_in_sight() {
+    let runs =
+        (1..22).map(|number| detail(&id(number), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 80, 24);
+    harness.press("a").wait_for("21 waiting for ledger.entry.create").press("tab tab tab");
+    for _ in 0..24 {
+        harness.press("down");
+        has(&harness, &["▌○ invoice-intake"]);
+    }
+    // Back to the buttons: from there the same keys move the text.
+    harness.press("tab tab tab");
+    for _ in 0..30 {
+        harness.press("down");
+        has(&harness, &["▌○ invoice-intake"]);
+    }
+    assert!(!harness.screen().contains("21 waiting for"), "{}", harness.screen());
+    harness.press("space").wait_for("Approve 2");
+    for _ in 0..40 {
+        harness.press("up");
+        has(&harness, &["▌● invoice-intake"]);
+    }
+}
+
+#[test]
+fn a_checkpoint_opens_as_a_tree_and_is_compared_with_another() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("enter c").wait_for("vars");
+    insta::assert_snapshot!("runs-state-120x36", harness.screen());
+    harness.press("[ [ [ =").wait_for("Compare c1 with").press("enter");
+    harness.wait_for("c0 → c1");
+    has(&harness, &["vars/rows"]);
+    harness.press("esc").wait_for("Checkpoints");
+    // From the list it is the newest.
+    harness.press("esc").press("c").wait_for("vars");
+}
+
+#[test]
+fn a_run_is_compared_with_where_it_comes_from_step_by_step() {
+    let one = detail(&id(6), "invoice-intake", RunState::Completed);
+    let mut other = detail(&id(7), "invoice-intake", RunState::Failed);
+    other.run.source = Some((RunId(id(6)), 2));
+    other.steps[1].result = Some(json!({ "rows": [{ "item": "ink", "price": 12.5 }], "ok": true }));
+    let client = core(vec![one, other]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("invoice sum").press("esc").wait_for("the service answered 502");
+    harness.press("=").wait_for("compared").wait_for("differ");
+    insta::assert_snapshot!("runs-compare-120x36", harness.screen());
+}
+
+#[test]
+fn a_run_is_launched_with_a_form_of_its_contract() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    client.runs.add_contract(contract_view("invoice-intake", INVOICE));
+    let mut harness = opened(&client, 120, 36);
+    let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+    harness.tell(News::All(picked)).wait_for("Launch a run");
+    insta::assert_snapshot!("runs-launch-120x36", harness.screen());
+    harness.press("ctrl-s");
+    assert!(client.runs.launches.lock().unwrap().is_empty(), "a required input is missing");
+    harness.type_text("invoices/a.pdf").press("ctrl-s").wait_for("launched");
+    let launches = client.runs.launches.lock().unwrap();
+    assert_eq!(launches[0].inputs["file"], json!("invoices/a.pdf"));
+    assert_eq!(launches.len(), 1);
+}
+
+#[test]
+fn a_run_that_nobody_works_says_so() {
+    let mut waits = detail(&id(3), "site-report", RunState::Pending);
+    waits.run.since_ms = NOW_MS - 60_000;
+    let mut harness = opened(&core(vec![waits]), 120, 36);
+    harness.wait_for("no worker has taken it so far");
+    let mut lost = detail(&id(3), "site-report", RunState::Running);
+    let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
+    lost.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Dead });
+    opened(&core(vec![lost]), 120, 36).wait_for("nobody works it: process 4711 on build-2 is dead");
+}
+
+#[test]
+fn what_a_step_prints_shows_while_it_runs() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(
+        &id(3),
+        "step.log",
+        json!({ "stream": "stdout", "text": "page 7 of 12\u{1b}[2J" }),
+        |_| {},
+    );
+    harness.wait_for("page 7 of 12");
+    assert!(!harness.screen().contains('\u{1b}'));
+}
+
+#[test]
+fn the_cursor_stays_on_its_run_while_the_list_changes() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("down").wait_for("site-report ─");
+    for number in 10..13 {
+        let mut run = detail(
+            &format!("0198a1b0-0000-7000-8000-0000000000{number}"),
+            "deploy-check",
+            RunState::WaitingForHuman,
+        );
+        run.run.since_ms = NOW_MS - 1_000;
+        client.runs.add(run);
+    }
+    harness.wait_for("◆4 waiting");
+    has(&harness, &["site-report ─"]);
+    harness.press("y");
+    assert!(matches!(&harness.take_outside()[..], [Want::Copy(copied, _)] if *copied == id(3)));
+}
+
+#[test]
+fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let ready = contract_view("invoice-intake", INVOICE);
+    let why = "the root is not trusted: skills trust /skills";
+    let mut blocked = ContractView { blocked: Some(why.to_owned()), ..ready.clone() };
+    blocked.steps[0].acts = true;
+    client.runs.add_contract(blocked);
+    let mut harness = opened(&client, 100, 30);
+    let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
+    harness.tell(News::All(picked)).wait_for("Launch a run");
+    has(&harness, &["the root is not trusted", "extract changes something outside"]);
+    assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
+    let anew = || News::All(Message::Catalogue(Arc::new(catalogue())));
+    client.runs.add_contract(ready.clone());
+    harness.tell(anew()).wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
+    harness.type_text("invoices/7.pdf");
+    let other = INVOICE.replace("limit:", "ceiling:");
+    client
+        .runs
+        .add_contract(ContractView { digest: "c1".repeat(32), ..contract_view("invoice-intake", &other) });
+    harness.tell(anew()).wait_for("was edited meanwhile").wait_for("ceiling");
+    has(&harness, &["invoices/7.pdf"]);
+}
+
+#[test]
+fn a_run_that_begins_to_wait_is_told_on_every_pane() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
+    let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
+    // What waits when the workbench opens is no news: the run is known before it begins to wait.
+    harness.press("5").wait_for("site-report");
+    harness.press("1").wait_for("a note");
+    client.runs.work(&id(3), "gate.waiting", json!({}), |run| {
+        *run = RunDetail {
+            events: run.events.clone(),
+            ..detail(&id(3), "site-report", RunState::WaitingForHuman)
+        };
+    });
+    harness.wait_for("5 Runs ◆1").wait_for("site-report 003 waits for you at book");
+    harness.press("5").wait_for("waiting for you");
+}
+
+#[test]
+fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
+    let all: Vec<RunRecord> = every_state().into_iter().map(|detail| detail.run).collect();
+    let told = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Awaited(_)));
+    for ended_first in [false, true] {
+        let mut pane = Runs::new();
+        let asked = pane.message(&Message::Run(RunTold::Following));
+        let mut pages: Vec<(u64, RunFilter)> = asked
+            .into_iter()
+            .filter_map(|effect| match effect {
+                Effect::Run(RunAsk::Page { filter, generation }) => Some((generation, *filter)),
+                _ => None,
+            })
+            .collect();
+        pages.sort_by_key(|(_, filter)| filter.states.contains(&RunState::Completed) != ended_first);
+        assert_eq!(pages.len(), 2, "the open runs and the ended ones");
+        for (generation, filter) in pages {
+            let runs = all.iter().filter(|run| filter.states.contains(&run.state)).cloned().collect();
+            let page = RunPage { runs, next: None, counts: BTreeMap::new() };
+            let effects = pane.message(&Message::Run(RunTold::Page(generation, Ok(Arc::new(page)))));
+            assert!(!told(&effects), "ended first: {ended_first}");
+        }
+        let mut begins = all.iter().find(|run| run.state == RunState::Running).unwrap().clone();
+        begins.state = RunState::WaitingForHuman;
+        let id = begins.id.clone();
+        let seen = RunDetail { run: begins, ..detail(&id.0, "site-report", RunState::WaitingForHuman) };
+        let effects = pane.message(&Message::Run(RunTold::Detail(id, Ok(Arc::new(seen)))));
+        assert!(told(&effects), "what begins to wait afterwards is told");
+    }
+}
+
+#[test]
+fn ten_thousand_runs_come_page_by_page_and_draw_within_a_frame() {
+    let runs = (0..10_000).map(|number| {
+        let mut run =
+            detail(&format!("0198a1b0-0000-7000-8000-{number:012}"), "bulk-job", RunState::Completed);
+        run.run.created_ms = NOW_MS - 1_000_000 - number * 1_000;
+        run.run.since_ms = run.run.created_ms + 500;
+        (run.events, run.checkpoints) = (Vec::new(), run.checkpoints.split_off(3));
+        run
+    });
+    let client = core(runs.collect());
+    let mut harness = opened_as(&client, &settings(), (120, 36));
+    harness.wait_for("10 000 all");
+    harness.press("G G G").wait_for("bulk-job");
+    has(&harness, &["10 000 all"]);
+    let begin = std::time::Instant::now();
+    let drawn = 20;
+    for _ in 0..drawn {
+        harness.app().redraw();
+        harness.pass(std::time::Duration::from_millis(1));
+    }
+    let each = begin.elapsed() / drawn;
+    // A debug build on a busy machine: a frame of a release build is far below.
+    assert!(each < std::time::Duration::from_millis(200), "{each:?} for a frame");
+}
+
+#[test]
+fn ages_move_with_the_clock_and_nothing_turns_at_rest() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 100, 30);
+    has(&harness, &["1 m"]);
+    let now = std::time::Instant::now();
+    let next = harness.app().next_change(now);
+    assert!(next.is_some_and(|next| next > now + std::time::Duration::from_secs(30)), "{next:?}");
+    harness.pass(std::time::Duration::from_secs(61));
+    has(&harness, &["2 m"]);
+}
+
+#[test]
+fn clicks_select_press_buttons_and_the_wheel_scrolls() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let row = harness.screen().lines().position(|line| line.contains("flaky-upload")).unwrap();
+    harness.click(10, row as u16).wait_for("flaky-upload ─");
+    harness.press("g").wait_for("a approve");
+    let screen = harness.screen();
+    let (row, line) =
+        screen.lines().enumerate().find(|(_, line)| line.contains("a approve  d deny")).unwrap();
+    let column = line.chars().position(|c| c == '│').unwrap()
+        + line
+            .chars()
+            .skip_while(|c| *c != '│')
+            .collect::<String>()
+            .chars()
+            .collect::<Vec<_>>()
+            .windows(9)
+            .position(|part| part.iter().collect::<String>() == "a approve")
+            .unwrap();
+    harness.click(column as u16, row as u16).wait_for("Your decision");
+    harness.press("esc").wheel(90, 10, 2);
+}
+
+#[test]
+fn a_core_that_fails_is_told_and_the_list_stays() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::InternalError, "the disk is full"));
+    harness.press("n");
+    has(&harness, &["no skill here brings a contract", "invoice-intake"]);
+}

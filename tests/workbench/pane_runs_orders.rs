@@ -1,0 +1,463 @@
+//! The orders that an operator gives a run in Runs, by keys: resume, signal, cancel, fork, replay.
+
+use crate::support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use skill_workbench::config::Invocation;
+use skill_workbench::gateway::{Code, Error, Event, RunOrder};
+use skill_workbench::registry::Change;
+use skill_workbench::runs::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skill_workbench::skill::SkillId;
+use skill_workbench::store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::app::{News, Want};
+use skill_workbench::tui::harness::Harness;
+use support::run_pane::{core, has, id, opened, opened_as, orders};
+use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
+
+#[test]
+fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
+    let client = core(every_state());
+    let mut harness = opened(&client, 120, 36);
+    let footer = |harness: &Harness| harness.screen().lines().last().unwrap().to_owned();
+    assert!(footer(&harness).contains("a approve") && !footer(&harness).contains("r resume"));
+    harness.press("r");
+    has(&harness, &["approval needed"]);
+    harness.press("/").type_text("flaky").press("enter").wait_for("the service answered 502");
+    assert!(
+        footer(&harness).contains("r resume") && !footer(&harness).contains("a approve"),
+        "{}",
+        footer(&harness)
+    );
+    harness.press("a");
+    has(&harness, &["it asks for no decision: it is failed"]);
+}
+
+#[test]
+fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
+    let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("r").wait_for("Resume this run");
+    insta::assert_snapshot!("runs-resume-120x36", harness.screen());
+    // The checkpoint below the head, then the first input.
+    harness.press("down tab ctrl-u").type_text("invoices/new.pdf").press("ctrl-s");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    let [RunOrder::Resume { checkpoint, inputs, despite_change, .. }] = &orders(&client)[..] else {
+        panic!("one order")
+    };
+    assert_eq!((*checkpoint, *despite_change), (Some(1), false));
+    assert_eq!(serde_json::to_value(inputs).unwrap(), json!({ "file": "invoices/new.pdf" }));
+}
+
+#[test]
+fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
+    let mut run = detail(&id(7), "flaky-upload", RunState::Failed);
+    run.run.inputs = json!({ "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3, "currency": "EUR" });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 80, 24);
+    harness.wait_for("Output");
+    harness.press("r").wait_for("Resume this run");
+    harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
+    // The field below it is a choice, the one after it takes numbers alone.
+    harness.press("tab tab ctrl-u").type_text("many").wait_for("needs a number").press("ctrl-s");
+    assert_eq!(orders(&client), [], "what is no number is not sent");
+    harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    harness.press("r tab").wait_for("many");
+    insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
+    harness.press("tab tab ctrl-u").type_text("2.5").press("ctrl-s");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
+    let [RunOrder::Resume { inputs, .. }] = &orders(&client)[..] else { panic!("one order") };
+    let sent = serde_json::to_value(inputs).unwrap();
+    assert_eq!(sent, json!({ "file": "paper; 4; 18.40\ntotal; 9", "limit": 2.5 }));
+    let told = json!({
+        "checkpoint": 2, "corrected_inputs": sent,
+        "inputs_before": { "file": "paper; 4; 18.40\ntotal; 1x\n", "limit": 3 },
+    });
+    client.runs.work(&id(7), "run.resumed", told, |_| {});
+    harness.resize(120, 40).wait_for("resumed from c2 with corrected");
+    harness.wait_for("limit 3 → 2.5");
+    has(&harness, &["− total; 1x", "+ total; 9"]);
+}
+
+#[test]
+fn a_takeover_by_another_worker_is_told() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    client.runs.work(&id(3), "run.claimed", json!({ "worker": "w1", "takeover": false }), |_| {});
+    client.runs.work(&id(3), "run.claimed", json!({ "worker": "w2", "takeover": true }), |_| {});
+    harness.wait_for("taken over by w2");
+    assert!(!harness.screen().contains("w1"), "the first claim is no news");
+}
+
+#[test]
+fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("s").wait_for("Send a signal");
+    has(&harness, &["books-closed", "takes no other signal"]);
+    harness.press("ctrl-u").type_text("{\"period\": ").wait_for("no JSON");
+    harness.press("ctrl-s");
+    assert_eq!(orders(&client), [], "what is no JSON is not sent");
+    harness
+        .type_text("7}")
+        .press("ctrl-s")
+        .wait_until("the sheet is gone", |screen| !screen.contains("Send a signal"));
+    let sent =
+        RunOrder::Signal { name: "books-closed".to_owned(), payload: json!({ "period": 7 }), by: None };
+    assert_eq!(orders(&client), [sent]);
+}
+
+#[test]
+fn canceling_asks_first_and_begins_on_no() {
+    let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("x").wait_for("Cancel this run?").press("enter");
+    assert_eq!(orders(&client), []);
+    harness.press("x").wait_for("Cancel this run?").press("tab enter");
+    harness.wait_until("the sheet is gone", |screen| !screen.contains("Cancel this run?"));
+    assert_eq!(orders(&client), [RunOrder::Cancel { by: None }]);
+}
+
+#[test]
+fn a_fork_from_a_checkpoint_puts_the_cursor_on_the_new_run() {
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 120, 36);
+    // Steps, output, then the checkpoints: head, c3.
+    harness.press("enter down down down down down down").press("f").wait_for("Fork from a checkpoint");
+    has(&harness, &["c3  after sum"]);
+    harness.press("ctrl-s").wait_for("forked; held until it is resumed");
+    assert_eq!(orders(&client), [RunOrder::Fork { checkpoint: Some(3), by: None }]);
+}
+
+#[test]
+fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("s").wait_for("Send a signal").press("ctrl-u").type_text("[1]");
+    client.runs.work(&id(2), "step.log", json!({}), |run| run.run.state = RunState::Completed);
+    harness.press("ctrl-s");
+    harness.wait_for("does not take");
+    has(&harness, &["Send a signal", "[1]"]);
+}
+
+#[test]
+fn what_a_run_gave_is_read_whole_with_its_columns_and_copied() {
+    let mut run = detail(&id(6), "invoice-intake", RunState::Completed);
+    run.run.outputs = Some(json!({ "page": "Errors\n     2 x  pool exhausted\n     1 x  closed" }));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    let log = json!({ "stream": "stdout", "text": "host    lines  errors\nweb-1      12       3" });
+    client.runs.work(&id(6), "step.log", log, |_| {});
+    harness.wait_for("host    lines  errors");
+    has(&harness, &["web-1      12       3"]);
+    harness.press("v").wait_for("copy all");
+    has(&harness, &["  Errors", "       2 x  pool exhausted", "host    lines  errors"]);
+    harness.take_outside();
+    harness.press("y");
+    let copied = harness.take_outside().into_iter().find_map(|want| match want {
+        Want::Copy(text, _) => Some(text),
+        _ => None,
+    });
+    assert!(copied.unwrap().contains("web-1      12       3"), "whole and as it was");
+    harness.press("esc").wait_until("the text is gone", |screen| !screen.contains("copy all"));
+    harness.press("enter v").wait_for("document.table.extract.script");
+    has(&harness, &["given", "invoices/2026-07.pdf", "result"]);
+}
+
+#[test]
+fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
+    let mut other = detail(&id(5), "invoice-intake", RunState::Completed);
+    other.run.inputs = json!({ "file": "invoices/2026-08.pdf", "currency": "EUR" });
+    other.steps[1].binding = Some("another.script".to_owned());
+    let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed), other]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("=").wait_for("they part at the inputs of the runs: file");
+    has(
+        &harness,
+        &["invoices/2026-07.pdf", "invoices/2026-08.pdf", "another binding", "1 of 4 steps differ"],
+    );
+}
+
+#[test]
+fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
+    let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
+    let digest = "ab".repeat(32);
+    run.run.gate =
+        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    let mut asked = sheet(&run.run);
+    asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
+    asked.outputs.get_mut("booking").unwrap().required = true;
+    run.sheet = Some(asked);
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    harness
+        .press("a")
+        .wait_for("Nobody knows how this step ended")
+        .type_text("seen at the bank")
+        .press("esc H");
+    harness.wait_for("what did it give?").press("ctrl-s");
+    assert_eq!(orders(&client), [], "a field that it always gives is missing");
+    harness
+        .type_text("B-7")
+        .press("ctrl-s")
+        .wait_until("the sheet is gone", |s| !s.contains("what did it give?"));
+    let [RunOrder::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
+    assert_eq!((*choice, result), (Some(Choice::Happened), &Some(json!({ "booking": "B-7" }))));
+    assert_eq!((notes.as_deref(), approver.as_deref()), (Some("seen at the bank"), Some("ana")));
+}
+
+#[test]
+fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision");
+    // An event that says nothing: the sheet has not heard of it.
+    client.runs.work(&id(1), "step.log", json!({}), |run| {
+        let inputs_digest = "9f".repeat(32);
+        let (verdict, step) = (Verdict::Approve, "book".to_owned());
+        run.run.decided = Some(Decision { verdict, step, inputs_digest, choice: None, result: None });
+        (run.run.state, run.run.gate) = (RunState::Pending, None);
+    });
+    harness.press("A").wait_for("Somebody else decided first");
+    has(&harness, &["Your decision", "was already approved by", "Close"]);
+    harness.press("esc").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+}
+
+#[test]
+fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let binding = |text: &str| {
+        client.runs.book().runs[0].sheet.as_mut().unwrap().binding = text.to_owned();
+    };
+    binding("nothing carries it out");
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("Your decision").wait_for("nothing carries it out");
+    binding("script scripts/invoice.py");
+    let read = Change {
+        catalogue: Arc::default(),
+        added: vec![SkillId::new("invoice-intake")],
+        changed: Vec::new(),
+        removed: Vec::new(),
+    };
+    client.tell(Event::Catalogue(Arc::new(read)));
+    harness.wait_for("script scripts/invoice.py").wait_for("read it again");
+}
+
+#[test]
+fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
+    let mut run = detail(&id(3), "site-report", RunState::Running);
+    let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
+    run.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Here });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("q").wait_for("1 run is under way here");
+    has(&harness, &["at the next start"]);
+    harness.press("esc");
+    assert!(!harness.take_outside().contains(&Want::Quit));
+    harness.press("q").wait_for("under way").press("Q");
+    assert!(harness.take_outside().contains(&Want::Quit));
+}
+
+#[test]
+fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    let wish = json!({
+        "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding",
+        "did": "it waits for a person already; once that is decided it is held until somebody resumes it",
+    });
+    client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
+    harness.wait_for("the sidecar secret-scan 009 wants a pause (1");
+    has(&harness, &["waiting for you, then held"]);
+    client.runs.work(&id(1), "run.held", json!({}), |run| run.run.state = RunState::Pending);
+    client.runs.work(&id(1), "run.resumed", json!({}), |run| {
+        (run.run.held, run.run.state) = (false, RunState::Completed);
+    });
+    harness.wait_for("the sidecar secret-scan 009 wanted a pause (1");
+    assert!(!harness.screen().contains("wants a pause"), "{}", harness.screen());
+    let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
+    let mut harness = opened(&client, 120, 36);
+    let wish = json!({ "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding" });
+    client.runs.work(&id(2), "control.applied", wish, |run| run.run.held = true);
+    harness.wait_for("wants a pause").press("s");
+    harness.wait_for("pause wanted by secret-scan (1 finding): after the signal");
+}
+
+#[test]
+fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    let sheet = run.sheet.as_mut().unwrap();
+    sheet.pause = Some("secret-scan (1 finding)".to_owned());
+    let client = core(vec![run.clone()]);
+    let mut harness = opened(&client, 120, 40);
+    harness.press("a").wait_for("pause wanted by secret-scan (1 finding): after your");
+    harness.press("esc");
+    run.sheet.as_mut().unwrap().blocked =
+        Some("step book cannot be carried out: run skills trust".to_owned());
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 80, 24);
+    harness.press("a").wait_for("step book cannot be carried out");
+    assert!(!harness.screen().contains("Approve"), "{}", harness.screen());
+    harness.press("A").wait_for("Not approved: step book");
+    assert_eq!(orders(&client), [], "no yes is sent");
+    harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
+    assert_eq!(orders(&client).len(), 1, "a no is always taken");
+}
+
+#[test]
+fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.run.expires_ms = Some(NOW_MS + 90_000);
+    run.sheet = Some(sheet(&run.run));
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 120, 40);
+    has(&harness, &["1 m left", "expires in 1 m: denied then, so canceled"]);
+    harness.press("a").wait_for("Your decision");
+    has(&harness, &["in 1 m; then, as if denied, the run is canceled"]);
+    harness.pass(Duration::from_secs(40));
+    has(&harness, &["in 50 s; then, as if denied"]);
+    harness.pass(Duration::from_secs(51));
+    has(&harness, &["The time of invoice-intake was over at", "Nothing is left to decide here."]);
+    harness.press("A").press("D");
+    assert_eq!(orders(&client), [], "nothing is decided after the time");
+}
+
+#[test]
+fn a_wait_whose_time_is_over_is_called_expired() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.run.expires_ms = Some(NOW_MS - 5_000);
+    let harness = opened(&core(vec![run]), 120, 36);
+    has(&harness, &["expired", "its time is over since 5 s: denied then"]);
+    assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
+}
+
+#[test]
+fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::Canceled);
+    run.run.error = Some(json!({ "code": "expired", "message": "nobody answered", "expired_ms": NOW_MS }));
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut harness = opened(&core(vec![run.clone()]), width, height);
+        has(&harness, &["expired"]);
+        if width == 80 {
+            harness.press("enter");
+        }
+        harness.wait_for("canceled: its time was over at");
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_says_what_to_do_with_the_command_of_this_workbench() {
+    let client = core(Vec::new());
+    let damaged = "listing runs: it is damaged: `skills db check` says where";
+    *client.runs.unreadable.lock().unwrap() = Some(Error::new(Code::InternalError, damaged));
+    let invocation = Invocation::with(["--store", "sqlite:/x/a b.db"].map(str::to_owned).into());
+    let mut harness = opened_as(&client, &Settings { invocation, ..settings() }, (120, 30));
+    harness.wait_for("cannot be read");
+    has(&harness, &["it is damaged: `skills --store 'sqlite:/x/a b.db' db check` says where"]);
+    assert!(!harness.screen().contains(" reading "), "{}", harness.screen());
+}
+
+#[test]
+fn a_copied_command_leads_to_the_runs_of_this_workbench() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
+    let invocation = Invocation::with(["--store", "sqlite:/x/a b.db"].map(str::to_owned).into());
+    let mut harness = opened_as(&client, &Settings { invocation, ..settings() }, (120, 30));
+    harness.wait_for("Checkpoints").press("Y").wait_for("Copy as");
+    let line = format!("skills --store 'sqlite:/x/a b.db' runs show {}", id(1));
+    has(&harness, &["skills --store 'sqlite:/x/a b.db' runs show"]);
+    harness.press("down enter").wait_until("the chooser is gone", |screen| !screen.contains("Copy as"));
+    let copied = harness.take_outside();
+    assert!(copied.contains(&Want::Copy(line, "command line".to_owned())), "{copied:?}");
+    // What is in memory is seen by no other command.
+    let mut harness = opened_as(&client, &Settings { passing: true, ..settings() }, (120, 30));
+    harness.wait_for("Checkpoints").press("Y").wait_for("the store is in memory").press("down enter");
+    assert_eq!(harness.take_outside(), [], "a line that cannot work is not copied");
+}
+
+#[test]
+fn runs_to_compare_with_are_told_apart_by_what_they_are() {
+    let runs = (1..4).map(|number| detail(&id(number), "invoice-intake", RunState::Completed)).collect();
+    let mut harness = opened(&core(runs), 120, 36);
+    harness.press("=").wait_for("Compare with");
+    has(&harness, &["invoice-intake 002", "invoice-intake 003", "completed, "]);
+    assert!(!harness.screen().contains(&id(3)), "no bare ids: {}", harness.screen());
+}
+
+#[test]
+fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
+    let mut harness = opened(&client, 80, 24);
+    let before: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
+    harness.tell(News::Done("copied the whole of something that takes a long time to say".to_owned()));
+    let after: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
+    let (pane, foot) = (before.len() - 1, after.last().unwrap());
+    assert_eq!(before[..pane], after[..pane], "the pane is as it was");
+    assert!(foot.contains("copied the whole of something"), "{foot}");
+    harness.pass(Duration::from_secs(5));
+    assert_eq!(harness.screen().lines().last(), before.last().map(String::as_str), "then the keys are back");
+}
+
+#[test]
+fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
+    run.sheet.as_mut().unwrap().inputs = json!(null);
+    let mut harness = opened(&core(vec![run]), 120, 36);
+    harness.press("a").wait_for("changed since it asked: a yes asks again");
+    assert!(!harness.screen().contains("what you see is what runs"), "{}", harness.screen());
+}
+
+#[test]
+fn a_step_that_a_person_saw_says_who_and_with_what() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::Completed);
+    let decision = Decision {
+        verdict: Verdict::Approve,
+        step: "book".to_owned(),
+        inputs_digest: "9f".repeat(32),
+        choice: Some(Choice::Happened),
+        result: Some(json!({ "entry_id": "B-7" })),
+    };
+    let by = DecisionRecord { approver: Some("kim".to_owned()), notes: Some("seen at the bank".to_owned()) };
+    run.decisions.push(Decided { at_ms: NOW_MS - 1_000, decision, by });
+    let client = core(vec![run]);
+    let mut harness = opened(&client, 140, 40);
+    let said = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });
+    client.runs.work(&id(1), "gate.approved", said, |_| ());
+    harness.wait_for("it happened, as was said by kim");
+    harness.press("enter").wait_for("open").press("down down down space");
+    harness.wait_for("it happened, says kim at");
+    has(&harness, &["seen at the"]);
+}
+
+#[test]
+fn a_run_of_skills_that_are_not_read_here_says_who_can_work_it() {
+    let mut run = detail(&id(1), "invoice-intake", RunState::Pending);
+    let why =
+        "it was launched from the skills of /srv/skills, which are not read here: say --root /srv/skills";
+    run.elsewhere = Some(why.to_owned());
+    let harness = opened(&core(vec![run]), 120, 36);
+    let screen = harness.screen();
+    assert!(screen.contains("! it was launched from the skills of /srv/skills"), "{screen}");
+    assert!(screen.contains("say --root"), "{screen}");
+}
+
+#[test]
+fn a_run_that_asks_something_else_is_unmarked() {
+    let runs = (1..4).map(|n| detail(&id(n), "invoice-intake", RunState::WaitingForHuman)).collect();
+    let client = core(runs);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("a").wait_for("3 waiting for ledger.entry.create");
+    harness.press("tab tab tab down space").wait_for("Approve 2");
+    client.runs.work(&id(1), "gate.changed", json!({}), |run| {
+        let inputs_digest = "77".repeat(32);
+        run.sheet.as_mut().unwrap().inputs_digest.clone_from(&inputs_digest);
+        run.run.gate = Some(Gate::Human { step: "book".to_owned(), inputs_digest, why: Asked::Confirmation });
+    });
+    harness.wait_until("it is not marked any more", |screen| !screen.contains("Approve 2"));
+    harness.press("A").wait_until("one is decided", |_| !client.runs.orders.lock().unwrap().is_empty());
+    let ordered: Vec<String> =
+        client.runs.orders.lock().unwrap().iter().map(|(run, _)| run.clone()).collect();
+    assert_eq!(ordered, [id(2)], "only the one that was read");
+}

@@ -1,0 +1,27 @@
+//! Runs over the real core and the shipped skills.
+
+use std::sync::Arc;
+
+use skill_workbench::config::{Config, Env};
+use skill_workbench::gateway::Local;
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::panes::runs::Runs;
+
+#[test]
+fn only_skills_with_a_contract_are_offered_for_launching() {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::defaults(home.path(), &Env::at(home.path()));
+    config.demo = true;
+    config.store = Some("memory:".to_owned());
+    let client = Arc::new(Local::open(config).unwrap());
+    let panes = vec![Box::new(Runs::new()) as _];
+    let mut screen = Harness::new(client, panes, &Settings::default(), 120, 36).unwrap();
+    screen.wait_for("21 skills").wait_for("no runs yet");
+    screen.press("n").wait_for("Launch a run of").wait_for("invoice-intake");
+    let seen = screen.screen();
+    for without in ["changelog-check", "json-diff", "transcript-summary"] {
+        assert!(!seen.contains(without), "{seen}");
+    }
+    screen.press("esc");
+}

@@ -1,0 +1,412 @@
+//! The session's pane over the real core and the shipped skills: what a presenter presses and sees.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use skill_workbench::config::{Config, Env, GlyphSet};
+use skill_workbench::gateway::{
+    Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient,
+};
+use skill_workbench::tui::Settings;
+use skill_workbench::tui::harness::Harness;
+use skill_workbench::tui::panes::session::SessionPane;
+
+struct Bench {
+    screen: Harness,
+    home: tempfile::TempDir,
+    /// The core under the screen, as another process would use it.
+    core: SharedSessionClient,
+}
+
+fn bench(width: u16, height: u16) -> Bench {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::defaults(home.path(), &Env::at(home.path()));
+    config.demo = true;
+    config.store = Some("memory:".to_owned());
+    let (mut screen, core) = screen(Arc::new(Local::open(config).unwrap()), (width, height));
+    screen.wait_for("orchestrator sees 21");
+    Bench { screen, home, core }
+}
+
+fn screen(local: Arc<Local>, size: (u16, u16)) -> (Harness, SharedSessionClient) {
+    let client: SharedClient = local.clone();
+    let sessions: SharedSessionClient = local;
+    let settings =
+        Settings { theme: Some("dark".to_owned()), glyphs: GlyphSet::Unicode, ..Settings::default() };
+    let panes = vec![Box::new(SessionPane::new()) as _];
+    let screen = Harness::with_sessions(client, Some(sessions.clone()), panes, &settings, size).unwrap();
+    (screen, sessions)
+}
+
+#[test]
+fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("c l").type_text("csv-profile").press("enter");
+    screen.wait_for("<active_skills>").wait_for("1 of 8").wait_for("csv-profile body");
+    screen.press("d").wait_for("Difference").wait_for("+ <active_skills>");
+    screen.press("d tab");
+    let seen = screen.screen();
+    assert!(seen.contains("L1") && seen.contains("L2") && seen.contains("scripts run in"), "{seen}");
+}
+
+#[test]
+fn levels_stand_side_by_side_and_the_request_is_whole() {
+    let mut bench = bench(140, 40);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L1 in every call").wait_for("L2 once loaded").wait_for("L3 when read");
+    screen.press("]").wait_for("max_tokens");
+    screen.press("]").wait_for("append only").wait_for("skills.load");
+}
+
+#[test]
+fn a_file_is_read_and_a_script_asks_with_no_first() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("r").wait_for("Read a file of csv-profile").press("enter");
+    screen.wait_for("skills.read");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    let asked = screen.screen();
+    for told in ["Run this script?", "isolation", "args", "files"] {
+        assert!(asked.contains(told), "{told} in {asked}");
+    }
+    screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Not now"));
+    assert!(!screen.screen().contains("skills.run_script"));
+}
+
+#[test]
+fn a_message_is_said_and_stands_in_the_transcript() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_for("user  profile the orders");
+    screen.press("] ]").wait_for("profile the orders");
+    screen.wait_for("\"role\": \"user\"");
+}
+
+#[test]
+fn figures_are_whole_in_a_narrow_terminal() {
+    let mut bench = bench(80, 24);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    let seen = screen.screen();
+    assert!(seen.contains("sees 21") && seen.contains("of 200"), "{seen}");
+}
+
+#[test]
+fn skills_change_their_order_and_leave() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    for skill in ["csv-profile", "json-diff"] {
+        screen.press("l").type_text(skill).press("enter").wait_for(skill);
+        screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
+    }
+    screen.wait_for("2 of 8").wait_for("the later one wins");
+    screen.press("K").wait_until("another order", |text| {
+        let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
+        at("1 json-diff") < at("2 csv-profile")
+    });
+    screen.press("u").wait_for("1 of 8");
+}
+
+#[test]
+fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    for skill in ["csv-profile", "json-diff"] {
+        screen.press("l").type_text(skill).press("enter").wait_for(skill);
+        screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
+    }
+    screen.wait_for("2 of 8");
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    elsewhere.block_on(async {
+        let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+        let load = serde_json::json!({"names": ["log-merge"], "mode": "add"});
+        bench.core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    });
+    screen.press("K").wait_until("the third one, and another order", |text| {
+        let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
+        text.contains("3 of 8") && at("1 json-diff") < at("2 csv-profile") && text.contains("3 log-merge")
+    });
+}
+
+#[test]
+fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    let elsewhere = tokio::runtime::Runtime::new().unwrap();
+    let act = |tool: &str, names: &[&str]| {
+        elsewhere.block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let arguments = match tool {
+                "skills.load" => serde_json::json!({"names": names, "mode": "add"}),
+                _ => serde_json::json!({"names": names}),
+            };
+            bench.core.call_tool(&id, tool, arguments, false).await.unwrap().result.unwrap();
+        });
+    };
+    let look = std::time::Duration::from_millis(2_100);
+    // The first look learns which change is the newest: it was made here, and nothing is said of it.
+    screen.pass(look).pass(look);
+    assert!(!screen.screen().contains("changed elsewhere"), "{}", screen.screen());
+    act("skills.load", &["log-merge"]);
+    screen.pass(look).wait_for("changed elsewhere: +log-merge").wait_for("2 of 8").wait_for("2 log-merge");
+    act("skills.unload", &["csv-profile"]);
+    screen.pass(look).wait_for("changed elsewhere: -csv-profile").wait_for("1 of 8");
+}
+
+#[test]
+fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_are_counted() {
+    let mut bench = bench(140, 40);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("the whole catalogue");
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
+    screen.wait_for("tok counted by o200k").wait_for("of 4 000 tokens");
+}
+
+#[test]
+fn a_new_session_says_what_it_would_take_over() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
+    screen.press("n").wait_for("New session").wait_for("like this one").wait_for("as built in");
+    screen.press("down enter").wait_for("whole catalogue");
+    screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen
+        .press("n")
+        .wait_for("like this one")
+        .press("enter")
+        .wait_for("nothing loaded")
+        .wait_for("as codex");
+}
+
+#[test]
+fn it_folds_into_one_column_and_needs_no_colour() {
+    let mut bench = bench(60, 20);
+    let screen = &mut bench.screen;
+    let seen = screen.screen();
+    assert!(seen.contains("Active") || seen.contains("What the model is given"), "{seen}");
+    screen.press("tab");
+    assert!(screen.screen().lines().all(|line| line.chars().count() <= 60));
+}
+
+#[test]
+fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
+    let mut bench = bench(120, 36);
+    let out = bench.home.path().join("out.json");
+    let path = out.to_string_lossy().into_owned();
+    let screen = &mut bench.screen;
+    screen.wait_for("session ");
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_for("user  profile the orders");
+    screen.press("E").wait_for("Take out of the session").wait_for("sizes").wait_for("openai-chat");
+    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("wrote");
+    let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(written["messages"][0]["role"], "user");
+    screen.press("E").wait_for("Take out of the session");
+    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("is there already");
+    screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Take out"));
+    screen.press("Y").wait_for("Copy the session as").wait_for("skills session show").press("esc");
+    screen.press("o").wait_for("Open a session").wait_for("1 entry, begun");
+}
+
+#[test]
+fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most services");
+    screen.press("n").wait_for("s: nobody has said anything yet");
+    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.wait_until("nothing is objected to", |text| {
+        text.contains("\"role\": \"user\"") && !text.contains("most services demand")
+    });
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("tool_use");
+    assert!(!screen.screen().contains("most services demand"));
+    screen.press("tab tab enter").wait_for("openai-responses");
+}
+
+#[test]
+fn arguments_of_a_script_are_still_there_after_not_now() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.press("tab tab").type_text("--top 3").press("esc").press("enter");
+    screen.wait_until("the sheet is gone", |text| !text.contains("Not now"));
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.wait_for("--top 3");
+}
+
+#[test]
+fn the_levels_of_a_skill_can_be_read_in_a_narrow_terminal() {
+    let mut bench = bench(80, 24);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L2 once loaded").wait_for("L3 when read");
+    let seen = screen.screen();
+    let row = |name: &str| seen.lines().position(|line| line.contains(name)).unwrap_or_default();
+    let (first, body, last) = (row("L1 in every"), row("L2 once"), row("L3 when"));
+    assert!(body - first >= 3 && last - body >= 6, "{seen}");
+    assert!(seen.contains("tok  "), "{seen}");
+}
+
+#[test]
+fn a_skill_that_went_out_has_no_levels_any_more() {
+    let mut bench = bench(120, 36);
+    let screen = &mut bench.screen;
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("]").wait_for("L2 once loaded");
+    screen.press("u").wait_for("nothing loaded").wait_for("load a skill to see its three levels");
+    assert!(!screen.screen().contains("L2 once loaded"), "{}", screen.screen());
+    screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8").wait_for("L2 once loaded");
+    screen.press("n").wait_for("load a skill to see its three levels");
+}
+
+#[test]
+fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_the_bound() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.press("c").wait_for("this call is");
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let client = Some("codex".to_owned());
+            let change = SettingsChange { client, window: Some(20_000), ..SettingsChange::default() };
+            bench.core.configure_session(&id, change).await.unwrap();
+        });
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8").wait_for("as codex");
+        screen.wait_for("21 shortened: ");
+        if height > 24 {
+            screen.wait_until("both places say it", |text| text.matches("21 shortened").count() == 2);
+        }
+        screen.press("d").wait_for("21 entries shortened");
+    }
+}
+
+#[test]
+fn the_sheet_of_an_export_says_what_the_service_objects_to() {
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+        screen.press("E").wait_for("Take out of the session").wait_for("note");
+        screen.wait_for("most services demand a message of the user first").wait_for("Export");
+    }
+}
+
+/// A core with its store in `home`, over these roots.
+fn config(home: &Path, roots: &[PathBuf]) -> Config {
+    let mut config = Config::defaults(home, &Env::at(home));
+    config.argument_roots = roots.to_vec();
+    config
+}
+
+fn bundle(root: &Path, name: &str, body: &str) {
+    let folder = root.join(name);
+    std::fs::create_dir_all(folder.join("references")).unwrap();
+    std::fs::write(folder.join("references/rules.md"), "the rules\n").unwrap();
+    let text = format!("---\nname: {name}\ndescription: Does {name} things. Use for {name}.\n---\n{body}\n");
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+}
+
+/// The workbench over a root of its own, in a session that has `name` of another root loaded, or none.
+fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (home.path().join("ours"), home.path().join("theirs"));
+    bundle(&ours, "beta", "# Beta");
+    bundle(&theirs, "alpha", "# Alpha once");
+    if let Some(name) = loaded {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let config = config(home.path(), std::slice::from_ref(&theirs));
+            let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
+            let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+            let load = serde_json::json!({"names": [name]});
+            core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+        });
+    }
+    let local = Arc::new(Local::open(config(home.path(), std::slice::from_ref(&ours))).unwrap());
+    let (screen, core) = screen(local, size);
+    (Bench { screen, home, core }, ours, theirs)
+}
+
+#[test]
+fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
+    let (mut bench, _, theirs) = project((120, 36), Some("alpha"));
+    let screen = &mut bench.screen;
+    screen.wait_for("1 alpha").wait_for("not in these roots; it stays as");
+    assert!(!screen.screen().contains("changed on disk"), "{}", screen.screen());
+    screen.press("]").wait_for("no entry: not in these").wait_for("# Alpha once");
+    screen.wait_for("references/rules.md");
+    screen.press("r").wait_for("Read a file of alpha").press("enter").wait_for("skills.read");
+    screen.press("x").wait_for("alpha has no scripts");
+    screen.press("K").wait_for("another order loads all anew, and alpha cannot be");
+    let look = std::time::Duration::from_millis(2_100);
+    bundle(&theirs, "alpha", "# Another");
+    screen.pass(look).wait_for("changed on disk since").wait_for("# Alpha once");
+    std::fs::remove_file(theirs.join("alpha/SKILL.md")).unwrap();
+    screen.pass(look).wait_for("its file is gone");
+    screen.press("e").wait_for("its SKILL.md is gone: the skill stays");
+    std::fs::remove_dir_all(&theirs).unwrap();
+    screen.pass(look).wait_for("its folder is gone").wait_for("not known");
+    screen.press("r").wait_for("its folder is gone: the skill stays");
+    assert!(screen.screen().contains("# Alpha once"), "{}", screen.screen());
+    assert!(!screen.screen().contains("counting"), "{}", screen.screen());
+}
+
+#[test]
+fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key() {
+    for size in [(120, 36), (80, 24)] {
+        let (mut bench, ours, _) = project(size, None);
+        let screen = &mut bench.screen;
+        screen.press("l").type_text("beta").wait_for("Does beta things");
+        assert!(!screen.screen().contains('●'), "nothing is set: {}", screen.screen());
+        screen.press("enter").wait_for("1 of 8").wait_for("1 beta");
+        assert!(!screen.screen().contains('✎'), "{}", screen.screen());
+        bundle(&ours, "beta", "# Beta two");
+        screen.wait_for("✎").wait_for("changed on disk");
+        screen.press("l").wait_for("load anew: changed on disk since").type_text("beta").press("enter");
+        screen.wait_until("what is there now is loaded", |text| !text.contains('✎'));
+        screen.press("tab").wait_for("Beta two");
+        // What the folder holds is counted again, and nothing is counted for ever.
+        screen.press("]").wait_for("L3 when read");
+        std::fs::write(ours.join("beta/references/more.md"), "more\n").unwrap();
+        bundle(&ours, "beta", "# Third");
+        screen.wait_for("✎").wait_for("more.md");
+    }
+}
+
+#[test]
+fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut bench = bench(width, height);
+        let screen = &mut bench.screen;
+        screen.wait_for("instructions in the call (top-level)");
+        let elsewhere = tokio::runtime::Runtime::new().unwrap();
+        elsewhere.block_on(async {
+            let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
+            let change = SettingsChange {
+                instructions: Some("tool-result".parse().unwrap()),
+                ..SettingsChange::default()
+            };
+            bench.core.configure_session(&id, change).await.unwrap();
+        });
+        screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+        screen.wait_for("instructions in tool results (tool-result)");
+        let told = screen.wait_until("counted", |text| {
+            let row = text.lines().find(|line| line.contains("1 csv-profile")).unwrap_or_default();
+            !row.contains('~') && !text.contains("composing")
+        });
+        let told = told.screen();
+        let counted = |line: &str| line.contains("L2") && line.contains('▆');
+        assert!(told.lines().any(counted), "{told}");
+        // The selected skill is read where it stands.
+        screen.press("enter").wait_for("csv-profile, the answer of entry 1");
+        screen.press("]").wait_for("L2 in a tool result");
+    }
+}
