@@ -196,6 +196,7 @@ mod tests {
     fn the_tools_are_those_of_the_table_and_the_runtime_tools() {
         let names: Vec<&str> = all().iter().map(|tool| tool.name.as_ref()).collect();
         let contract = [
+            "artifact.create",
             "runtime.health",
             "skill.describe",
             "skill.list",

@@ -3,6 +3,7 @@
 //! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is
 //! quoted as it stands; nothing is moved, so every place in the repaired text has one in the file.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use super::notes::slice;
@@ -54,9 +55,10 @@ struct Block<'a> {
 /// Quotes the values of the entries that do not parse on their own, as far as `wanted` says so. None
 /// when there is none such.
 pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
+    let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();
     for block in blocks(yaml_text, 0..yaml_text.len(), 0) {
-        if is_yaml(slice(yaml_text, block.lines.clone()), yaml_text) {
+        if around.is_yaml(slice(yaml_text, block.lines.clone())) {
             continue;
         }
         if block.value.is_empty() {
@@ -67,36 +69,62 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) ->
             let indent = slice(yaml_text, inner.clone()).len()
                 - slice(yaml_text, inner.clone()).trim_start_matches(' ').len();
             for nested in blocks(yaml_text, inner, indent) {
-                if !is_yaml(slice(yaml_text, nested.lines.start + indent..nested.lines.end), yaml_text) {
-                    quoted.extend(quote(yaml_text, &nested));
+                if !around.is_yaml(slice(yaml_text, nested.lines.start + indent..nested.lines.end)) {
+                    quoted.extend(quote(yaml_text, &nested, &around));
                 }
             }
         } else {
-            quoted.extend(quote(yaml_text, &block));
+            quoted.extend(quote(yaml_text, &block, &around));
         }
     }
     quoted.retain(wanted);
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
-/// Whether an entry is YAML, in the text that it is a part of: an alias may stand for what another entry anchors.
-fn is_yaml(entry: &str, whole: &str) -> bool {
-    if yaml::parse(entry).is_ok() {
-        return true;
+/// What an entry is read against: names that other entries anchor, and keys of the specification that stand at the
+/// start of a line. Both are collected once, so that reading stays proportional to the text.
+struct Surroundings<'a> {
+    anchors: HashSet<&'a str>,
+    fields: HashSet<&'static str>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn of(text: &'a str) -> Self {
+        let at_top = |line: &str| {
+            let key = line.split_once(':').map_or("", |(key, _)| key);
+            FIELDS.iter().copied().find(|field| *field == key)
+        };
+        Self { anchors: marked_names(text, '&').collect(), fields: text.lines().filter_map(at_top).collect() }
     }
-    let named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let mut anchors = String::new();
-    for part in whole.split('&').skip(1) {
-        let name = part.split(|c| !named(c)).next().unwrap_or_default();
-        if !name.is_empty() && entry.contains(&format!("*{name}")) && anchors.len() < MAX_ANCHORS {
-            anchors.push_str(&format!("- &{name} x\n"));
+
+    /// Whether an entry is YAML: an alias in it may stand for what another entry anchors.
+    fn is_yaml(&self, entry: &str) -> bool {
+        if yaml::parse(entry).is_ok() {
+            return true;
         }
+        let mut named = HashSet::new();
+        let mut anchors = String::new();
+        for name in marked_names(entry, '*').filter(|name| self.anchors.contains(name)) {
+            if anchors.len() >= MAX_ANCHORS {
+                break;
+            }
+            if named.insert(name) {
+                anchors.push_str(&format!("- &{name} x\n"));
+            }
+        }
+        if anchors.is_empty() {
+            return false;
+        }
+        let inner: Vec<String> = entry.lines().map(|line| format!("  {line}\n")).collect();
+        yaml::parse(&format!("anchors:\n{anchors}entry:\n{}", inner.concat())).is_ok()
     }
-    if anchors.is_empty() {
-        return false;
-    }
-    let inner: Vec<String> = entry.lines().map(|line| format!("  {line}\n")).collect();
-    yaml::parse(&format!("anchors:\n{anchors}entry:\n{}", inner.concat())).is_ok()
+}
+
+/// Names behind a mark: `&name` anchors, `*name` refers.
+fn marked_names(text: &str, mark: char) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let names = text.split(mark).skip(1).map(move |part| part.split(|c| !is_part(c)).next().unwrap_or_default());
+    names.filter(|name| !name.is_empty())
 }
 
 /// Bytes of anchors that an entry is tried with.
@@ -104,7 +132,7 @@ const MAX_ANCHORS: usize = 2_000;
 
 /// A key that begins in the middle of a plain value, where its line break is lost: right behind the end of a sentence,
 /// or a key of the specification that the frontmatter has nowhere else. Its place in the value.
-fn swallowed_key(text: &str, value: &str) -> Option<Range<usize>> {
+fn swallowed_key(value: &str, around: &Surroundings<'_>) -> Option<Range<usize>> {
     value.match_indices(": ").chain(value.strip_suffix(':').map(|rest| (rest.len(), ":"))).find_map(
         |(colon, _)| {
             let before = value.get(..colon)?;
@@ -117,8 +145,7 @@ fn swallowed_key(text: &str, value: &str) -> Option<Range<usize>> {
             let ends_sentence =
                 matches!(led_by, '.' | '!' | '?' | '。' | '！' | '？' | ')' | '）' | '"' | '”');
             let is_word = key.len() > 2 && key.starts_with(|c: char| c.is_ascii_lowercase());
-            let at_top = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
-            let missing = FIELDS.contains(&key) && !text.lines().any(at_top);
+            let missing = FIELDS.contains(&key) && !around.fields.contains(key);
             (is_word && (ends_sentence || missing)).then_some(start..colon)
         },
     )
@@ -157,7 +184,7 @@ fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
 }
 
 /// How to quote a block's value; none when it is quoted or a block scalar already.
-fn quote(text: &str, block: &Block<'_>) -> Option<Quoted> {
+fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quoted> {
     let value = slice(text, block.value.clone());
     if value.starts_with(['"', '\'', '|', '>']) {
         return None;
@@ -170,7 +197,7 @@ fn quote(text: &str, block: &Block<'_>) -> Option<Quoted> {
         _ => return None,
     };
     let swallowed =
-        swallowed_key(text, value).map(|key| block.value.start + key.start..block.value.start + key.end);
+        swallowed_key(value, around).map(|key| block.value.start + key.start..block.value.start + key.end);
     let sure = !value.contains(" #") && swallowed.is_none();
     let (key, value) = (block.key.to_owned(), block.value.clone());
     Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })

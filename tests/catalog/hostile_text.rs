@@ -57,6 +57,11 @@ const PATTERNS: &[&str] = &[
     "</skill>",
     "\u{200d}👩",
     "&a",
+    "&a *b ",
+    "k: v: w\n",
+    "k: v: *w\n&x ",
+    "\n  license: ",
+    ". key: ",
 ];
 
 /// Random characters of all of Unicode, the same in every run.

@@ -188,22 +188,18 @@ fn a_refused_bundle_is_listed_with_its_reason() {
 }
 
 #[test]
-fn what_came_up_beside_an_answer_is_told_once_after_it_and_leaves_the_answer_alone() {
+fn damaged_store_is_refused_and_left_as_it_is() {
     let home = Home::with_skills();
     let store = home.path().join("store.db");
-    std::fs::write(&store, "no database at all, and longer than the header of one would be ".repeat(80))
-        .unwrap();
+    let damaged = "no database at all, and longer than the header of one would be ".repeat(80);
+    std::fs::write(&store, &damaged).unwrap();
     let place = format!("sqlite:{}", store.display());
-    let list = ["--store", &place, "runs", "list", "--json"];
-    let answer = home.run(&list);
-    assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(answer.json()["runs"], serde_json::json!([]), "the answer is JSON alone");
-    let told: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("set aside whole")).collect();
-    assert!(told.len() == 1 && told[0].starts_with("skills: a damaged store"), "{}", answer.stderr);
-    let kept = std::fs::read_dir(home.path()).unwrap().filter_map(Result::ok).any(|entry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        name.starts_with("store.db") && name != "store.db" && name.contains("damaged")
-    });
-    assert!(kept, "nothing of it is lost");
-    assert!(!home.run(&list).stderr.contains("set aside"), "it is told once");
+    let answer = home.run(&["--store", &place, "runs", "list", "--json"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (70, ""), "{}", answer.stderr);
+    let error: serde_json::Value = serde_json::from_str(&answer.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "store_unavailable");
+    assert_eq!(error["error"]["reason"]["cause"], "damaged");
+    assert_eq!(std::fs::read_to_string(&store).unwrap(), damaged);
+    let names = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_string_lossy().starts_with("store.db")).count(), 1);
 }

@@ -4,7 +4,8 @@ use crate::runs_place;
 use runs_place::{Place, attach, attachment, kinds, run};
 use serde_json::{Value, json};
 use skill_workbench::gateway::{
-    AttachCheck, Code, Error, RunClient as _, SessionAccess, SessionClient as _, SettingsChange,
+    AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, SessionAccess, SessionClient as _,
+    SettingsChange,
 };
 use skill_workbench::runs::RunState;
 use skill_workbench::session::Speaker;
@@ -95,8 +96,14 @@ async fn every_kind_of_target_is_handed_over() {
     let core = place.open().await;
     let watched = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let id = watched.id.0.clone();
+    // A person at this machine may name files of the working directory.
+    let attach = async |kind: &str, reference: &str| {
+        let request = attachment("watch", kind, reference, json!({}));
+        let local_files = Some(LocalFiles { cwd: place.path("work"), home: place.path("home") });
+        core.attach(AttachRequest { local_files, ..request }).await
+    };
     let seen = async |kind: &str, reference: &str| {
-        let attached = attach(&core, kind, reference, json!({})).await.unwrap();
+        let attached = attach(kind, reference).await.unwrap();
         assert_eq!(attached.execution.state, RunState::Completed, "{:?}", attached.execution);
         attached.execution.outputs.unwrap()["seen"].as_str().unwrap().to_owned()
     };
@@ -109,7 +116,7 @@ async fn every_kind_of_target_is_handed_over() {
     assert!(seen("task", &format!("task:{id}")).await.starts_with("task {"));
     assert!(seen("artifact", "rows.json").await.contains("\"rows\": [1, 2]"));
     let missing = async |kind: &str, reference: &str| {
-        let error = attach(&core, kind, reference, json!({})).await.unwrap_err();
+        let error = attach(kind, reference).await.unwrap_err();
         assert_eq!(error.code, Code::TargetNotFound, "{error}");
         error.message
     };

@@ -121,12 +121,13 @@ id: demo.missing
 inputs: { gone: { type: string } }
 steps:
   - { id: a, uses: x.y, input: { gone: inputs.gone }, output: {} }
-  - { id: b, uses: x.y, input: { n: vars.nothing } }
+  - { id: b, uses: x.y, input: { n: vars.later } }
+  - { id: c, uses: x.y, input: {}, output: { later: o } }
 ";
     let (run, executed) = bench.run(text, json!({})).await;
     let (code, message) = failed(&executed);
     assert_eq!(code, "invalid_request");
-    assert!(message.contains("input n: vars.nothing has no value"), "{message}");
+    assert!(message.contains("input n: vars.later has no value"), "{message}");
     assert_eq!(error_step(&executed), "b");
     assert_eq!(bench.fake.made()[0].inputs, json!({"gone": null}), "an absent input is null");
     assert_eq!(bench.status(&run, "a").await, Some(StepStatus::Completed));

@@ -17,6 +17,8 @@ const SECRET: &str = "TOP-SECRET-CONTENT";
 const OWN: &str = "OWN-CONTENT";
 /// Reads of each route.
 const READS: usize = 10_000;
+/// Swaps of every name at least: on a busy machine more reads are made until then.
+const MIN_SWAPS: usize = 100;
 
 /// What is swapped: a path below the roots, and what takes its place.
 const SWAPS: [(&str, &str); 4] = [
@@ -76,14 +78,14 @@ impl Drop for Swapping {
 async fn raced<F: Future<Output = Result<String, String>>>(house: &House, read: impl Fn() -> F) {
     let swapping = Swapping::begin(house);
     let (mut good, mut refused) = (0, 0);
-    for _ in 0..READS {
+    let enough = |reads: usize| reads >= READS && swapping.swapped.load(Ordering::Relaxed) > MIN_SWAPS;
+    while !enough(good + refused) {
         let answer = read().await;
         let text = answer.as_ref().unwrap_or_else(|error| error);
         assert!(!text.contains(SECRET), "{text}");
         *(if answer.is_ok() { &mut good } else { &mut refused }) += 1;
     }
-    let swapped = swapping.swapped.load(Ordering::Relaxed);
-    assert!(good > 0 && swapped > 100, "{good} read, {refused} refused, {swapped} swaps");
+    assert!(good > 0, "{refused} refused");
 }
 
 async fn call(house: &House, name: &str, arguments: Value) -> Result<String, String> {

@@ -59,7 +59,11 @@ impl Runs {
         let size = file.as_deref().map(size).unwrap_or_default();
         match counted(&*room.store).await {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
-            Err(error) => Check::problem("runs", error.message, MEND),
+            // A count can fail on a damaged page; what is damaged is still found.
+            Err(error) => match room.store.glance(PATIENCE).await {
+                Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&format!("{place}{size}"), &damage),
+                _ => Check::problem("runs", error.message, MEND),
+            },
         }
     }
 
@@ -160,9 +164,7 @@ impl Runs {
 /// What was found of a store that answers, after a short look at its pages.
 async fn looked_over(store: &dyn Store, found: String) -> Check {
     match store.glance(PATIENCE).await {
-        Ok(Glance { damage, .. }) if !damage.is_empty() => {
-            Check::problem("runs", format!("{found}; it is damaged: {}", damage.join("; ")), MEND)
-        }
+        Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
         Ok(Glance { whole: false, .. }) => Check::note(
             "runs",
             format!("{found}; its pages were looked at for {} s, which was not enough", PATIENCE.as_secs()),
@@ -171,6 +173,10 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
         Ok(_) => Check::good("runs", format!("{found}; its pages are sound")),
         Err(error) => Check::problem("runs", error.to_string(), MEND),
     }
+}
+
+fn damaged(found: &str, damage: &[String]) -> Check {
+    Check::problem("runs", format!("{found}; it is damaged: {}", damage.join("; ")), MEND)
 }
 
 async fn counted(store: &dyn Store) -> Result<String, Error> {
