@@ -134,9 +134,9 @@ fn arrows_move_through_every_group_and_enter_opens_the_skill() {
         "pdf-tables",
         "xlsx",
         "doc-convert",
-        "report-builder",
         "pdf-forms",
         "csv-tools",
+        "report-builder",
         "table-audit",
         "cost-watch",
         "old-pdf",
@@ -184,7 +184,7 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
     ranked_again(&mut pane, with_new_first(212));
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("Why xlsx is first"), "{screen}");
-    assert!(screen.contains("fits so far · 100 of 312 read"), "{screen}");
+    assert!(screen.contains("confidence high so far"), "{screen}");
     assert!(Screen::new(80, 24).text(&mut pane).contains("fits so far · 100 of 312 read"));
 
     pane.act(Action::Down);
