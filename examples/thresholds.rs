@@ -7,77 +7,17 @@
     reason = "a measurement that cannot be set up has to stop"
 )]
 
+#[path = "sets/mod.rs"]
+mod sets;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use sets::{Seeded, corpus, filled, set, strangers};
 use skill_workbench::discovery::{
-    Answer, Case, Document, Expect, Fit, Request, Router, VerdictReason, Weights, keeps, queries_jsonl,
-    skills_jsonl,
+    Answer, Case, Document, Expect, Fit, Request, VerdictReason, Weights, keeps,
 };
-use skill_workbench::skill::{parse, read_index_text};
-
-/// Requests that fit no skill of any of these collections.
-const STRANGERS: &str = "golden/clinc150/out_of_scope.jsonl";
-
-/// A small generator (xorshift), so that every run draws the same parts.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % n as u64) as usize
-    }
-
-    fn part(&mut self, mut all: Vec<Document>, n: usize) -> Vec<Document> {
-        for at in 0..n.min(all.len()) {
-            let other = at + self.below(all.len() - at);
-            all.swap(at, other);
-        }
-        all.truncate(n);
-        all
-    }
-}
-
-struct Set {
-    skills: Vec<Document>,
-    queries: Vec<Case>,
-}
-
-fn set(data: &Path, name: &str) -> Set {
-    let read = |file: &str| std::fs::read_to_string(data.join("golden").join(name).join(file)).unwrap();
-    Set {
-        skills: skills_jsonl(&read("skills.jsonl")).unwrap(),
-        queries: queries_jsonl(&read("queries.jsonl")).unwrap(),
-    }
-}
-
-fn files(folder: &Path, out: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().flatten().map(|e| e.path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, out);
-        } else if path.file_name().is_some_and(|name| name == "SKILL.md") {
-            out.push(path);
-        }
-    }
-}
-
-/// All usable skills of a folder, one for each id.
-fn corpus(folder: &Path) -> Vec<Document> {
-    let mut found = Vec::new();
-    files(folder, &mut found);
-    let mut ids = HashSet::new();
-    let read = |file: PathBuf| {
-        let skill = parse(&file, &std::fs::read(&file).ok()?, 0).ok()?;
-        let text = read_index_text(&skill).ok()?;
-        Some(Document::from_skill(&skill, Some(text)))
-    };
-    found.into_iter().filter_map(read).filter(|document| ids.insert(document.id.clone())).collect()
-}
 
 /// How far the first result of a request is above its threshold; far below where something else speaks against it.
 fn excess(answer: &Answer) -> f64 {
@@ -101,9 +41,8 @@ struct Measured {
 
 impl Measured {
     fn take(&mut self, skills: Vec<Document>, queries: &[Case], strangers: &[Case]) {
-        let mut router = Router::new(Weights::shipped().unwrap().patient());
         let ids: HashSet<_> = skills.iter().map(|d| d.id.clone()).collect();
-        router.update(skills, &[]);
+        let router = filled(skills, &Weights::shipped().unwrap().patient());
         let profiles = &router.weights().profiles;
         let profile = if router.bodies() * 2 >= router.len() { &profiles.bodies } else { &profiles.short };
         self.used = profile.confidence.at(router.len()).fits_from;
@@ -148,8 +87,8 @@ impl Measured {
 fn main() {
     let arguments: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
     let [data, folder, svg]: [PathBuf; 3] = arguments.try_into().expect("DATA CORPUS SVG");
-    let strangers = queries_jsonl(&std::fs::read_to_string(data.join(STRANGERS)).unwrap()).unwrap();
-    let mut seeded = Seeded(0x9E37_79B9_7F4A_7C15);
+    let strangers = strangers(&data);
+    let mut seeded = Seeded::new(1);
     let all = corpus(&folder);
     println!("| collection | skills | keeps 98 % | keeps 94 % | rejected there | in use | kept | rejected |");
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");

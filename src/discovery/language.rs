@@ -1,5 +1,7 @@
 //! In which language a text is written, as far as its script and its function words tell.
 
+use std::cmp::Reverse;
+
 use super::phrases::Lexicon;
 use super::words::{Words, is_unspaced};
 
@@ -48,11 +50,19 @@ struct Evidence {
     english: usize,
     /// By language: its function words, and stop words of English that it has not.
     listed: Vec<(usize, usize)>,
+    /// By language: its letters.
+    letters: Vec<usize>,
 }
 
 impl Evidence {
     fn new(text: &str, words: &Words, lexicon: &Lexicon) -> Self {
-        let mut out = Self { listed: vec![(0, 0); lexicon.languages.len()], ..Self::default() };
+        let letters =
+            |of: &String| text.chars().flat_map(char::to_lowercase).filter(|c| of.contains(*c)).count();
+        let mut out = Self {
+            listed: vec![(0, 0); lexicon.languages.len()],
+            letters: lexicon.letters.iter().map(letters).collect(),
+            ..Self::default()
+        };
         for c in text.chars().filter(|c| c.is_alphabetic()) {
             match u32::from(c) {
                 0x3040..=0x30FF | 0x31F0..=0x31FF | 0xFF66..=0xFF9F => out.kana += 1,
@@ -92,13 +102,13 @@ impl Evidence {
         (self.other > self.latin).then_some(Language::OtherScript)
     }
 
-    /// The language with the most function words, when they are more than the English ones.
+    /// The language with the most function words, when they are more than the English ones. Among languages that have
+    /// as many, letters decide.
     fn listed(&self) -> Option<(Language, usize, usize)> {
-        let (at, (foreign, english)) = self
-            .listed
-            .iter()
-            .enumerate()
-            .max_by_key(|(at, (foreign, english))| (*foreign, usize::MAX - english, usize::MAX - at))?;
+        let (at, (foreign, english)) =
+            self.listed.iter().enumerate().max_by_key(|(at, (foreign, english))| {
+                (*foreign, self.letters[*at], Reverse(*english), Reverse(*at))
+            })?;
         (foreign > english).then_some((Language::Listed(at as u8), *foreign, *english))
     }
 }

@@ -18,6 +18,9 @@ pub struct LanguageWords {
     /// Its function words.
     #[serde(deserialize_with = "word_list")]
     pub words: Vec<String>,
+    /// Letters that tell it from the languages it shares words with.
+    #[serde(default)]
+    pub letters: String,
 }
 
 /// Phrases that start or hold a clause about what a skill is not for.
@@ -141,6 +144,8 @@ pub(crate) struct Lexicon {
     pub exclusion_conditions: FastSet<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
+    /// Letters of each language, by the same places.
+    pub letters: Vec<String>,
     /// Function words, with a bit for each language that has them.
     pub function_words: FastMap<String, u32>,
 }
@@ -168,6 +173,7 @@ impl Lexicon {
             exclusion_inside: patterns(&phrases.exclusions.inside),
             exclusion_conditions: set(&phrases.exclusions.conditions),
             languages: phrases.languages.iter().map(|l| (l.code.clone(), l.name.clone())).collect(),
+            letters: phrases.languages.iter().map(|l| l.letters.clone()).collect(),
             function_words,
         }
     }

@@ -55,19 +55,28 @@ impl Reading {
         Self { intent: intent.to_owned(), words, pieces: Vec::new(), task: Task::default(), language: None }
     }
 
-    /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one none.
+    /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one those of its
+    /// only completion.
     pub fn cut(&mut self, model: &Embedding, limit: usize) {
         let mut out: Vec<ReadPiece> = Vec::new();
         for piece in model.pieces(&self.intent, limit) {
             let at = self.words.partition_point(|w| w.word.end <= piece.start);
             let Some(read) = self.words.get(at) else { continue };
-            match &read.correction {
-                None => out.push(ReadPiece { token: piece.token, word: at }),
-                Some(Correction::Typo(other)) if out.last().is_none_or(|p| p.word != at) => {
-                    let pieces = model.pieces(other, limit);
-                    out.extend(pieces.iter().map(|p| ReadPiece { token: p.token, word: at }));
+            let other = match &read.correction {
+                None => {
+                    out.push(ReadPiece { token: piece.token, word: at });
+                    continue;
                 }
-                Some(_) => {}
+                Some(Correction::Typo(other)) => other,
+                Some(Correction::Completed(words)) => match &words[..] {
+                    [only] => only,
+                    _ => continue,
+                },
+                Some(Correction::Dropped) => continue,
+            };
+            if out.last().is_none_or(|p| p.word != at) {
+                let pieces = model.pieces(other, limit);
+                out.extend(pieces.iter().map(|p| ReadPiece { token: p.token, word: at }));
             }
         }
         out.truncate(limit);

@@ -83,15 +83,23 @@ pub(crate) fn verdict(
     // One word of several may be there by chance: more has to speak for it.
     let by_chance = !evidence.exact && content.len() > 1 && evidence.said < 2;
     let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
-    let fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
-    let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
-    let mut confidence = confidence(&fitted, first.score, margin, base);
     let shares_words = evidence.said_as_written > 1
         && evidence.said_as_written as f64 >= SHARED_WORDS * content.len() as f64;
     let same_language = language.is_some() && entry.is_some_and(|e| e.language == language);
+    // Both speak the language of the request.
+    let spoken = same_language && shares_words;
+    let mut fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
+    if spoken {
+        fitted = fitted.scaled(asked.cx.weights.unread_language);
+    }
+    let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
+    let mut confidence = confidence(&fitted, first.score, margin, base);
     let (fit, reason) = if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
-    } else if language.is_some() && (confidence.fit == Fit::None || !(shares_words || same_language)) {
+    } else if language.is_some()
+        && !spoken
+        && (confidence.fit == Fit::None || !(shares_words || same_language))
+    {
         (Fit::None, VerdictReason::Language)
     } else if !content.is_empty() && nothing_known {
         (Fit::None, VerdictReason::NothingKnown)
@@ -101,9 +109,7 @@ pub(crate) fn verdict(
         (Fit::None, VerdictReason::BelowThreshold)
     } else if evidence.content < asked.cx.weights.stop_words_limit.content_share * fitted.fits_from {
         (Fit::None, VerdictReason::StopWords)
-    } else if first.score - evidence.corrected < confidence.fits_from
-        || (language.is_some() && !(same_language && shares_words))
-    {
+    } else if first.score - evidence.corrected < confidence.fits_from || (language.is_some() && !spoken) {
         (Fit::Low, VerdictReason::FitsByReading)
     } else {
         (confidence.fit, VerdictReason::Fits)
@@ -113,7 +119,7 @@ pub(crate) fn verdict(
         confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fits_from));
     }
     confidence.fit = fit;
-    let language = language.filter(|_| !(evidence.exact || same_language && shares_words));
+    let language = language.filter(|_| !(evidence.exact || spoken));
     let ambiguous = ranked.len() > 1 && confidence.lead == Lead::Ambiguous;
     (said(asked, skill, fit, reason, language, ambiguous), Some(confidence))
 }

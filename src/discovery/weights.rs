@@ -94,6 +94,19 @@ pub struct Fitted {
 }
 
 impl Fitted {
+    /// The constants for scores that are smaller by this share.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        Self {
+            slope: self.slope / share,
+            fits_from: self.fits_from * share,
+            sure_from: self.sure_from * share,
+            high_from: self.high_from * share,
+            lead: self.lead * share,
+            ..*self
+        }
+    }
+
     /// The constants for a collection of so many skills.
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
@@ -198,7 +211,7 @@ pub struct Profiles {
 pub struct Exact {
     /// The request is an id or a name.
     pub whole: f64,
-    /// More than that where it is the id.
+    /// More than that, or than `named`, where it is the id: names are shared, ids are not.
     pub id: f64,
     /// The request names a skill.
     pub named: f64,
@@ -312,6 +325,8 @@ pub struct Weights {
     pub long_requests: LongRequests,
     /// Stop words that are left out altogether.
     pub common_stop_words: CommonStopWords,
+    /// What thresholds are multiplied by where request and skill share a language that the embedding does not read.
+    pub unread_language: f64,
     /// Share of the mean vector taken off, 0 to 1.
     pub centring: f64,
     /// Weights of the terms of z.
@@ -396,6 +411,8 @@ impl Weights {
             "0 to 1",
         )?;
         need((0.0..=1.0).contains(&self.centring), "centring", self.centring, "0 to 1")?;
+        let unread = self.unread_language;
+        need(unread > 0.0 && unread <= 1.0, "unread_language", unread, "above 0, at most 1")?;
         let r = &self.rules;
         for term in [r.role.procedure, r.role.utility, r.role.sidecar].into_iter().chain([
             r.status.stable,

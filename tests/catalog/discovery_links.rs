@@ -21,7 +21,7 @@ fn router(off: &[&str]) -> Router {
 
 /// What a person expects, the skill that has to come first, and the link that it takes.
 const NEEDED: [(&str, &str, &str); 4] = [
-    ("exact", "use the weekly-report skill for the tables and forms of this pdf", "weekly-report"),
+    ("exact", "extract the tables of this pdf into spreadsheets with /weekly-report", "weekly-report"),
     ("lexical", "borderless grids", "pdf-tables"),
     ("typo", "reprot teem wekly", "weekly-report"),
     ("semantic", "dog", "canine"),

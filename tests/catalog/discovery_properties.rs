@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use skill_workbench::discovery::{
-    Answer, Correction, Document, Fit, PartKind, Policy, Request, Router, Weights,
+    Answer, Correction, Document, Fit, Hit, PartKind, Policy, Request, Router, VerdictReason, Weights,
 };
 use skill_workbench::skill::{IndexText, Role, SkillId, Status};
 
@@ -41,6 +41,12 @@ const WORDS: [&str; 28] = [
 
 fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&WORDS[..]), 0..most).prop_map(|words| words.join(" "))
+}
+
+/// Requests of nothing but stop words.
+fn stop_words() -> impl Strategy<Value = String> {
+    const STOP_WORDS: [&str; 10] = ["the", "a", "of", "not", "for", "my", "what", "should", "help", "with"];
+    prop::collection::vec(prop::sample::select(&STOP_WORDS[..]), 1..8).prop_map(|words| words.join(" "))
 }
 
 /// Requests: known words, misspelt ones, words of other languages.
@@ -198,11 +204,30 @@ proptest! {
         prop_assert_eq!(answer.verdict.skill_id.as_ref(), first.map(|hit| &hit.skill_id));
         prop_assert_eq!(answer.verdict.fit, answer.fit);
         let fits_from = answer.confidence.map(|c| c.fits_from);
+        if answer.verdict.reason == VerdictReason::BelowThreshold {
+            prop_assert!(first.is_some_and(|hit| Some(hit.score) < fits_from));
+        }
         if answer.fit != Fit::None {
             prop_assert!(first.is_some_and(|hit| Some(hit.score) >= fits_from));
             let content = answer.words.iter().any(|word| !word.stop);
             let named = first.is_some_and(|hit| hit.breakdown.parts.iter().any(|p| p.kind == PartKind::Exact));
             prop_assert!(content || named, "only stop words");
+        }
+    }
+
+    #[test]
+    fn stop_words_alone_fit_no_skill(
+        documents in prop::collection::vec(document(), 1..12),
+        intent in stop_words(),
+        strict in any::<bool>(),
+    ) {
+        let mut router = router();
+        router.update(documents, &[]);
+        let policy = if strict { Policy::Strict } else { Policy::Blended };
+        let answer = router.discover(&Request { intent, policy, ..Request::default() }).unwrap();
+        let exact = |hit: &Hit| hit.breakdown.parts.iter().any(|part| part.kind == PartKind::Exact);
+        if !answer.results.first().is_some_and(exact) {
+            prop_assert_eq!(answer.fit, Fit::None, "{}", answer.verdict.sentence);
         }
     }
 

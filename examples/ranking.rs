@@ -1,0 +1,117 @@
+//! Measures the ranking on the public query sets: `cargo run --release --example ranking DATA CORPUS [WEIGHTS]`. DATA
+//! holds the sets (`golden/`), CORPUS any folder with many skills, WEIGHTS a weights file in place of the shipped one.
+//! Prints the tables of README.md.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a measurement that cannot be set up has to stop"
+)]
+
+#[path = "sets/mod.rs"]
+mod sets;
+
+use std::path::{Path, PathBuf};
+
+use sets::{SETS, Seeded, Set, corpus, filled, set, strangers};
+use skill_workbench::discovery::{Case, EvalOptions, EvalReport, Router, Weights, eval};
+
+/// Runs with one typing error in each request; each draws other errors.
+const TYPO_SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+
+fn main() {
+    let arguments: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
+    let (data, folder, weights) = match &arguments[..] {
+        [data, folder] => (data, folder, Weights::shipped().unwrap()),
+        [data, folder, file] => {
+            (data, folder, Weights::parse(&std::fs::read_to_string(file).unwrap()).unwrap())
+        }
+        _ => panic!("usage: ranking DATA CORPUS [WEIGHTS]"),
+    };
+    let weights = weights.patient();
+    let strangers = strangers(data);
+    println!(
+        "| set | skills | requests | P@1 | hit@5 | MRR@10 | kept | rejected | at 90 % | at 94 % | at 98 % |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    for name in SETS {
+        let set = set(data, name);
+        measure(name, &set, &strangers, &weights);
+        if name == "skilltrig" {
+            let mut large = set;
+            large.skills.extend(corpus(folder));
+            measure("skilltrig in the corpus", &large, &strangers, &weights);
+        }
+    }
+    println!("\n| set | P@1 | with one typing error | loss | hit@5 | with one typing error |");
+    println!("|---|--:|--:|--:|--:|--:|");
+    for name in SETS {
+        typos(data, name, &weights);
+    }
+}
+
+fn report(router: &Router, cases: &[Case]) -> EvalReport {
+    eval(router, cases, EvalOptions::default()).unwrap()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
+    let router = filled(set.skills.clone(), weights);
+    let cases: Vec<Case> = set.queries.iter().chain(strangers).cloned().collect();
+    let report_all = report(&router, &cases);
+    let at = |kept: f64| {
+        let point = report_all.thresholds.iter().find(|point| (point.kept - kept).abs() < 1e-9);
+        point.and_then(|point| point.rejected).map_or_else(|| "–".to_owned(), percent)
+    };
+    println!(
+        "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+        router.len(),
+        report_all.queries,
+        percent(report_all.p_at_1),
+        percent(report_all.hit_at_5),
+        percent(report_all.mrr_at_10),
+        percent(report_all.present.kept),
+        report_all.present.rejected.map_or_else(String::new, percent),
+        at(0.90),
+        at(0.94),
+        at(0.98)
+    );
+    if let Some(near) = report(&router, &set.near_misses).near_misses {
+        let share = |n: usize| percent(n as f64 / near.queries as f64);
+        println!(
+            "<!-- {name}: of {} near misses {} have the forbidden skill first, {} are routed to it -->",
+            near.queries,
+            share(near.forbidden_first),
+            share(near.routed)
+        );
+    }
+}
+
+fn typos(data: &Path, name: &str, weights: &Weights) {
+    let set = set(data, name);
+    let router = filled(set.skills, weights);
+    let plain = report(&router, &set.queries);
+    let (mut first, mut five) = (0.0, 0.0);
+    for seed in TYPO_SEEDS {
+        let mut seeded = Seeded::new(seed);
+        let misspelt: Vec<Case> = set
+            .queries
+            .iter()
+            .map(|case| Case { query: seeded.misspell(&case.query), ..case.clone() })
+            .collect();
+        let report = report(&router, &misspelt);
+        first += report.p_at_1;
+        five += report.hit_at_5;
+    }
+    let runs = TYPO_SEEDS.count() as f64;
+    println!(
+        "| {name} | {} | {} | {:.1} | {} | {} |",
+        percent(plain.p_at_1),
+        percent(first / runs),
+        (plain.p_at_1 - first / runs) * 100.0,
+        percent(plain.hit_at_5),
+        percent(five / runs)
+    );
+}
