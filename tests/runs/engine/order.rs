@@ -122,7 +122,7 @@ inputs: { gone: { type: string } }
 steps:
   - { id: a, uses: x.y, input: { gone: inputs.gone }, output: {} }
   - { id: b, uses: x.y, input: { n: vars.later } }
-  - { id: c, uses: x.y, input: {}, output: { later: o } }
+  - { id: c, uses: x.y, input: {}, output: { v: vars.later } }
 ";
     let (run, executed) = bench.run(text, json!({})).await;
     let (code, message) = failed(&executed);
