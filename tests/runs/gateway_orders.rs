@@ -58,7 +58,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     loop {
         let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
         assert!(!events.is_empty(), "the step never began");
-        if events.iter().any(|event| event.event.kind == "step.started") {
+        if events.iter().any(|event| event.event.kind.as_str() == "step.started") {
             return (leave, worker);
         }
         after = events.last().unwrap().number;
@@ -316,6 +316,6 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
             }
         }
     };
-    assert_eq!(ended.event.kind, "run.completed", "{ended:?}");
+    assert_eq!(ended.event.kind.as_str(), "run.completed", "{ended:?}");
     workbench.stop_workers().await;
 }

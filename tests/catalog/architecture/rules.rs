@@ -208,6 +208,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Hold",
             "Holder",
             "IdempotencyOutcome",
+            "EventKind",
             "NewEvent",
             "RunEvent",
             "RunFilter",
