@@ -10,6 +10,7 @@
 mod adjust;
 mod analysis;
 mod answer;
+mod blocks;
 mod body_lines;
 mod confidence;
 mod derived;
@@ -39,6 +40,7 @@ mod segment;
 mod snapshot;
 mod sorting;
 mod sums;
+mod tables;
 mod task;
 mod verdict;
 mod vocabulary;
@@ -51,6 +53,7 @@ pub use answer::{
     Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
     Verdict, VerdictReason, WordRow,
 };
+pub use blocks::ReadAt;
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use embedding::{Embedding, EmbeddingError};
@@ -62,7 +65,7 @@ pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_ev
 pub use link::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use request::{Policy, Request};
-pub use router::{Counted, Joined, RequestError, Router, UnknownLink};
+pub use router::{Counted, Joined, RequestError, Router, UnknownLink, Written};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

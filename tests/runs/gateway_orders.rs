@@ -8,7 +8,7 @@ use runs_place::{Place, decide, launch, order, resume, run, settle};
 use serde_json::{Value, json};
 use skill_workbench::gateway::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::RunRecord;
+use skill_workbench::store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
@@ -198,6 +198,26 @@ async fn only_what_changed_is_named_as_changed() {
     let both =
         "the binding ledger-book changed since the launch; bindings/book.yaml changed since the launch";
     assert_eq!(sheet.changed.as_deref(), Some(both));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_record_what_a_waiting_run_would_ask_now_and_readers_do_not() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let script = "skills/ledger/scripts/book.sh";
+    let launched = std::fs::read_to_string(place.path(script)).unwrap();
+    place.write(script, &format!("{launched}# edited\n"));
+    let shown = core.run(&waiting.id.0).await.unwrap();
+    assert_ne!(shown.run.gate, waiting.gate, "what it would ask now is shown");
+    let seen = core.run(&waiting.id.0).await.unwrap().events.last().unwrap().number;
+    assert_eq!(seen, shown.events.last().unwrap().number, "and recorded by nobody who looks");
+    core.start_workers().await.unwrap();
+    let recorded = core.run_events(Some(&waiting.id.0), seen, 10, 30_000).await.unwrap();
+    core.stop_workers().await;
+    let kinds: Vec<&EventKind> = recorded.iter().map(|event| &event.event.kind).collect();
+    assert_eq!(kinds, [&EventKind::GateChanged]);
+    assert_eq!(core.run(&waiting.id.0).await.unwrap().run.gate, shown.run.gate);
 }
 
 #[tokio::test(flavor = "multi_thread")]
