@@ -10,7 +10,6 @@
 mod adjust;
 mod analysis;
 mod answer;
-mod blocks;
 mod body_lines;
 mod confidence;
 mod derived;
@@ -53,7 +52,6 @@ pub use answer::{
     Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
     Verdict, VerdictReason, WordRow,
 };
-pub use blocks::ReadAt;
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use embedding::{Embedding, EmbeddingError};

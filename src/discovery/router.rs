@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::adjust::Adjustments;
 use super::analysis::{Analysis, analyse};
 use super::answer::{Answer, BodyLine};
-use super::blocks::ReadAt;
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
@@ -22,6 +21,7 @@ use super::snapshot::{self, SnapshotError};
 use super::weights::Weights;
 use super::words::Words;
 use super::{body_lines, marks, ranking};
+use crate::blocks::ReadAt;
 use crate::skill::SkillId;
 
 /// A request that cannot be answered.

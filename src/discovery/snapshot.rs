@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{BlockWriter, Blocks, ReadAt};
 use super::document::Document;
 use super::embedding::DIM;
 use super::field;
@@ -17,6 +16,7 @@ use super::segment::{CAPACITY, Segment};
 use super::tables::{Kept, Tables, numbers, words};
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
+use crate::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Counts up with every change of the form, of words, stems or limits.
 const VERSION: u32 = 5;
@@ -33,16 +33,9 @@ pub enum SnapshotError {
 }
 
 /// Bytes before the documents: version, stamp, and how long what follows is.
-const PREAMBLE: usize = 44;
+const PREAMBLE: usize = 36;
 
-/// The part that goes through postcard, as it is read.
-#[derive(Deserialize)]
-struct Head {
-    entries: Vec<KeptEntry>,
-    vocabulary: (String, Vec<(u32, u32)>),
-    forms: (String, Vec<u32>, Vec<u32>),
-}
-
+/// What goes through postcard of a document, as it is read.
 #[derive(Deserialize)]
 struct KeptEntry {
     document: Document,
@@ -60,13 +53,6 @@ struct KeptEntry {
 }
 
 /// The same as it is written, where it lies.
-#[derive(Serialize)]
-struct HeadRef<'a> {
-    entries: Vec<EntryRef<'a>>,
-    vocabulary: (&'a str, &'a [(u32, u32)]),
-    forms: (&'a str, &'a [u32], &'a [u32]),
-}
-
 #[derive(Serialize)]
 struct EntryRef<'a> {
     document: &'a Document,
@@ -88,34 +74,36 @@ struct EntryRef<'a> {
 pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Vec<u32>> {
     // One segment, documents in its order: slots are numbered anew.
     let segment = index.as_one();
-    let entries = segment.slots.iter().filter_map(|slot| index.entry(*slot as usize)).map(|e| EntryRef {
-        document: &e.document,
-        read: e.read,
-        has_body: e.has_body,
-        lengths: e.lengths,
-        pair_lengths: e.pair_lengths,
-        pieces: &e.pieces,
-        name_pieces: &e.name_pieces,
-        places: e.places.each_ref().map(|places| &**places),
-        piece_places: &e.piece_places,
-        exclusions: &e.exclusions,
-        clauses: &e.clauses,
-        language: e.language,
-    });
-    let head = HeadRef {
-        entries: entries.collect(),
-        vocabulary: index.vocabulary.parts(),
-        forms: index.forms.parts(),
-    };
-    let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
+    let entries = || segment.slots.iter().filter_map(|slot| index.entry(*slot as usize));
     let tables = segment.tables().owned();
     let mut out = BlockWriter::new(out);
     out.write_all(&VERSION.to_le_bytes())?;
     out.write_all(&stamp.to_le_bytes())?;
-    let lengths = [head.len(), segment.slots.len(), tables.keys.len(), tables.postings.len()];
+    let lengths = [entries().count(), tables.keys.len(), tables.postings.len()];
     words(&mut out, lengths.into_iter().map(|length| (length as u64).to_le_bytes()))?;
-    out.write_all(&head)?;
-    drop(head);
+    let mut bytes = Vec::new();
+    for e in entries() {
+        bytes.clear();
+        let entry = EntryRef {
+            document: &e.document,
+            read: e.read,
+            has_body: e.has_body,
+            lengths: e.lengths,
+            pair_lengths: e.pair_lengths,
+            pieces: &e.pieces,
+            name_pieces: &e.name_pieces,
+            places: e.places.each_ref().map(|places| &**places),
+            piece_places: &e.piece_places,
+            exclusions: &e.exclusions,
+            clauses: &e.clauses,
+            language: e.language,
+        };
+        bytes = postcard::to_extend(&entry, bytes).map_err(io::Error::other)?;
+        out.record(&bytes)?;
+    }
+    drop(bytes);
+    out.record(&postcard::to_stdvec(&index.vocabulary.parts()).map_err(io::Error::other)?)?;
+    out.record(&postcard::to_stdvec(&index.forms.parts()).map_err(io::Error::other)?)?;
     let vectors = segment.slots.iter().flat_map(|slot| index.vector(*slot as usize));
     words(&mut out, vectors.map(|value| value.to_le_bytes()))?;
     tables.write(&mut out)?;
@@ -128,14 +116,14 @@ fn open(
     source: Box<dyn ReadAt>,
     stamp: u64,
     damaged: &Arc<AtomicBool>,
-) -> Result<(Arc<Blocks>, [u64; 4]), SnapshotError> {
+) -> Result<(Arc<Blocks>, [u64; 3]), SnapshotError> {
     let cut = |_| SnapshotError::Damaged("it is cut off");
     let blocks = Arc::new(Blocks::open(source, Arc::clone(damaged)).map_err(cut)?);
     let preamble = blocks.read(0, PREAMBLE, false).map_err(cut)?;
     if preamble[..4] != VERSION.to_le_bytes() || preamble[4..12] != stamp.to_le_bytes() {
         return Err(SnapshotError::Version);
     }
-    let lengths = numbers(&preamble[12..], u64::from_le_bytes);
+    let lengths: Vec<u64> = numbers(&preamble[12..], u64::from_le_bytes);
     Ok((blocks, std::array::from_fn(|i| lengths[i])))
 }
 
@@ -146,43 +134,49 @@ pub(crate) fn segment(
     damaged: &Arc<AtomicBool>,
     slots: Vec<u32>,
 ) -> Result<Segment, SnapshotError> {
-    let (blocks, [head, documents, keys, postings]) = open(source, stamp, damaged)?;
+    let (blocks, [documents, keys, postings]) = open(source, stamp, damaged)?;
     if documents != slots.len() as u64 {
         return Err(SnapshotError::Damaged("its documents"));
     }
-    let tables = tables(&blocks, [head, documents, keys, postings])?;
-    Ok(Segment::new(tables, slots))
+    Ok(Segment::new(tables(blocks, keys, postings)?, slots))
 }
 
-fn tables(blocks: &Arc<Blocks>, lengths: [u64; 4]) -> Result<Tables, SnapshotError> {
-    let [head, documents, keys, postings] = lengths;
-    let from = PREAMBLE as u64 + head + documents * (DIM as u64) * 2;
-    let kept = Kept::open(Arc::clone(blocks), from, keys, postings);
+/// The tables are the last of all.
+fn tables(blocks: Arc<Blocks>, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
+    let kept = Kept::open(blocks, keys, postings);
     Ok(Tables::Kept(Arc::new(kept.map_err(|_| SnapshotError::Damaged("its tables"))?)))
 }
 
 /// Reads what [`write`] wrote, its tables only as they are asked for.
 pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Result<Index, SnapshotError> {
     let damaged = Arc::<AtomicBool>::default();
-    let (blocks, lengths) = open(source, stamp, &damaged)?;
-    let [head_length, documents, ..] = lengths;
-    let whole = |from: u64, length: u64, what| {
-        let length = usize::try_from(length).ok().filter(|length| *length as u64 <= blocks.length());
-        let read = length.and_then(|length| blocks.read(from, length, false).ok());
-        read.ok_or(SnapshotError::Damaged(what))
-    };
-    let head = whole(PREAMBLE as u64, head_length, "its documents")?;
-    let head: Head = postcard::from_bytes(&head).map_err(|_| SnapshotError::Damaged("its documents"))?;
-    let n = head.entries.len();
-    if n as u64 != documents || documents > CAPACITY as u64 {
-        return Err(SnapshotError::Damaged("its documents"));
+    let (blocks, [documents, keys, postings]) = open(source, stamp, &damaged)?;
+    let n = usize::try_from(documents).ok().filter(|n| *n <= CAPACITY);
+    let n = n.ok_or(SnapshotError::Damaged("its documents"))?;
+    let mut reader = blocks.reader(PREAMBLE as u64);
+    let mut kept: Vec<KeptEntry> = Vec::with_capacity(n);
+    for _ in 0..n {
+        let entry = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+        kept.push(entry.ok_or(SnapshotError::Damaged("its documents"))?);
     }
-    let vectors = whole(PREAMBLE as u64 + head_length, documents * (DIM as u64) * 2, "its vectors")?;
-    let vectors = numbers(&vectors, i16::from_le_bytes);
-    let segment = Segment::new(tables(&blocks, lengths)?, (0..n as u32).collect());
-    let vocabulary = Vocabulary::from_parts(head.vocabulary.0, head.vocabulary.1)
-        .ok_or(SnapshotError::Damaged("its vocabulary"))?;
-    let (forms, ends, stems) = head.forms;
+    let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+    let (text, ends): (String, Vec<(u32, u32)>) = parts.ok_or(SnapshotError::Damaged("its vocabulary"))?;
+    let vocabulary = Vocabulary::from_parts(text, ends).ok_or(SnapshotError::Damaged("its vocabulary"))?;
+    let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+    let (forms, ends, stems): (String, Vec<u32>, Vec<u32>) =
+        parts.ok_or(SnapshotError::Damaged("its word forms"))?;
+    let mut vectors: Vec<i16> = Vec::with_capacity(n * DIM);
+    for _ in 0..n {
+        let vector = reader.take(DIM * 2).map_err(|_| SnapshotError::Damaged("its vectors"))?;
+        vectors.extend(numbers(vector, i16::from_le_bytes));
+    }
+    let from = reader.at();
+    drop(reader);
+    let tables = tables(blocks, keys, postings)?;
+    if !matches!(&tables, Tables::Kept(kept) if kept.from() == from) {
+        return Err(SnapshotError::Damaged("its tables"));
+    }
+    let segment = Segment::new(tables, (0..n as u32).collect());
     let known = |stem: &u32| (*stem as usize) < vocabulary.len();
     let forms = Some(stems)
         .filter(|stems| stems.iter().all(known))
@@ -192,10 +186,10 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
         e.places.iter().flatten().all(|p| known(&p.what))
             && e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM)
     };
-    if !head.entries.iter().all(in_vocabulary) {
+    if !kept.iter().all(in_vocabulary) {
         return Err(SnapshotError::Damaged("its words"));
     }
-    let entries = head.entries.into_iter().enumerate().map(|(local, e)| Entry {
+    let entries = kept.into_iter().enumerate().map(|(local, e)| Entry {
         document: e.document,
         read: e.read,
         has_body: e.has_body,

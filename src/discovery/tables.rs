@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::blocks::Blocks;
+use crate::blocks::Blocks;
 
 /// Keys between two that stay in memory.
 const GROUP: usize = 2048;
@@ -72,17 +72,28 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Tables that [`Owned::write`] wrote from a place on.
-    pub fn open(blocks: Arc<Blocks>, from: u64, keys: u64, postings: u64) -> io::Result<Self> {
-        let size = |n: u64| usize::try_from(n).map_err(io::Error::other);
-        let (keys, postings) = (size(keys)?, size(postings)?);
-        let mut kept = Self { blocks, from, keys, postings, firsts: Vec::new() };
-        let firsts = kept.blocks.read(kept.firsts_at(), keys.div_ceil(GROUP) * 8, false)?;
+    /// Tables that [`Owned::write`] wrote at the end.
+    pub fn open(blocks: Arc<Blocks>, keys: u64, postings: u64) -> io::Result<Self> {
+        let firsts = keys.div_ceil(GROUP as u64);
+        let bytes = [keys.checked_mul(8), keys.checked_add(1).and_then(|starts| starts.checked_mul(4))]
+            .into_iter()
+            .chain([postings.checked_mul(4), firsts.checked_mul(8)])
+            .try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?));
+        let from =
+            bytes.and_then(|bytes| blocks.length().checked_sub(bytes)).ok_or_else(|| blocks.damaged())?;
+        let mut kept =
+            Self { from, keys: keys as usize, postings: postings as usize, firsts: Vec::new(), blocks };
+        let firsts = kept.blocks.read(kept.firsts_at(), firsts as usize * 8, false)?;
         kept.firsts = numbers(&firsts, u64::from_le_bytes);
-        if !kept.firsts.is_sorted() || kept.end() != kept.blocks.length() {
+        if !kept.firsts.is_sorted() {
             return Err(kept.blocks.damaged());
         }
         Ok(kept)
+    }
+
+    /// Where they begin.
+    pub fn from(&self) -> u64 {
+        self.from
     }
 
     fn starts_at(&self) -> u64 {
@@ -95,11 +106,6 @@ impl Kept {
 
     fn firsts_at(&self) -> u64 {
         self.postings_at() + self.postings as u64 * 4
-    }
-
-    /// Where the tables end.
-    fn end(&self) -> u64 {
-        self.firsts_at() + self.firsts.len() as u64 * 8
     }
 
     fn range(&self, key: u64) -> io::Result<Vec<u32>> {

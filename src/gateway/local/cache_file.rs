@@ -2,10 +2,10 @@
 //! another version. What it holds can always be made again.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-use crate::discovery::ReadAt;
+use crate::blocks::FileFrom;
 use crate::private_files;
 use crate::skill::Digest;
 
@@ -18,68 +18,6 @@ pub struct CacheFile {
 }
 
 const ANOTHER_BUILD: &str = "another build of this program wrote it";
-
-/// The content of a cache that is read in pieces. It stays what it is when the file is replaced.
-#[derive(Debug)]
-pub struct Opened {
-    file: Source,
-    from: u64,
-}
-
-impl ReadAt for Opened {
-    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
-        self.file.read_exact_at(out, self.from.saturating_add(at))
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.file.length()?.saturating_sub(self.from))
-    }
-}
-
-#[cfg(unix)]
-#[derive(Debug)]
-struct Source(File);
-
-#[cfg(unix)]
-impl Source {
-    fn new(file: File) -> Self {
-        Self(file)
-    }
-
-    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0, out, at)
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
-}
-
-#[cfg(not(unix))]
-#[derive(Debug)]
-struct Source(std::sync::Mutex<File>);
-
-#[cfg(not(unix))]
-impl Source {
-    fn new(file: File) -> Self {
-        Self(std::sync::Mutex::new(file))
-    }
-
-    fn file(&self) -> std::sync::MutexGuard<'_, File> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
-        use std::io::{Read as _, Seek as _};
-        let mut file = self.file();
-        file.seek(io::SeekFrom::Start(at))?;
-        file.read_exact(out)
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        Ok(self.file().metadata()?.len())
-    }
-}
 
 /// What became of a cache at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,17 +71,16 @@ impl CacheFile {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn open(&self) -> Result<Option<Opened>, String> {
+    pub fn open(&self) -> Result<Option<FileFrom>, String> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
         let head = self.head();
-        let opened = Opened { file: Source::new(file), from: head.len() as u64 };
         let mut found = vec![0; head.len()];
-        match opened.file.read_exact_at(&mut found, 0) {
-            Ok(()) if found == head => Ok(Some(opened)),
+        match (&file).read_exact(&mut found) {
+            Ok(()) if found == head => Ok(Some(FileFrom::new(file, head.len() as u64))),
             Ok(()) => Err(ANOTHER_BUILD.to_owned()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(ANOTHER_BUILD.to_owned()),
             Err(error) => Err(error.to_string()),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +43,7 @@ impl ReadAt for Vec<u8> {
 }
 
 /// Writes content with the checksums of its blocks behind it.
-pub(crate) struct BlockWriter<W> {
+pub struct BlockWriter<W> {
     out: W,
     hash: crc32fast::Hasher,
     filled: usize,
@@ -51,13 +52,16 @@ pub(crate) struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
+    /// Writes into `out`.
     pub fn new(out: W) -> Self {
         Self { out, hash: crc32fast::Hasher::new(), filled: 0, sums: Vec::new(), length: 0 }
     }
 
-    /// How much was written.
-    pub fn length(&self) -> u64 {
-        self.length
+    /// Writes a record, for [`Reader::record`].
+    pub fn record(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+        self.write_all(&length.to_le_bytes())?;
+        self.write_all(bytes)
     }
 
     fn end_block(&mut self) {
@@ -97,7 +101,7 @@ impl<W: Write> Write for BlockWriter<W> {
 }
 
 /// Content that [`BlockWriter`] wrote.
-pub(crate) struct Blocks {
+pub struct Blocks {
     source: Box<dyn ReadAt>,
     sums: Vec<u32>,
     length: u64,
@@ -137,14 +141,22 @@ impl Blocks {
         Ok(Self { source, sums, length, kept: Mutex::default(), damaged })
     }
 
+    /// Bytes of the content.
+    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Reads everything from a place on, piece by piece.
+    #[must_use]
+    pub fn reader(&self, from: u64) -> Reader<'_> {
+        Reader { blocks: self, at: from, block: None, bytes: Vec::new() }
     }
 
     /// Notes that something read is not what was written.
     pub fn damaged(&self) -> io::Error {
         if !self.damaged.swap(true, Ordering::Relaxed) {
-            tracing::error!("the cached index is damaged: it is made anew");
+            tracing::error!("a cache is damaged, and is made anew");
         }
         not_as_written()
     }
@@ -170,7 +182,7 @@ impl Blocks {
         let length = self.length.saturating_sub(from).min(BLOCK as u64) as usize;
         let mut block = vec![0; length];
         self.source.read_exact_at(&mut block, from).map_err(|error| {
-            tracing::error!("reading the cached index: {error}");
+            tracing::error!("reading a cache: {error}");
             self.damaged()
         })?;
         let sum = usize::try_from(number).ok().and_then(|number| self.sums.get(number));
@@ -198,6 +210,131 @@ impl Blocks {
             at += take as u64;
         }
         Ok(out)
+    }
+}
+
+/// Reads from a place on, one block at a time: nothing is kept of what was read.
+pub struct Reader<'a> {
+    blocks: &'a Blocks,
+    at: u64,
+    /// The block that was read last.
+    block: Option<(u64, Arc<[u8]>)>,
+    bytes: Vec<u8>,
+}
+
+impl Reader<'_> {
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// The system's; what is not what was written.
+    pub fn take(&mut self, length: usize) -> io::Result<&[u8]> {
+        self.bytes.clear();
+        let end = self.at.checked_add(length as u64).filter(|end| *end <= self.blocks.length);
+        let end = end.ok_or_else(|| self.blocks.damaged())?;
+        while self.at < end {
+            let number = self.at / BLOCK as u64;
+            let block = match self.block.take() {
+                Some((same, block)) if same == number => block,
+                _ => self.blocks.read_block(number)?,
+            };
+            let start = (self.at % BLOCK as u64) as usize;
+            let piece = block.get(start..).unwrap_or_default();
+            let piece = &piece[..piece.len().min((end - self.at) as usize)];
+            self.bytes.extend_from_slice(piece);
+            self.at += piece.len() as u64;
+            let nothing = piece.is_empty();
+            self.block = Some((number, block));
+            if nothing {
+                return Err(self.blocks.damaged());
+            }
+        }
+        Ok(&self.bytes)
+    }
+
+    /// The next record, as [`BlockWriter::record`] wrote it.
+    ///
+    /// # Errors
+    /// As [`Reader::take`].
+    pub fn record(&mut self) -> io::Result<&[u8]> {
+        let length = self.take(4)?;
+        let length = u32::from_le_bytes(std::array::from_fn(|i| length[i]));
+        self.take(length as usize)
+    }
+
+    /// Where the next bytes lie.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+}
+
+/// A file that is read piece by piece from a place on. It stays what it is when another one takes its name.
+#[derive(Debug)]
+pub struct FileFrom {
+    file: Source,
+    from: u64,
+}
+
+impl FileFrom {
+    /// The content behind the first `from` bytes.
+    #[must_use]
+    pub fn new(file: File, from: u64) -> Self {
+        Self { file: Source::new(file), from }
+    }
+}
+
+impl ReadAt for FileFrom {
+    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
+        self.file.read_exact_at(out, self.from.saturating_add(at))
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.length()?.saturating_sub(self.from))
+    }
+}
+
+#[cfg(unix)]
+#[derive(Debug)]
+struct Source(File);
+
+#[cfg(unix)]
+impl Source {
+    fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.0, out, at)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+#[cfg(not(unix))]
+#[derive(Debug)]
+struct Source(Mutex<File>);
+
+#[cfg(not(unix))]
+impl Source {
+    fn new(file: File) -> Self {
+        Self(Mutex::new(file))
+    }
+
+    fn file(&self) -> std::sync::MutexGuard<'_, File> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
+        use std::io::{Read as _, Seek as _};
+        let mut file = self.file();
+        file.seek(io::SeekFrom::Start(at))?;
+        file.read_exact(out)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file().metadata()?.len())
     }
 }
 
@@ -229,6 +366,23 @@ mod tests {
             }
         }
         assert!(blocks.read(content.len() as u64, 1, true).is_err());
+    }
+
+    #[test]
+    fn records_are_read_one_after_the_other() {
+        let records: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; usize::from(n) * 997]).collect();
+        let mut out = Vec::new();
+        let mut writer = BlockWriter::new(&mut out);
+        writer.write_all(b"head").unwrap();
+        records.iter().for_each(|record| writer.record(record).unwrap());
+        writer.finish().unwrap();
+        let blocks = Blocks::open(Box::new(out), Arc::default()).unwrap();
+        let mut reader = blocks.reader(4);
+        for record in &records {
+            assert_eq!(reader.record().unwrap(), record);
+        }
+        assert_eq!(reader.at(), blocks.length());
+        assert!(reader.record().is_err(), "there is no more");
     }
 
     #[test]
