@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::blocks::Blocks;
 
 /// Keys between two that stay in memory.
-const GROUP: usize = 2048;
+const GROUP: usize = 256;
 
 /// Tables in memory.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -296,8 +296,10 @@ impl Runs {
         };
         let metrics = self.metrics.clone();
         store.observe_commits(Arc::new(move |jobs, took| metrics.commit(jobs, took)));
-        let of = Weak::clone(&runs);
-        store.work_only(Box::new(move || of.upgrade().map(|runs| runs.places()).unwrap_or_default()));
+        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
+        store.work_only(Box::new(move || {
+            registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
+        }));
         let store = Arc::new(store);
         if store.write_failure().is_none() {
             let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
@@ -349,19 +351,24 @@ impl Runs {
 #[derive(Default)]
 pub(super) struct Places(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
+impl Places {
+    fn of(&self, catalogue: &Catalogue) -> Arc<Vec<String>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, places)) = &*known
+            && *generation == catalogue.generation
+        {
+            return Arc::clone(places);
+        }
+        let places = Arc::new(places(catalogue));
+        *known = Some((catalogue.generation, Arc::clone(&places)));
+        places
+    }
+}
+
 impl Runs {
     /// The roots that this process reads, as runs name the one they were launched from.
     pub(super) fn places(&self) -> Arc<Vec<String>> {
-        let catalogue = self.registry.snapshot();
-        let mut known = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*known {
-            Some((generation, places)) if *generation == catalogue.generation => Arc::clone(places),
-            _ => {
-                let places = Arc::new(places(&catalogue));
-                *known = Some((catalogue.generation, Arc::clone(&places)));
-                places
-            }
-        }
+        self.places.of(&self.registry.snapshot())
     }
 }
 
