@@ -148,7 +148,6 @@ fn found(
         .map_err(|e| failed("looking an idempotency key up".into(), &e))
 }
 
-/// A replay (starts at once) or a fork (held) of a run at one of its checkpoints.
 /// A run to be made out of another one.
 #[derive(Debug)]
 pub(super) struct Branch {
@@ -158,6 +157,7 @@ pub(super) struct Branch {
     pub by: Option<String>,
 }
 
+/// Makes a replay (starts at once) or a fork (held) of a run at one of its checkpoints.
 pub(super) fn branch(
     connection: &Connection,
     source: &RunId,
