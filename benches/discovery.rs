@@ -139,10 +139,15 @@ fn index(c: &mut Criterion) {
     if let (Some(before), Some(after)) = (before, resident()) {
         println!("resident: {} MB more than before it", (after.saturating_sub(before)) / 1024);
     }
-    let bytes = full.snapshot().expect("a snapshot");
+    let mut bytes = Vec::new();
+    full.write_snapshot(&mut bytes).expect("a snapshot");
     println!("snapshot: {} MB", bytes.len() / 1_048_576);
     group.bench_function("warm start", |b| {
-        b.iter_batched(router, |mut r| r.restore(&bytes).map(|()| r), BatchSize::PerIteration);
+        b.iter_batched(
+            || (router(), Box::new(bytes.clone())),
+            |(mut r, bytes)| r.restore(bytes).map(|()| r),
+            BatchSize::PerIteration,
+        );
     });
     let mut seeded = Seeded::new(3);
     group.bench_function("one changed skill", |b| {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod blocks;
 pub mod cli;
 pub mod config;
 pub mod discovery;

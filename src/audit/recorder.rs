@@ -1,7 +1,7 @@
 //! Appends from many tasks: a thread of its own writes what came together in one piece.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ use crate::private_files;
 
 /// Entries written at once, at most.
 const BATCH: usize = 256;
+
+/// Entries that wait to be written at most; whoever records one more waits for a place.
+const QUEUE: usize = 4 * BATCH;
 
 /// Lines of this process that no anchor stands for yet, at most.
 const MAX_UNANCHORED: usize = 256;
@@ -37,7 +40,7 @@ struct Job {
 pub struct Recorder {
     log: Log,
     anchored: Arc<OnceLock<AnchorObserver>>,
-    thread: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+    thread: Mutex<Option<(SyncSender<Job>, JoinHandle<()>)>>,
     policy: Mutex<Option<String>>,
 }
 
@@ -85,25 +88,36 @@ impl Recorder {
 
     /// Records an entry; returns when it is written, and where it is durable, on the disk.
     pub async fn record(&self, entry: Entry) {
+        let Some(jobs) = self.jobs() else { return };
         let (written, done) = oneshot::channel();
-        if self.ask(Job { entry, written: Some(written) }) {
-            // The thread answers every job, or has ended with the program.
-            drop(done.await);
+        match jobs.try_send(Job { entry, written: Some(written) }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(job)) => {
+                drop(tokio::task::spawn_blocking(move || jobs.send(job)).await);
+            }
+            Err(TrySendError::Disconnected(_)) => return,
+        }
+        // The thread answers every job, or has ended with the program.
+        drop(done.await);
+    }
+
+    /// Records an entry without waiting until it is written, which it is before this recorder is dropped. Waits only for
+    /// a place among the entries that are to be written.
+    pub fn note(&self, entry: Entry) {
+        if let Some(jobs) = self.jobs() {
+            // The thread ends with the program.
+            drop(jobs.send(Job { entry, written: None }));
         }
     }
 
-    /// Records an entry without waiting; it is written before this recorder is dropped.
-    pub fn note(&self, entry: Entry) {
-        self.ask(Job { entry, written: None });
-    }
-
-    fn ask(&self, job: Job) -> bool {
+    /// The way to the thread, which is begun for the first entry; none where nothing is recorded.
+    fn jobs(&self) -> Option<SyncSender<Job>> {
         if self.log.mode() == Mode::Off {
-            return false;
+            return None;
         }
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let (jobs, queue) = channel();
+            let (jobs, queue) = sync_channel(QUEUE);
             let (log, anchored) = (self.log.clone(), Arc::clone(&self.anchored));
             let begun = std::thread::Builder::new()
                 .name("audit".into())
@@ -113,7 +127,7 @@ impl Recorder {
                 Err(error) => tracing::error!("no thread for the audit log: {error}"),
             }
         }
-        thread.as_ref().is_some_and(|(jobs, _)| jobs.send(job).is_ok())
+        thread.as_ref().map(|(jobs, _)| jobs.clone())
     }
 
     /// The policy that decides now, by its text: a change since it was last seen, by any process, is recorded.

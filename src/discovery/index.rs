@@ -1,7 +1,10 @@
 //! The index: documents in slots, their postings in segments, and the averages that scores need.
 //! It holds statistics of bodies, never their text.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::analysis::{Analysis, Place};
 use super::derived::{Derived, Lengths};
@@ -112,6 +115,8 @@ pub(crate) struct Index {
     /// `DIM` values a slot, `UNIT` for 1.
     vectors: Vec<i16>,
     sums: Sums,
+    /// Set by what is read from a file.
+    pub damaged: Arc<AtomicBool>,
     /// What follows from the sums, by slot; made anew after every change.
     pub derived: Derived,
 }
@@ -218,14 +223,18 @@ impl Index {
         self.derive(weights);
     }
 
-    /// Everything in one segment, and its documents' slots in its order.
-    pub fn as_one(&self) -> (Segment, Vec<usize>) {
-        let merged = self.joined().unwrap_or_else(|| match &self.segments[..] {
-            [(_, only)] => only.clone(),
-            _ => Segment::merge(&[], |_, _| false),
-        });
-        let slots = merged.slots.iter().map(|slot| *slot as usize).collect();
-        (merged, slots)
+    /// Everything in one segment.
+    pub fn as_one(&self) -> Cow<'_, Segment> {
+        match (self.joined(), &self.segments[..]) {
+            (Some(joined), _) => Cow::Owned(joined),
+            (None, [(_, only)]) => Cow::Borrowed(only),
+            (None, _) => Cow::Owned(Segment::merge(&[], |_, _| false)),
+        }
+    }
+
+    /// Whether something of it that lies in a file is not what was written there.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
     }
 
     /// All segments as one without the dead; none where they are that already.

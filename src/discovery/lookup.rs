@@ -1,5 +1,7 @@
 //! A key of the index, found once: where its postings are in every segment, and what they say.
 
+use std::borrow::Cow;
+
 use super::field::Counts;
 use super::index::Index;
 use super::segment::{Key, Posting, Segment};
@@ -24,11 +26,11 @@ impl View {
 }
 
 /// The postings of a key in one segment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Part<'a> {
     number: u32,
     segment: &'a Segment,
-    postings: &'a [u32],
+    postings: Cow<'a, [u32]>,
 }
 
 /// The postings of a key.
@@ -57,7 +59,7 @@ impl<'a> Found<'a> {
 
     fn count(&self) -> usize {
         if self.view == View::All {
-            return self.parts.iter().map(|p| p.postings.len() - p.segment.dead_among(p.postings)).sum();
+            return self.parts.iter().map(|p| p.postings.len() - p.segment.dead_among(&p.postings)).sum();
         }
         let mut n = 0;
         self.each(|_, _| n += 1);
@@ -68,7 +70,7 @@ impl<'a> Found<'a> {
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
         for part in &self.parts {
             let checked = part.segment.has_dead();
-            for bits in part.postings {
+            for bits in &*part.postings {
                 let posting = Posting::unpack(*bits);
                 let slot = part.segment.slot(posting.local);
                 if checked && self.index.home(slot) != part.number {
@@ -86,6 +88,6 @@ impl<'a> Found<'a> {
     pub fn counts(&self, slot: usize) -> Option<Counts> {
         let (number, local) = self.index.entry(slot)?.home;
         let part = self.parts.iter().find(|p| p.number == number)?;
-        Posting::search(part.postings, local).map(|c| self.view.of(c)).filter(|c| !c.is_empty())
+        Posting::search(&part.postings, local).map(|c| self.view.of(c)).filter(|c| !c.is_empty())
     }
 }

@@ -39,6 +39,7 @@ mod segment;
 mod snapshot;
 mod sorting;
 mod sums;
+mod tables;
 mod task;
 mod verdict;
 mod vocabulary;
@@ -62,7 +63,7 @@ pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_ev
 pub use link::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use request::{Policy, Request};
-pub use router::{Counted, Joined, RequestError, Router, UnknownLink};
+pub use router::{Counted, Joined, RequestError, Router, UnknownLink, Written};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

@@ -1,6 +1,7 @@
 //! The router: takes documents, keeps the index, answers requests.
 
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -20,6 +21,7 @@ use super::snapshot::{self, SnapshotError};
 use super::weights::Weights;
 use super::words::Words;
 use super::{body_lines, marks, ranking};
+use crate::blocks::ReadAt;
 use crate::skill::SkillId;
 
 /// A request that cannot be answered.
@@ -54,6 +56,13 @@ pub struct Router {
 /// Skills whose words are counted and that are not in the index yet.
 #[derive(Debug)]
 pub struct Counted(Vec<Analysis>);
+
+/// What was written of an index, to find it again there.
+#[derive(Debug)]
+pub struct Written {
+    /// Of the documents, in the order in which they were written.
+    slots: Vec<u32>,
+}
 
 /// The index in one piece, not in use yet.
 #[derive(Debug)]
@@ -164,21 +173,47 @@ impl Router {
         analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
-    /// The index as bytes, for [`Router::restore`] at the next start; none beyond 60,000 skills, where it
-    /// is made anew.
-    pub fn snapshot(&self) -> Option<Vec<u8>> {
-        (self.len() <= CAPACITY).then(|| snapshot::write(&self.index, self.stamp()))
-    }
-
-    /// Takes an index in place of the present one. Afterwards [`Router::is_current`] tells what has changed
-    /// since it was written.
+    /// Writes the index, for [`Router::restore`] at the next start; nothing beyond 60,000 skills, where it is made anew.
     ///
     /// # Errors
-    /// When the bytes are damaged, or were made by another version or with other weights; the present index
-    /// then stays.
-    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
-        self.index = snapshot::read(bytes, self.stamp(), &self.weights)?;
+    /// The writer's.
+    pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<Written>> {
+        if self.len() > CAPACITY {
+            return Ok(None);
+        }
+        snapshot::write(&self.index, self.stamp(), out).map(|slots| Some(Written { slots }))
+    }
+
+    /// Leaves the tables of the index where they were just written: from here on they are read there as requests need
+    /// them. Nothing may have changed since.
+    ///
+    /// # Errors
+    /// When what is there is not what was written; the present index then stays.
+    pub fn keep_in(&mut self, written: Written, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
+        let kept = snapshot::segment(source, self.stamp(), &self.index.damaged, written.slots)?;
+        self.index.replace(kept);
         Ok(())
+    }
+
+    /// Takes an index in place of the present one. Its tables stay in the source, and are read there as requests need
+    /// them. Afterwards [`Router::is_current`] tells what has changed since it was written.
+    ///
+    /// # Errors
+    /// When it is damaged, or was made by another version or with other weights; the present index then stays.
+    pub fn restore(&mut self, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
+        self.index = snapshot::read(source, self.stamp(), &self.weights)?;
+        Ok(())
+    }
+
+    /// Whether something of the index that lies in a file turned out not to be what was written there: answers may lack
+    /// skills, and the index has to be made anew.
+    pub fn is_damaged(&self) -> bool {
+        self.index.is_damaged()
+    }
+
+    /// Forgets every skill.
+    pub fn clear(&mut self) {
+        self.index = Index::default();
     }
 
     /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
@@ -315,9 +350,8 @@ mod tests {
         skill.text = Some(crate::skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() });
         let mut router = filled(Router::new(Weights::shipped().unwrap()));
         router.update(vec![skill.clone()], &[]);
-        let bytes = router.snapshot().unwrap();
         let mut other = Router::new(Weights::shipped().unwrap());
-        other.restore(&bytes).unwrap();
+        other.restore(Box::new(written(&router))).unwrap();
         let ask = |r: &Router| {
             let request = Request { intent: "grids and tables in a mail".into(), ..Request::default() };
             r.discover(&request).unwrap().results
@@ -347,16 +381,22 @@ mod tests {
             let answer = router.discover(&Request { intent, limit: 300, ..Request::default() }).unwrap();
             (answer.results, answer.attachable, answer.excluded, answer.confidence)
         };
-        let (before, bytes) = (ask(&router), router.snapshot().unwrap());
+        let (before, bytes) = (ask(&router), written(&router));
         router.adopt(router.joined().unwrap());
         assert_eq!(ask(&router), before);
         assert!(router.joined().is_none(), "it is in one piece");
-        assert_eq!(router.snapshot().unwrap(), bytes);
+        assert_eq!(written(&router), bytes);
         let change = |router: &mut Router| {
             router.update(vec![skill(3, "anew"), skill(900, "")], &[SkillId::new("s5")]);
         };
         let mut other = Router::new(Weights::shipped().unwrap());
-        other.restore(&bytes).unwrap();
+        other.restore(Box::new(bytes.clone())).unwrap();
+        assert_eq!(ask(&other), before, "read from where it was written");
+        let mut out = Vec::new();
+        let slots = router.write_snapshot(&mut out).unwrap().unwrap();
+        router.keep_in(slots, Box::new(out)).unwrap();
+        assert_eq!(ask(&router), before, "left where it was written");
+        assert_eq!(written(&router), bytes);
         change(&mut router);
         change(&mut other);
         assert_eq!(ask(&router), ask(&other));
@@ -366,13 +406,48 @@ mod tests {
     #[test]
     fn damaged_snapshots_are_refused_and_the_index_stays() {
         let mut router = filled(Router::new(Weights::shipped().unwrap()));
-        let bytes = router.snapshot().unwrap();
+        let bytes = written(&router);
         for cut in [0, 5, 20, bytes.len() / 2, bytes.len() - 1] {
-            assert!(router.restore(&bytes[..cut]).is_err(), "{cut}");
+            assert!(router.restore(Box::new(bytes[..cut].to_vec())).is_err(), "{cut}");
         }
-        let mut other = bytes.clone();
-        other[0] ^= 1;
-        assert_eq!(router.restore(&other), Err(SnapshotError::Version));
+        let mut flipped = bytes.clone();
+        flipped[0] ^= 1;
+        assert!(matches!(router.restore(Box::new(flipped)), Err(SnapshotError::Damaged(_))));
         assert_eq!(router.len(), 2);
+        let mut weights = Weights::shipped().unwrap();
+        weights.stop_words.insert("table".to_owned());
+        assert_eq!(Router::new(weights).restore(Box::new(bytes)), Err(SnapshotError::Version));
+    }
+
+    fn written(router: &Router) -> Vec<u8> {
+        let mut out = Vec::new();
+        router.write_snapshot(&mut out).unwrap().unwrap();
+        out
+    }
+
+    #[test]
+    fn damage_behind_what_is_read_at_once_is_noticed_by_the_request_that_meets_it() {
+        let skill = |n: usize| {
+            let mut skill =
+                Document::new(format!("s{n}"), format!("tables-{n}"), format!("Extracts table {n}."));
+            let body = (0..200).map(|word| format!("w{}x{} ", n % 50, word)).collect();
+            skill.text = Some(crate::skill::IndexText { headings: Vec::new(), body });
+            skill
+        };
+        let mut router = Router::new(Weights::shipped().unwrap());
+        router.update((0..200).map(skill).collect(), &[]);
+        let mut bytes = written(&router);
+        let postings = bytes.len() - 40_000;
+        bytes[postings - 20_000..postings].fill(0xff);
+        let mut other = Router::new(Weights::shipped().unwrap());
+        other.restore(Box::new(bytes)).unwrap();
+        assert!(!other.is_damaged());
+        for n in 0..50 {
+            let request = Request { intent: format!("w{n}x1 w{n}x7 w{n}x100"), ..Request::default() };
+            other.discover(&request).unwrap();
+        }
+        assert!(other.is_damaged());
+        other.clear();
+        assert!(!other.is_damaged() && other.is_empty());
     }
 }

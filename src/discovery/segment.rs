@@ -1,7 +1,10 @@
 //! An immutable piece of the index: for each key the documents that have it. A changed document goes
 //! into a new segment and its old place is marked dead; merging drops the dead.
 
+use std::borrow::Cow;
+
 use super::field::Counts;
+use super::tables::{Owned, Tables};
 
 /// Documents a segment can hold: they are numbered with 16 bits inside it.
 pub(crate) const CAPACITY: usize = 60_000;
@@ -65,12 +68,9 @@ impl Posting {
 }
 
 /// Sorted keys with their postings.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Segment {
-    pub(super) keys: Vec<u64>,
-    /// Start of each key's postings, and the end of the last.
-    pub(super) starts: Vec<u32>,
-    pub(super) postings: Vec<u32>,
+    tables: Tables,
     /// Slot in the index of each document.
     pub(super) slots: Vec<u32>,
     /// Those of them that are dead.
@@ -86,35 +86,32 @@ impl Segment {
         } else {
             entries.sort_unstable_by_key(|(key, posting)| (*key, posting.local));
         }
-        let mut out = Self { slots, ..Self::default() };
-        out.postings.reserve_exact(entries.len());
+        let mut tables = Owned::default();
+        tables.postings.reserve_exact(entries.len());
         for (key, posting) in entries {
-            out.push(key.0, posting);
+            push(&mut tables, key.0, posting);
         }
-        out.close();
-        out
+        Self::new(close(tables), slots)
     }
 
-    fn push(&mut self, key: u64, posting: Posting) {
-        if self.keys.last() != Some(&key) {
-            self.keys.push(key);
-            self.starts.push(self.postings.len() as u32);
-        }
-        self.postings.push(posting.pack());
+    /// From tables whose documents have these slots.
+    pub fn new(tables: Tables, slots: Vec<u32>) -> Self {
+        Self { tables, slots, dead: Vec::new() }
     }
 
-    fn close(&mut self) {
-        self.starts.push(self.postings.len() as u32);
-        self.keys.shrink_to_fit();
-        self.starts.shrink_to_fit();
+    /// Its tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// Packed postings of a key, in order of documents.
-    pub fn range(&self, key: Key) -> &[u32] {
-        match self.keys.binary_search(&key.0) {
-            Ok(at) => &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize],
-            Err(_) => &[],
+    pub fn range(&self, key: Key) -> Cow<'_, [u32]> {
+        let mut postings = self.tables.range(key.0);
+        if let Cow::Owned(read) = &mut postings {
+            // A file may hold anything.
+            read.retain(|bits| ((bits >> 16) as usize) < self.slots.len());
         }
+        postings
     }
 
     /// Marks a document as dead.
@@ -142,26 +139,16 @@ impl Segment {
         self.slots.len() - self.dead.len()
     }
 
-    /// Whether the tables fit together, for one that was read from a file.
-    pub fn holds_together(&self) -> bool {
-        let documents = self.slots.len();
-        self.starts.len() == self.keys.len() + 1
-            && self.starts.windows(2).all(|w| w[0] <= w[1])
-            && self.starts.last().is_some_and(|end| *end as usize == self.postings.len())
-            && self.keys.windows(2).all(|w| w[0] < w[1])
-            && self.postings.iter().all(|bits| ((bits >> 16) as usize) < documents)
-    }
-
     /// One segment out of several, without the dead. `lives` tells by slot.
     pub fn merge(parts: &[&Self], lives: impl Fn(u32, usize) -> bool) -> Self {
-        let mut out = Self::default();
+        let (mut out, mut slots) = (Owned::default(), Vec::new());
         let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());
         for (which, part) in parts.iter().enumerate() {
             let mut of_part = Vec::with_capacity(part.slots.len());
             for slot in &part.slots {
                 if lives(*slot, which) {
-                    of_part.push(u16::try_from(out.slots.len()).ok());
-                    out.slots.push(*slot);
+                    of_part.push(u16::try_from(slots.len()).ok());
+                    slots.push(*slot);
                 } else {
                     of_part.push(None);
                 }
@@ -169,8 +156,9 @@ impl Segment {
             numbers.push(of_part);
         }
         let mut at = vec![0; parts.len()];
-        while let Some(key) = parts.iter().zip(&at).filter_map(|(p, at)| p.keys.get(*at).copied()).min() {
-            for ((part, at), numbers) in parts.iter().zip(&mut at).zip(&numbers) {
+        let tables: Vec<Cow<'_, Owned>> = parts.iter().map(|part| part.tables.owned()).collect();
+        while let Some(key) = tables.iter().zip(&at).filter_map(|(p, at)| p.keys.get(*at).copied()).min() {
+            for ((part, at), numbers) in tables.iter().zip(&mut at).zip(&numbers) {
                 if part.keys.get(*at) != Some(&key) {
                     continue;
                 }
@@ -178,16 +166,30 @@ impl Segment {
                 *at += 1;
                 for bits in &part.postings[range] {
                     let posting = Posting::unpack(*bits);
-                    if let Some(local) = numbers[usize::from(posting.local)] {
-                        out.push(key, Posting { local, ..posting });
+                    if let Some(local) = numbers.get(usize::from(posting.local)).copied().flatten() {
+                        push(&mut out, key, Posting { local, ..posting });
                     }
                 }
             }
         }
         out.postings.shrink_to_fit();
-        out.close();
-        out
+        Self::new(close(out), slots)
     }
+}
+
+fn push(tables: &mut Owned, key: u64, posting: Posting) {
+    if tables.keys.last() != Some(&key) {
+        tables.keys.push(key);
+        tables.starts.push(tables.postings.len() as u32);
+    }
+    tables.postings.push(posting.pack());
+}
+
+fn close(mut tables: Owned) -> Tables {
+    tables.starts.push(tables.postings.len() as u32);
+    tables.keys.shrink_to_fit();
+    tables.starts.shrink_to_fit();
+    Tables::Owned(tables)
 }
 
 #[cfg(test)]
@@ -213,12 +215,12 @@ mod tests {
             vec![10, 11],
         );
         let two = Segment::build(vec![(Key(5), posting(0, 9)), (Key(9), posting(0, 2))], vec![12]);
-        assert_eq!(one.range(Key(5)), [posting(0, 3).pack(), posting(1, 7).pack()]);
+        assert_eq!(*one.range(Key(5)), [posting(0, 3).pack(), posting(1, 7).pack()]);
         let merged = Segment::merge(&[&one, &two], |slot, _| slot != 10);
         assert_eq!(merged.slots, [11, 12]);
-        assert_eq!(merged.range(Key(5)), [posting(0, 7).pack(), posting(1, 9).pack()]);
-        assert_eq!(Posting::search(merged.range(Key(9)), 1), Some(Counts(2)));
-        assert_eq!(Posting::search(merged.range(Key(9)), 0), None);
+        assert_eq!(*merged.range(Key(5)), [posting(0, 7).pack(), posting(1, 9).pack()]);
+        assert_eq!(Posting::search(&merged.range(Key(9)), 1), Some(Counts(2)));
+        assert_eq!(Posting::search(&merged.range(Key(9)), 0), None);
         assert!(merged.range(Key(7)).is_empty());
     }
 
@@ -228,7 +230,7 @@ mod tests {
         let mut segment = Segment::build(entries, (0..10).collect());
         segment.bury(3);
         segment.bury(9);
-        assert_eq!(segment.dead_among(segment.range(Key(5))), 2);
+        assert_eq!(segment.dead_among(&segment.range(Key(5))), 2);
         assert_eq!(segment.alive(), 8);
     }
 }

@@ -1,5 +1,9 @@
-//! The index as bytes, for a warm start: documents through postcard, the large tables as they lie in
-//! memory, little endian. A reader takes it whole or not at all.
+//! The index in a file, for a warm start: documents through postcard, vectors and tables little endian, in blocks that
+//! are checked when they are read. A reader takes documents and vectors at once; the tables stay in the file.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +12,14 @@ use super::embedding::DIM;
 use super::field;
 use super::forms::Forms;
 use super::index::{Entry, Index, NO_STEM};
-use super::segment::Segment;
+use super::segment::{CAPACITY, Segment};
+use super::tables::{Kept, Tables, numbers, words};
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
+use crate::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Counts up with every change of the form, of words, stems or limits.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Why bytes are no index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,15 +32,11 @@ pub enum SnapshotError {
     Damaged(&'static str),
 }
 
-/// The part that goes through postcard.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    entries: Vec<KeptEntry>,
-    vocabulary: (String, Vec<(u32, u32)>),
-    forms: (String, Vec<u32>, Vec<u32>),
-}
+/// Bytes before the documents: version, stamp, and how long what follows is.
+const PREAMBLE: usize = 36;
 
-#[derive(Serialize, Deserialize)]
+/// What goes through postcard of a document, as it is read.
+#[derive(Deserialize)]
 struct KeptEntry {
     document: Document,
     read: bool,
@@ -50,72 +52,131 @@ struct KeptEntry {
     language: Option<super::language::Language>,
 }
 
-/// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding.
-pub(crate) fn write(index: &Index, stamp: u64) -> Vec<u8> {
-    // One segment, documents in its order: slots are numbered anew.
-    let (segment, slots) = index.as_one();
-    let entries = slots.iter().filter_map(|slot| index.entry(*slot)).map(|e| KeptEntry {
-        document: e.document.clone(),
-        read: e.read,
-        has_body: e.has_body,
-        lengths: e.lengths,
-        pair_lengths: e.pair_lengths,
-        pieces: e.pieces.clone(),
-        name_pieces: e.name_pieces.clone(),
-        places: e.places.clone(),
-        piece_places: e.piece_places.clone(),
-        exclusions: e.exclusions.clone(),
-        clauses: e.clauses.clone(),
-        language: e.language,
-    });
-    let (text, ends) = index.vocabulary.parts();
-    let (forms, form_ends, form_stems) = index.forms.parts();
-    let head = Head {
-        entries: entries.collect(),
-        vocabulary: (text.to_owned(), ends.to_vec()),
-        forms: (forms.to_owned(), form_ends.to_vec(), form_stems.to_vec()),
-    };
-    // Serialising plain data into memory cannot fail; an empty head would be refused on reading.
-    let head = postcard::to_stdvec(&head).unwrap_or_default();
-    let mut out = Vec::new();
-    out.extend(VERSION.to_le_bytes());
-    out.extend(stamp.to_le_bytes());
-    let mut block = |bytes: &mut dyn Iterator<Item = u8>, length: usize| {
-        out.extend((length as u64).to_le_bytes());
-        out.extend(bytes);
-    };
-    block(&mut head.iter().copied(), head.len());
-    block(&mut segment.keys.iter().flat_map(|v| v.to_le_bytes()), segment.keys.len() * 8);
-    block(&mut segment.starts.iter().flat_map(|v| v.to_le_bytes()), segment.starts.len() * 4);
-    block(&mut segment.postings.iter().flat_map(|v| v.to_le_bytes()), segment.postings.len() * 4);
-    let vectors = slots.iter().flat_map(|slot| index.vector(*slot)).flat_map(|v| v.to_le_bytes());
-    block(&mut { vectors }, slots.len() * DIM * 2);
-    out
+/// The same as it is written, where it lies.
+#[derive(Serialize)]
+struct EntryRef<'a> {
+    document: &'a Document,
+    read: bool,
+    has_body: bool,
+    lengths: [u16; field::COUNT],
+    pair_lengths: [u16; field::COUNT],
+    pieces: &'a [u16],
+    name_pieces: &'a [u16],
+    places: [&'a [super::analysis::Place]; 2],
+    piece_places: &'a [super::analysis::Place],
+    exclusions: &'a [super::marks::Exclusion],
+    clauses: &'a [u32],
+    language: Option<super::language::Language>,
 }
 
-/// Reads what [`write`] wrote.
-pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index, SnapshotError> {
-    let mut rest = bytes;
-    let head = take(&mut rest, 12)?;
-    if head[..4] != VERSION.to_le_bytes() || head[4..] != stamp.to_le_bytes() {
+/// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding. Answers the slots of
+/// the documents in the order in which they were written.
+pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Vec<u32>> {
+    // One segment, documents in its order: slots are numbered anew.
+    let segment = index.as_one();
+    let entries = || segment.slots.iter().filter_map(|slot| index.entry(*slot as usize));
+    let tables = segment.tables().owned();
+    let mut out = BlockWriter::new(out);
+    out.write_all(&VERSION.to_le_bytes())?;
+    out.write_all(&stamp.to_le_bytes())?;
+    let lengths = [entries().count(), tables.keys.len(), tables.postings.len()];
+    words(&mut out, lengths.into_iter().map(|length| (length as u64).to_le_bytes()))?;
+    let mut bytes = Vec::new();
+    for e in entries() {
+        bytes.clear();
+        let entry = EntryRef {
+            document: &e.document,
+            read: e.read,
+            has_body: e.has_body,
+            lengths: e.lengths,
+            pair_lengths: e.pair_lengths,
+            pieces: &e.pieces,
+            name_pieces: &e.name_pieces,
+            places: e.places.each_ref().map(|places| &**places),
+            piece_places: &e.piece_places,
+            exclusions: &e.exclusions,
+            clauses: &e.clauses,
+            language: e.language,
+        };
+        bytes = postcard::to_extend(&entry, bytes).map_err(io::Error::other)?;
+        out.record(&bytes)?;
+    }
+    drop(bytes);
+    out.record(&postcard::to_stdvec(&index.vocabulary.parts()).map_err(io::Error::other)?)?;
+    out.record(&postcard::to_stdvec(&index.forms.parts()).map_err(io::Error::other)?)?;
+    let vectors = segment.slots.iter().flat_map(|slot| index.vector(*slot as usize));
+    words(&mut out, vectors.map(|value| value.to_le_bytes()))?;
+    tables.write(&mut out)?;
+    out.finish()?;
+    Ok(segment.slots.clone())
+}
+
+/// Opens what [`write`] wrote; answers the lengths of its parts.
+fn open(
+    source: Box<dyn ReadAt>,
+    stamp: u64,
+    damaged: &Arc<AtomicBool>,
+) -> Result<(Arc<Blocks>, [u64; 3]), SnapshotError> {
+    let cut = |_| SnapshotError::Damaged("it is cut off");
+    let blocks = Arc::new(Blocks::open(source, Arc::clone(damaged)).map_err(cut)?);
+    let preamble = blocks.read(0, PREAMBLE, false).map_err(cut)?;
+    if preamble[..4] != VERSION.to_le_bytes() || preamble[4..12] != stamp.to_le_bytes() {
         return Err(SnapshotError::Version);
     }
-    let head: Head =
-        postcard::from_bytes(block(&mut rest)?).map_err(|_| SnapshotError::Damaged("its documents"))?;
-    let keys = block(&mut rest)?.chunks_exact(8).map(|c| u64::from_le_bytes(std::array::from_fn(|i| c[i])));
-    let keys: Vec<u64> = keys.collect();
-    let words = |bytes: &[u8]| -> Vec<u32> {
-        bytes.chunks_exact(4).map(|c| u32::from_le_bytes(std::array::from_fn(|i| c[i]))).collect()
-    };
-    let starts = words(block(&mut rest)?);
-    let postings = words(block(&mut rest)?);
-    let vectors: Vec<i16> =
-        block(&mut rest)?.chunks_exact(2).map(|c| i16::from_le_bytes([c[0], c[1]])).collect();
-    let n = head.entries.len();
-    let segment = Segment { keys, starts, postings, slots: (0..n as u32).collect(), dead: Vec::new() };
-    let vocabulary = Vocabulary::from_parts(head.vocabulary.0, head.vocabulary.1)
-        .ok_or(SnapshotError::Damaged("its vocabulary"))?;
-    let (forms, ends, stems) = head.forms;
+    let lengths: Vec<u64> = numbers(&preamble[12..], u64::from_le_bytes);
+    Ok((blocks, std::array::from_fn(|i| lengths[i])))
+}
+
+/// The tables of an index that [`write`] wrote from these slots, to take the place of those in memory.
+pub(crate) fn segment(
+    source: Box<dyn ReadAt>,
+    stamp: u64,
+    damaged: &Arc<AtomicBool>,
+    slots: Vec<u32>,
+) -> Result<Segment, SnapshotError> {
+    let (blocks, [documents, keys, postings]) = open(source, stamp, damaged)?;
+    if documents != slots.len() as u64 {
+        return Err(SnapshotError::Damaged("its documents"));
+    }
+    Ok(Segment::new(tables(blocks, keys, postings)?, slots))
+}
+
+/// The tables are the last of all.
+fn tables(blocks: Arc<Blocks>, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
+    let kept = Kept::open(blocks, keys, postings);
+    Ok(Tables::Kept(Arc::new(kept.map_err(|_| SnapshotError::Damaged("its tables"))?)))
+}
+
+/// Reads what [`write`] wrote, its tables only as they are asked for.
+pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Result<Index, SnapshotError> {
+    let damaged = Arc::<AtomicBool>::default();
+    let (blocks, [documents, keys, postings]) = open(source, stamp, &damaged)?;
+    let n = usize::try_from(documents).ok().filter(|n| *n <= CAPACITY);
+    let n = n.ok_or(SnapshotError::Damaged("its documents"))?;
+    let mut reader = blocks.reader(PREAMBLE as u64);
+    let mut kept: Vec<KeptEntry> = Vec::with_capacity(n);
+    for _ in 0..n {
+        let entry = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+        kept.push(entry.ok_or(SnapshotError::Damaged("its documents"))?);
+    }
+    let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+    let (text, ends): (String, Vec<(u32, u32)>) = parts.ok_or(SnapshotError::Damaged("its vocabulary"))?;
+    let vocabulary = Vocabulary::from_parts(text, ends).ok_or(SnapshotError::Damaged("its vocabulary"))?;
+    let parts = reader.record().ok().and_then(|bytes| postcard::from_bytes(bytes).ok());
+    let (forms, ends, stems): (String, Vec<u32>, Vec<u32>) =
+        parts.ok_or(SnapshotError::Damaged("its word forms"))?;
+    let mut vectors: Vec<i16> = Vec::with_capacity(n * DIM);
+    for _ in 0..n {
+        let vector = reader.take(DIM * 2).map_err(|_| SnapshotError::Damaged("its vectors"))?;
+        vectors.extend(numbers(vector, i16::from_le_bytes));
+    }
+    let from = reader.at();
+    drop(reader);
+    let tables = tables(blocks, keys, postings)?;
+    if !matches!(&tables, Tables::Kept(kept) if kept.from() == from) {
+        return Err(SnapshotError::Damaged("its tables"));
+    }
+    let segment = Segment::new(tables, (0..n as u32).collect());
     let known = |stem: &u32| (*stem as usize) < vocabulary.len();
     let forms = Some(stems)
         .filter(|stems| stems.iter().all(known))
@@ -125,13 +186,10 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
         e.places.iter().flatten().all(|p| known(&p.what))
             && e.clauses.iter().all(|stem| known(stem) || *stem == NO_STEM)
     };
-    if !rest.is_empty() || vectors.len() != n * DIM || !segment.holds_together() {
-        return Err(SnapshotError::Damaged("its tables"));
-    }
-    if !head.entries.iter().all(in_vocabulary) {
+    if !kept.iter().all(in_vocabulary) {
         return Err(SnapshotError::Damaged("its words"));
     }
-    let entries = head.entries.into_iter().enumerate().map(|(local, e)| Entry {
+    let entries = kept.into_iter().enumerate().map(|(local, e)| Entry {
         document: e.document,
         read: e.read,
         has_body: e.has_body,
@@ -147,18 +205,7 @@ pub(crate) fn read(bytes: &[u8], stamp: u64, weights: &Weights) -> Result<Index,
         home: (0, local as u16),
     });
     let mut index = Index::from_one(segment, entries.collect(), vocabulary, forms, vectors);
+    index.damaged = damaged;
     index.derive(weights);
     Ok(index)
-}
-
-fn take<'a>(rest: &mut &'a [u8], n: usize) -> Result<&'a [u8], SnapshotError> {
-    let (taken, left) = rest.split_at_checked(n).ok_or(SnapshotError::Damaged("it is cut off"))?;
-    *rest = left;
-    Ok(taken)
-}
-
-fn block<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], SnapshotError> {
-    let length = take(rest, 8)?;
-    let length = u64::from_le_bytes(std::array::from_fn(|i| length[i]));
-    take(rest, usize::try_from(length).map_err(|_| SnapshotError::Damaged("it is too large"))?)
 }

@@ -75,7 +75,7 @@ pub struct Broker {
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
     trust: TrustCheck,
     breakers: Breakers,
-    means: Means,
+    means: Arc<Means>,
     pins: Pins,
 }
 
@@ -95,7 +95,7 @@ impl Broker {
             overrides: RwLock::new(Arc::new(overrides)),
             trust,
             breakers: Breakers::new(clock),
-            means: Means::new(services, limits, environment, sandbox, artifacts),
+            means: Arc::new(Means::new(services, limits, environment, sandbox, artifacts)),
             pins: Pins::default(),
         }
     }
@@ -128,20 +128,31 @@ impl Broker {
         bare: bool,
     ) -> Decision {
         decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
-            self.untrusted(offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
+            untrusted(&self.trust, offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
         })
+    }
+
+    /// As [`Self::decide`], away from the workers of the runtime where it looks at bundles: whether one is trusted may
+    /// take reading all of it.
+    async fn decide_apart(&self, catalogue: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
+        let (id, demanded, bare) = (&call.capability.id, call.conformance, call.unsandboxed);
+        let part_of_program =
+            |offered: &Arc<Offered>| offered.place.shipped && offered.binding.protocol == Protocol::Builtin;
+        if catalogue.bindings_of(id).iter().all(part_of_program) {
+            return Ok(self.decide(catalogue, id, demanded, bare));
+        }
+        let (trust, means, overrides) = (Arc::clone(&self.trust), Arc::clone(&self.means), self.overrides());
+        let (catalogue, id) = (Arc::clone(catalogue), id.clone());
+        let decided = tokio::task::spawn_blocking(move || {
+            decide(&id, demanded, &catalogue, &overrides, &|offered| {
+                untrusted(&trust, offered).or_else(|| means.obstacle(offered, &catalogue, bare))
+            })
+        });
+        decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
     }
 
     fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> Pin {
         self.pins.of(offered, &self.means.services, catalogue)
-    }
-
-    fn untrusted(&self, offered: &Offered) -> Option<Obstacle> {
-        if offered.place.shipped {
-            return None;
-        }
-        let why = (self.trust)(offered.place.root()).err()?;
-        Some(Obstacle::new(CallFailure::Untrusted, why))
     }
 
     /// One binding, from the request to checked outputs.
@@ -178,7 +189,7 @@ impl Caller for Broker {
             CallError::new(CallFailure::InvalidRequest, message)
         })?;
         let catalogue = self.capabilities();
-        let decision = self.decide(&catalogue, &call.capability.id, call.conformance, call.unsandboxed);
+        let decision = self.decide_apart(&catalogue, &call).await?;
         if let Some(Obstacle { code, message }) = decision.refused {
             return Err(CallError::new(code, message));
         }
@@ -318,6 +329,15 @@ impl Caller for Broker {
         let decision = self.decide(&catalogue, &capability.id, conformance, false);
         explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
     }
+}
+
+/// Why a binding may not be called as nobody trusts what brought it.
+fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<Obstacle> {
+    if offered.place.shipped {
+        return None;
+    }
+    let why = trust(offered.place.root()).err()?;
+    Some(Obstacle::new(CallFailure::Untrusted, why))
 }
 
 /// Whether a binding can be edited while a run waits: not what is part of this program.

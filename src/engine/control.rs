@@ -21,7 +21,7 @@ use super::scope::StepScope;
 use super::work::Work;
 use crate::skill::contract::expression::{Expr, ExpressionError};
 use crate::skill::contract::{Capability, MergeStrategy, Step, StepAction};
-use crate::store::{AuditMode, NewEvent, StepRecord, StepStatus};
+use crate::store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
 /// Paths of calls that are under way.
 pub(super) type Running = HashSet<String>;
@@ -371,7 +371,7 @@ pub(super) fn part_path(step: &str, index: usize) -> String {
 /// A line of the engine's own among a step's output.
 pub(super) fn remark(step: &str, text: impl Into<String>) -> NewEvent {
     NewEvent {
-        kind: "step.log".to_owned(),
+        kind: EventKind::StepLog,
         step: Some(step.to_owned()),
         data: json!({"stream": "engine", "text": text.into()}),
     }

@@ -11,13 +11,13 @@ use super::leaf::sentence;
 use super::progress::Progress;
 use super::session::{Leave, Session};
 use crate::runs::{Command, Gate, WorkerMove};
-use crate::store::{NewEvent, RunId, StepRecord, StoreError};
+use crate::store::{EventKind, NewEvent, RunId, StepRecord, StoreError};
 
 impl Session<'_> {
     /// Ends a run that cannot be executed at all.
     pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> Executed {
         let error = json!({"code": "runtime_error", "message": message});
-        let event = NewEvent { kind: "run.failed".to_owned(), step: None, data: error };
+        let event = NewEvent { kind: EventKind::RunFailed, step: None, data: error };
         let command = Command::Work { fence, report: WorkerMove::Fail };
         let none = Vec::new();
         match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
@@ -56,7 +56,7 @@ impl Session<'_> {
         let mut failed: Vec<StepRecord> = Vec::new();
         if failure.step.is_none() {
             let data = failure.json();
-            self.events.push(NewEvent { kind: "run.failed".to_owned(), step: None, data });
+            self.events.push(NewEvent { kind: EventKind::RunFailed, step: None, data });
         }
         for failure in [failure].into_iter().chain(std::mem::take(&mut self.stopped)) {
             let (records, changed) = self.progress.fail(&failure, now);

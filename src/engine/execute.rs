@@ -227,8 +227,10 @@ impl Engine {
                 found = Some(ask);
             }
         }
-        let found =
-            found.or_else(|| self.restored_to(&progress, &why, next.leaves.iter().find(|l| l.path == step)?));
+        let found = match (found, next.leaves.iter().find(|leaf| leaf.path == step)) {
+            (None, Some(leaf)) => self.restored_to(&progress, &why, leaf).await,
+            (found, _) => found,
+        };
         Ok(found.map(|ask| AtGate {
             step: ask.step,
             capability: ask.capability,
@@ -239,9 +241,10 @@ impl Engine {
     }
 
     /// The question about a call that was asked about because of a change, when that was taken back meanwhile.
-    fn restored_to(&self, progress: &Progress, why: &Asked, leaf: &Leaf) -> Option<Ask> {
+    async fn restored_to(&self, progress: &Progress, why: &Asked, leaf: &Leaf) -> Option<Ask> {
         let Asked::Changed { now: edited, .. } = why else { return None };
-        let pins = self.caller.pins(&leaf.capability.id);
+        let (caller, capability) = (Arc::clone(&self.caller), Arc::clone(&leaf.capability));
+        let pins = tokio::task::spawn_blocking(move || caller.pins(&capability.id)).await.ok()?;
         let now: BTreeMap<String, String> =
             pins.into_iter().filter(|(binding, _)| edited.contains_key(binding)).collect();
         let launched = &progress.run.options.pins;

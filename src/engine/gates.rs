@@ -12,7 +12,7 @@ use super::leaf::{Leaf, Role, checked};
 use super::progress::{Part, Progress};
 use crate::runs::{Asked, Choice};
 use crate::skill::contract::{Capability, GateFailure};
-use crate::store::NewEvent;
+use crate::store::{EventKind, NewEvent};
 
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,11 +135,11 @@ impl Progress {
             };
             let Err(reason) = answer(part) else { continue };
             let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});
-            let event = |kind: &str| NewEvent { kind: kind.to_owned(), step: Some(step.to_owned()), data };
+            let event = |kind: EventKind| NewEvent { kind, step: Some(step.to_owned()), data };
             match gate.on_fail {
                 GateFailure::RequireHuman => {}
-                GateFailure::Warn => warnings.push(event("gate.warned")),
-                GateFailure::Degrade => return Ok(Gates::Degraded(event("gate.degraded"))),
+                GateFailure::Warn => warnings.push(event(EventKind::GateWarned)),
+                GateFailure::Degrade => return Ok(Gates::Degraded(event(EventKind::GateDegraded))),
                 GateFailure::Block => {
                     let message =
                         format!("the gate {} does not allow {}: {reason}", gate.capability, capability.id);

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::runs::Choice;
-use crate::store::RunEvent;
+use crate::store::{EventKind, RunEvent};
 
 /// The step of an approval that a policy wants before the first one begins.
 pub const BEFORE_FIRST_STEP: &str = "~policy";
@@ -28,8 +28,8 @@ impl Grants {
     pub fn follow(&mut self, events: &[RunEvent]) {
         for event in events.iter().map(|event| &event.event) {
             let Some(step) = event.step.as_deref() else { continue };
-            match event.kind.as_str() {
-                "gate.approved" => {
+            match &event.kind {
+                EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
                     // A yes to what a call became is one to the call.
                     self.0.extend(text("call").map(|call| Grant {
@@ -45,7 +45,10 @@ impl Grants {
                         result: event.data["result"].as_object().cloned().unwrap_or_default(),
                     });
                 }
-                "step.started" | "step.completed" | "step.skipped" | "step.failed" => self.use_up(step),
+                EventKind::StepStarted
+                | EventKind::StepCompleted
+                | EventKind::StepSkipped
+                | EventKind::StepFailed => self.use_up(step),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::call::{LogLine, LogSink};
-use crate::store::NewEvent;
+use crate::store::{EventKind, NewEvent};
 
 /// Bytes of output of one step that are kept.
 pub const LOG_BYTES: usize = 256 << 10;
@@ -80,7 +80,7 @@ impl Logs {
         pending
             .into_iter()
             .map(|(step, stream, text)| NewEvent {
-                kind: "step.log".to_owned(),
+                kind: EventKind::StepLog,
                 step: Some(step.to_string()),
                 data: json!({"stream": stream, "text": text}),
             })

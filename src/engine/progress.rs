@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::canonical::digest_of;
+use super::control::part_path;
 use super::grants::Grants;
 use super::plan::Plan;
 use super::scope::{Space, StepScope};
@@ -86,6 +87,8 @@ pub(super) struct Progress {
     /// Everything recorded that need not run again, in order.
     pub done: Vec<String>,
     through: HashSet<String>,
+    /// How many of a step's parts were through without a gap when that was asked last.
+    leading: HashMap<String, usize>,
     /// Results of the parts of steps that are not through.
     pub parts: HashMap<String, Part>,
     /// Steps that had begun when the last worker was lost.
@@ -173,6 +176,7 @@ impl Progress {
             active,
             done,
             through,
+            leading: HashMap::new(),
             parts,
             unfinished: unfinished.into_iter().map(|intent| (intent.step.clone(), intent)).collect(),
             grants,
@@ -206,6 +210,17 @@ impl Progress {
         self.through.contains(path)
     }
 
+    /// How many parts of a step are through, from the first one on. Counts on from where it was asked last, so that a
+    /// step of many rounds does not count them all before each.
+    pub fn leading_parts(&mut self, step: &str) -> usize {
+        let mut count = self.leading.get(step).copied().unwrap_or(0);
+        while self.through.contains(&part_path(step, count)) {
+            count += 1;
+        }
+        self.leading.insert(step.to_owned(), count);
+        count
+    }
+
     /// Notes that a path is through.
     pub fn pass(&mut self, path: &str) {
         if self.through.insert(path.to_owned()) {
@@ -222,6 +237,7 @@ impl Progress {
     /// Ends a step of several calls.
     pub fn close(&mut self, path: &str) {
         self.active.remove(path);
+        self.leading.remove(path);
         self.frames.remove(path);
         self.unfinished.remove(path);
         self.parts.retain(|part, _| owner_of(part) != path);
@@ -242,6 +258,7 @@ impl Progress {
         self.parts.retain(|part, _| !again.contains(part));
         self.done.retain(|part| !again.contains(part));
         self.through.retain(|part| !again.contains(part));
+        self.leading.remove(path);
         let open = self.active.get_mut(path).is_some_and(|active| {
             active.passed = None;
             std::mem::take(&mut active.open)

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::runs::Gate;
 use crate::skill::safe_text;
-use crate::store::{RunEvent, RunId, RunRecord, Store, StoreError};
+use crate::store::{EventKind, RunEvent, RunId, RunRecord, Store, StoreError};
 
 /// Pauses before each repetition of a message that was not taken.
 const BACKOFF: [Duration; 5] = [
@@ -25,6 +26,9 @@ const BACKOFF: [Duration; 5] = [
 
 /// How long a receiver may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Messages on their way at most, repeated ones included.
+const MAX_DELIVERIES: usize = 256;
 
 /// Events read at once.
 const PAGE: usize = 500;
@@ -208,12 +212,14 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
 /// The store's, and when the system gives no means to send.
 pub async fn remind(
     store: Arc<dyn Store>,
-    tell: mpsc::UnboundedSender<Reminder>,
+    tell: mpsc::Sender<Reminder>,
     webhook: Option<Webhook>,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
     let mut seen = store.newest_event().await?;
     let client = client()?;
+    // Dropped with this, they end.
+    let mut deliveries = JoinSet::new();
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -222,19 +228,24 @@ pub async fn remind(
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        for event in events.iter().filter(|event| event.event.kind == "gate.waiting") {
+        for event in events.iter().filter(|event| event.event.kind == EventKind::GateWaiting) {
             let Some(reminder) = still_waiting(&*store, event).await? else { continue };
+            while deliveries.try_join_next().is_some() {}
             if let Some(webhook) = webhook.clone() {
-                let (store, client, stop) = (store.clone(), client.clone(), stop.clone());
+                let (store, client) = (store.clone(), client.clone());
                 let (reminder, event) = (reminder.clone(), event.clone());
-                tokio::spawn(async move {
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = deliver(&*store, &client, &webhook, &reminder, &event) => {}
-                    }
-                });
+                if deliveries.len() < MAX_DELIVERIES {
+                    deliveries.spawn(async move {
+                        deliver(&*store, &client, &webhook, &reminder, &event).await;
+                    });
+                } else {
+                    tracing::error!(
+                        "no reminder of run {} is sent: {MAX_DELIVERIES} others are not taken yet",
+                        event.run
+                    );
+                }
             }
-            if tell.send(reminder).is_err() && webhook.is_none() {
+            if tell.send(reminder).await.is_err() && webhook.is_none() {
                 return Ok(());
             }
         }

@@ -44,8 +44,8 @@ impl Progress {
         calls: &[Map<String, Value>],
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
-        let next = (0..calls.len()).find(|index| !self.is_through(&part_path(turn.path, *index)));
-        let Some(index) = next else {
+        let index = self.leading_parts(turn.path);
+        if index >= calls.len() {
             let results: Vec<Option<&Map<String, Value>>> = (0..calls.len())
                 .map(|index| self.parts.get(&part_path(turn.path, index)).and_then(Part::produced))
                 .collect();
@@ -59,7 +59,7 @@ impl Progress {
                 }
             }
             return self.finish(turn, &produced, true, out);
-        };
+        }
         let path = part_path(turn.path, index);
         if turn.running.contains(&path) {
             return Ok(false);
@@ -77,7 +77,7 @@ impl Progress {
         out: &mut Expansion,
     ) -> Result<bool, Failure> {
         let Some(repeat) = &turn.step.repeat else { return Ok(false) };
-        let rounds = (0..).take_while(|index| self.is_through(&part_path(turn.path, *index))).count();
+        let rounds = self.leading_parts(turn.path);
         let path = part_path(turn.path, rounds);
         if turn.running.contains(&path) {
             return Ok(false);

@@ -24,7 +24,7 @@ use super::schedule::PARALLEL;
 use super::settle::sized;
 use crate::runs::{Command, Gate, Refusal, RunState, WorkerMove};
 use crate::skill::contract::Conformance;
-use crate::store::{NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
+use crate::store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
 
 /// How long stopped calls may take to end before they are dropped.
 const GRACE: Duration = Duration::from_secs(10);
@@ -203,10 +203,9 @@ impl<'e> Session<'e> {
         for (path, name) in &next.signals {
             // A second step that waits for the same name gets the next one, once this one is recorded.
             if taken.contains(&name.as_str())
-                || self
-                    .events
-                    .iter()
-                    .any(|event| event.kind == "signal.consumed" && event.data["name"] == name.as_str())
+                || self.events.iter().any(|event| {
+                    event.kind == EventKind::SignalConsumed && event.data["name"] == name.as_str()
+                })
             {
                 continue;
             }
@@ -219,7 +218,7 @@ impl<'e> Session<'e> {
                     self.moved = true;
                     self.records.push(record);
                     self.events.push(NewEvent {
-                        kind: "signal.consumed".to_owned(),
+                        kind: EventKind::SignalConsumed,
                         step: Some(path.clone()),
                         data: json!({"name": name}),
                     });
@@ -386,7 +385,7 @@ impl<'e> Session<'e> {
         {
             let backoff = leaf.backoff();
             self.events.push(NewEvent {
-                kind: "step.retrying".to_owned(),
+                kind: EventKind::StepRetrying,
                 step: Some(path.clone()),
                 data: json!({"attempt": leaf.attempt, "of": leaf.retry.map(|retry| retry.max_attempts),
                              "code": error.code, "message": error.public_message(),

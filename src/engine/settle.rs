@@ -8,7 +8,7 @@ use super::failure::{Failure, error_json};
 use super::leaf::{Leaf, Role};
 use super::progress::{Part, Progress, split};
 use crate::skill::contract::MergeStrategy;
-use crate::store::{AuditMode, NewEvent, StepRecord, StepStatus};
+use crate::store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
 /// Bytes of JSON that one call may answer.
 pub const RESULT_BYTES: usize = 1 << 20;
@@ -186,7 +186,7 @@ impl Progress {
 /// What is told of a reply besides its outputs: files it left, bindings that failed before.
 fn after(leaf: &Leaf, reply: &Reply) -> Vec<NewEvent> {
     let artifacts = reply.artifacts.iter().map(|artifact| NewEvent {
-        kind: "artifact.kept".to_owned(),
+        kind: EventKind::ArtifactKept,
         step: Some(leaf.path.clone()),
         data: json!(artifact),
     });

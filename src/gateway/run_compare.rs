@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{RunDetail, StepState, StepView};
 use crate::runs::RunState;
-use crate::store::RunId;
+use crate::store::{EventKind, RunId};
 
 /// A place where two values differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -163,7 +163,7 @@ fn side(detail: &RunDetail) -> ComparedRun {
 
 /// What the steps of a run were given, as digests: of the last time that each began.
 fn given(detail: &RunDetail) -> BTreeMap<&str, &str> {
-    let begun = detail.events.iter().filter(|event| event.event.kind == "step.started");
+    let begun = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
     begun
         .filter_map(|event| Some((event.event.step.as_deref()?, event.event.data["inputs_digest"].as_str()?)))
         .collect()

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::skill::safe_text;
-use crate::store::RunEvent;
+use crate::store::{EventKind, RunEvent};
 
 /// An order that was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct GivenOrder {
 pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<GivenOrder> {
     events
         .filter_map(|event| {
-            let (kind, data) = (event.event.kind.as_str(), &event.event.data);
+            let (kind, data) = (&event.event.kind, &event.event.data);
             let by = data.get("by")?.as_str()?;
             let what = ordered(kind, data)?;
             Some(GivenOrder { at_ms: event.at_ms, what, by: safe_text::line(by).into_owned() })
@@ -31,13 +31,13 @@ pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<Given
 
 /// What an event says was ordered, in a few words; none for other events, and for the end that a decision led to.
 #[must_use]
-pub fn ordered(kind: &str, data: &Value) -> Option<String> {
+pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
     let text =
         |name: &str| data.get(name).and_then(Value::as_str).map(|text| safe_text::line(text).into_owned());
     let checkpoint = || data.get("checkpoint").and_then(Value::as_u64);
     Some(match kind {
-        "run.canceled" if data.get("reason").is_none() => "canceled".to_owned(),
-        "run.resumed" => {
+        EventKind::RunCanceled if data.get("reason").is_none() => "canceled".to_owned(),
+        EventKind::RunResumed => {
             let from = checkpoint().map(|number| format!(" from checkpoint {number}")).unwrap_or_default();
             let corrected = data.get("corrected_inputs").and_then(Value::as_object);
             let names: Vec<&str> =
@@ -46,9 +46,9 @@ pub fn ordered(kind: &str, data: &Value) -> Option<String> {
                 if names.is_empty() { String::new() } else { format!(" with other {}", names.join(", ")) };
             safe_text::line(&format!("resumed{from}{with}")).into_owned()
         }
-        "signal.received" => format!("signal {}", text("name")?),
-        "run.replayed_to" => format!("replayed as {}", text("run")?),
-        "run.forked_to" => format!("forked as {}", text("run")?),
+        EventKind::SignalReceived => format!("signal {}", text("name")?),
+        EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
+        EventKind::RunForkedTo => format!("forked as {}", text("run")?),
         _ => return None,
     })
 }

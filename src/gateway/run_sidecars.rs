@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::runs::{Gate, RunState};
-use crate::store::{RunEvent, RunId, RunRecord};
+use crate::store::{EventKind, RunEvent, RunId, RunRecord};
 
 /// Something that a sidecar asked for, and what has come of it so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,8 +115,7 @@ pub fn sidecar_wishes<'e>(run: &RunRecord, events: impl Iterator<Item = &'e RunE
     let events: Vec<&RunEvent> = events.collect();
     let mut wishes = Vec::new();
     for (at, event) in events.iter().enumerate() {
-        let kind = event.event.kind.as_str();
-        if !matches!(kind, "control.applied" | "control.refused") {
+        if !matches!(event.event.kind, EventKind::ControlApplied | EventKind::ControlRefused) {
             continue;
         }
         let text = |key: &str| event.event.data.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -144,13 +143,13 @@ pub fn sidecar_wishes<'e>(run: &RunRecord, events: impl Iterator<Item = &'e RunE
 }
 
 fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Came {
-    let kind = |event: &&RunEvent, wanted: &str| event.event.kind == wanted;
+    let kind = |event: &&RunEvent, wanted: EventKind| event.event.kind == wanted;
     if asked == "cancel" {
         return if run.state == RunState::Canceled { Came::Canceled } else { Came::Done };
     }
     if let Some(name) = asked.strip_prefix("signal ") {
         let taken = events[at..].iter().any(|event| {
-            kind(event, "signal.consumed")
+            kind(event, EventKind::SignalConsumed)
                 && event.event.data.get("name").and_then(Value::as_str) == Some(name)
         });
         return match (taken, run.state.is_terminal() || run.state == RunState::Failed) {
@@ -163,10 +162,11 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
         return Came::Done;
     }
     // What lies between two resumptions is one stretch: it can be held once.
-    let begins = events[..at].iter().rposition(|event| kind(event, "run.resumed")).map_or(0, |at| at + 1);
-    let ends = events[at..].iter().position(|event| kind(event, "run.resumed")).map(|more| at + more);
+    let begins =
+        events[..at].iter().rposition(|event| kind(event, EventKind::RunResumed)).map_or(0, |at| at + 1);
+    let ends = events[at..].iter().position(|event| kind(event, EventKind::RunResumed)).map(|more| at + more);
     let stretch = &events[begins..ends.unwrap_or(events.len())];
-    let held = stretch.iter().find(|event| kind(event, "run.held")).map(|event| event.at_ms);
+    let held = stretch.iter().find(|event| kind(event, EventKind::RunHeld)).map(|event| event.at_ms);
     let over = ends.map(|at| events[at].at_ms);
     match (held, over) {
         (Some(from), Some(until)) => Came::WasHeld(from, until),

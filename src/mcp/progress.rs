@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::server::Server;
 use crate::gateway::SharedClient;
 use crate::skill::safe_text;
-use crate::store::{RunEvent, RunId};
+use crate::store::{EventKind, RunEvent, RunId};
 
 /// Events read at a time.
 const PAGE: usize = 200;
@@ -141,7 +141,12 @@ impl Told {
 
 /// The step of the contract itself that ended by this event, and how.
 fn ended(event: &RunEvent) -> Option<(&str, &str)> {
-    let how = event.event.kind.strip_prefix("step.").filter(|how| *how != "started")?;
+    let how = match event.event.kind {
+        EventKind::StepCompleted => "completed",
+        EventKind::StepSkipped => "skipped",
+        EventKind::StepFailed => "failed",
+        _ => return None,
+    };
     let step = event.event.step.as_deref()?;
     (!step.contains(['/', '[', '~'])).then_some((step, how))
 }
@@ -160,11 +165,13 @@ mod tests {
             number: 1,
             global: 1,
             at_ms: 0,
-            event: NewEvent { kind: kind.to_owned(), step: step.map(str::to_owned), data: Value::Null },
+            event: NewEvent { kind: kind.into(), step: step.map(str::to_owned), data: Value::Null },
         };
         assert_eq!(ended(&event("step.completed", Some("sum"))), Some(("sum", "completed")));
         for (kind, step) in [
             ("step.started", Some("sum")),
+            ("step.log", Some("sum")),
+            ("step.retrying", Some("sum")),
             ("step.completed", Some("each[2]")),
             ("step.completed", Some("report/render")),
             ("run.completed", None),

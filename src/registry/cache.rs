@@ -1,11 +1,12 @@
 //! The warm-start cache: what reading each bundle gave, good as long as size and time of its file are.
 //!
-//! Layout: eight bytes of magic, a length-prefixed build stamp, SHA-256 of the payload, the payload
-//! (postcard). Anything unexpected drops the whole file: it is made again by the next scan.
+//! Layout: eight bytes of magic, then records in checked blocks: the build stamp, and a line (postcard) for each bundle.
+//! Anything unexpected drops the whole file: it is made again by the next scan.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::roots::RootSpec;
 use super::tree::{Known, Outcome, Stamp, Tree};
+use crate::blocks::{BlockWriter, Blocks, FileFrom};
 use crate::private_files;
 
 /// Counts up when the layout changes. (A change of the parser shows in the build stamp.)
-const MAGIC: &[u8; 8] = b"SKILLS\x00\x01";
+const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";
 
 /// Caches of other root sets that nobody used for this long are removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -52,50 +54,52 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 /// # Errors
 /// Why it is not used, in words for diagnostics.
 pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
-    let bytes = fs::read(file).map_err(|error| match error.kind() {
+    let opened = File::open(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "there was none".to_owned(),
         _ => format!("it could not be read: {error}"),
     })?;
     let damaged = || "it was damaged".to_owned();
-    let rest = bytes.strip_prefix(MAGIC).ok_or("it has another layout")?;
-    let (length, rest) = rest.split_first().ok_or_else(damaged)?;
-    let (stamp, rest) = rest.split_at_checked(usize::from(*length)).ok_or_else(damaged)?;
-    if stamp != short(build) {
+    let mut magic = [0; MAGIC.len()];
+    (&opened).read_exact(&mut magic).map_err(|_| damaged())?;
+    if magic != *MAGIC {
+        return Err("it has another layout".to_owned());
+    }
+    let source = FileFrom::new(opened, MAGIC.len() as u64);
+    let blocks = Blocks::open(Box::new(source), Arc::default()).map_err(|_| damaged())?;
+    let mut reader = blocks.reader(0);
+    if reader.record().map_err(|_| damaged())? != build.as_bytes() {
         return Err("another build of this program wrote it".to_owned());
     }
-    let (sum, payload) = rest.split_at_checked(32).ok_or_else(damaged)?;
-    if Sha256::digest(payload)[..] != *sum {
-        return Err(damaged());
+    let mut known = Known::new();
+    while reader.at() < blocks.length() {
+        let line = reader.record().map_err(|_| damaged())?;
+        let line: OwnedLine = postcard::from_bytes(line).map_err(|_| damaged())?;
+        known.insert(line.location, (line.stamp, line.outcome));
     }
-    let lines: Vec<OwnedLine> = postcard::from_bytes(payload).map_err(|_| damaged())?;
-    Ok(lines.into_iter().map(|line| (line.location, (line.stamp, line.outcome))).collect())
+    Ok(known)
 }
 
 /// Writes what is in the tree, atomically.
 pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io::Result<()> {
-    let lines: Vec<Line<'_>> = tree
-        .records
-        .values()
-        .map(|record| Line { location: &record.location, stamp: record.stamp, outcome: &record.outcome })
-        .collect();
-    let payload = postcard::to_extend(&lines, Vec::new()).map_err(io::Error::other)?;
     let folder = file.parent().unwrap_or(file);
     private_files::create_folder(folder)?;
-    let mut out = tempfile::Builder::new().prefix(".catalogue-").tempfile_in(folder)?;
-    let stamp = short(build);
+    let out = tempfile::Builder::new().prefix(".catalogue-").tempfile_in(folder)?;
+    let mut out = BufWriter::with_capacity(64 * 1024, out);
     out.write_all(MAGIC)?;
-    out.write_all(&[u8::try_from(stamp.len()).unwrap_or(u8::MAX)])?;
-    out.write_all(stamp)?;
-    out.write_all(&Sha256::digest(&payload))?;
-    out.write_all(&payload)?;
+    let mut blocks = BlockWriter::new(&mut out);
+    blocks.record(build.as_bytes())?;
+    let mut bytes = Vec::new();
+    for record in tree.records.values() {
+        bytes.clear();
+        let line = Line { location: &record.location, stamp: record.stamp, outcome: &record.outcome };
+        bytes = postcard::to_extend(&line, bytes).map_err(io::Error::other)?;
+        blocks.record(&bytes)?;
+    }
+    blocks.finish()?;
+    let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     out.persist(file).map_err(|error| error.error)?;
     remove_old(folder, file, now);
     Ok(())
-}
-
-fn short(build: &str) -> &[u8] {
-    let bytes = build.as_bytes();
-    &bytes[..bytes.len().min(usize::from(u8::MAX))]
 }
 
 fn remove_old(folder: &Path, current: &Path, now: SystemTime) {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use super::roots::{RootSpec, ShippedUse, resolve};
 use super::tree::Tree;
 use super::watch::Watch;
-use super::worker::{Command, Shared, Worker};
+use super::worker::{Command, Commands, Shared, Worker};
 use super::{Catalogue, Change, ScanProgress, cache};
 use crate::config::Config;
 use crate::skill::client::profiles;
@@ -71,7 +70,7 @@ pub enum RegistryEvent {
 /// Reads the roots in the background and keeps up with them. Dropping it ends its threads.
 pub struct Registry {
     shared: Arc<Shared>,
-    commands: Sender<Command>,
+    commands: Commands,
     thread: Option<JoinHandle<()>>,
     cache_file: PathBuf,
 }
@@ -82,7 +81,7 @@ impl Registry {
     /// # Errors
     /// When the system gives no thread.
     pub fn open(settings: Settings) -> io::Result<Self> {
-        let (send, commands) = channel();
+        let (send, commands) = Commands::channel();
         let shared = Arc::new(Shared {
             catalogue: RwLock::new(Arc::new(Catalogue::default())),
             events: broadcast::channel(256).0,
@@ -98,6 +97,7 @@ impl Registry {
             settings,
             shared: Arc::clone(&shared),
             commands,
+            missed: send.missed(),
             tree: Tree::default(),
             watch,
             unsaved: false,
@@ -127,13 +127,13 @@ impl Registry {
     /// Asks for all roots to be read again; the outcome comes as a change.
     pub fn rescan(&self) {
         // The thread only goes away with the registry.
-        let _ = self.commands.send(Command::Rescan);
+        self.commands.tell(Command::Rescan);
     }
 
     /// Reads all roots again, and answers the snapshot after it.
     pub async fn reread(&self) -> Arc<Catalogue> {
         let (done, read) = oneshot::channel();
-        let _ = self.commands.send(Command::Reread(done));
+        self.commands.ask(Command::Reread(done)).await;
         // Unanswered where the registry goes away.
         let _ = read.await;
         self.snapshot()
@@ -170,7 +170,7 @@ impl Registry {
 impl Drop for Registry {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        let _ = self.commands.send(Command::Stop);
+        self.commands.tell(Command::Stop);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {

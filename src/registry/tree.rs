@@ -18,6 +18,9 @@ use crate::skill::{
     Finding, RealPaths, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle_at,
 };
 
+/// Pieces of a walk that wait to be taken in at most.
+const PIECES: usize = 64;
+
 /// What tells whether a bundle changed since it was read: size and time of its main file, and the
 /// neighbours that make a tool of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -157,7 +160,7 @@ impl Tree {
             if !walked.insert(real.clone()) {
                 continue;
             }
-            let (send, receive) = mpsc::channel();
+            let (send, receive) = mpsc::sync_channel(PIECES);
             std::thread::scope(|scope| {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
@@ -253,7 +256,7 @@ pub(super) fn ground(spec: RootSpec) -> Ground {
 }
 
 /// Reads the bundles of a batch, and sends all of it on in one piece.
-fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::Sender<Vec<News>>) {
+fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<News>>) {
     let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
     // A closed channel means nobody wants to know any more.
     let _ = send.send(vec![News::Found(found)]);

@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::tree::{Key, Tree};
-use super::worker::Command;
+use super::worker::{Command, Commands};
 
 /// File systems whose changes, made elsewhere, cause no events here.
 const SILENT: [&str; 12] = [
@@ -40,7 +39,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Nothing is watched yet; `off` never watches.
-    pub fn new(send: Option<Sender<Command>>) -> Self {
+    pub fn new(send: Option<Commands>) -> Self {
         let watcher = send.and_then(|send| match notify::recommended_watcher(handler(send)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
@@ -141,7 +140,7 @@ fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
     })
 }
 
-fn handler(send: Sender<Command>) -> impl Fn(notify::Result<Event>) + Send + 'static {
+fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
     move |event| {
         let command = match event {
             // Our own reading makes these.
@@ -153,8 +152,7 @@ fn handler(send: Sender<Command>) -> impl Fn(notify::Result<Event>) + Send + 'st
                 Command::Rescan
             }
         };
-        // A closed channel means the registry is going away.
-        let _ = send.send(command);
+        send.tell(command);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -39,6 +39,44 @@ pub(super) enum Command {
     Stop,
 }
 
+/// Commands that wait at most.
+const WAITING_COMMANDS: usize = 1024;
+
+/// The way to the thread. Where too many commands wait, everything is read again instead.
+#[derive(Clone)]
+pub(super) struct Commands {
+    queue: SyncSender<Command>,
+    missed: Arc<AtomicBool>,
+}
+
+impl Commands {
+    pub fn channel() -> (Self, Receiver<Command>) {
+        let (queue, commands) = sync_channel(WAITING_COMMANDS);
+        (Self { queue, missed: Arc::default() }, commands)
+    }
+
+    /// Set where a command found no place.
+    pub fn missed(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.missed)
+    }
+
+    /// Tells without waiting. The thread only goes away with the registry.
+    pub fn tell(&self, command: Command) {
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
+            self.missed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells, waiting for a place.
+    pub async fn ask(&self, command: Command) {
+        if let Err(TrySendError::Full(command)) = self.queue.try_send(command) {
+            let queue = self.queue.clone();
+            // Unanswered where the registry goes away.
+            let _ = tokio::task::spawn_blocking(move || queue.send(command)).await;
+        }
+    }
+}
+
 /// What the thread and its registry share.
 pub(super) struct Shared {
     pub catalogue: RwLock<Arc<Catalogue>>,
@@ -59,6 +97,8 @@ pub(super) struct Worker {
     pub settings: Settings,
     pub shared: Arc<Shared>,
     pub commands: Receiver<Command>,
+    /// Set where a command found no place.
+    pub missed: Arc<AtomicBool>,
     pub tree: Tree,
     pub watch: Watch,
     pub unsaved: bool,
@@ -79,6 +119,9 @@ impl Worker {
         let mut polled = Instant::now();
         // A scan that was broken off leaves half a tree: nobody may see or keep it.
         while !self.stopped() {
+            if self.missed.swap(false, Ordering::Relaxed) {
+                self.rescan();
+            }
             match self.next(polled) {
                 Ok(Command::Changed(paths)) => self.changed(paths),
                 Ok(Command::Rescan) => self.rescan(),

@@ -129,9 +129,6 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
         }
         return Err(invalid(run, &decision.verdict.to_string(), None));
     }
-    if run.expired_ms.is_some() {
-        return Err(invalid(run, &decision.verdict.to_string(), None));
-    }
     match &run.gate {
         Some(Gate::Human { step, why, .. }) if decision.answers(run.gate.as_ref()) => {
             fits(step, why, decision)?;
@@ -193,7 +190,6 @@ fn expire(run: &Standing, expiry: Expiry) -> Result<Next, Refusal> {
 
 fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
     match (run.state, &run.gate) {
-        (RunState::WaitingForSignal, _) if run.expired_ms.is_some() => Err(invalid(run, "signal", None)),
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(on_with(run))
         }

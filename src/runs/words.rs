@@ -276,8 +276,7 @@ pub struct Standing {
     pub gate: Option<Gate>,
     /// The last decision, if any.
     pub decided: Option<Decision>,
-    /// When the time of its wait was over, where that is what ended it or nobody has recorded it so far; milliseconds
-    /// since 1970-01-01 UTC.
+    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
     pub expired_ms: Option<i64>,
 }
 

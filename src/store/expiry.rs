@@ -10,12 +10,11 @@ use crate::runs::{Expiry, time_was_over};
 const CODE: &str = "expired";
 
 /// What is kept as the error of a run whose wait ended so.
-pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, now_ms: i64) -> Value {
-    let at = waiting.expires_ms.unwrap_or(now_ms);
+pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
     let message = match expiry {
         Expiry::Deny => format!("{} and nobody answered, which counts as a no", time_was_over(at)),
         Expiry::Fail => {
-            let waited = now_ms.saturating_sub(waiting.since_ms) / 1000;
+            let waited = at.saturating_sub(waiting.since_ms) / 1000;
             format!("it waited {waited} s and nobody answered; resume it to ask again")
         }
     };

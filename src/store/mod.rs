@@ -6,6 +6,7 @@ mod audit_anchors;
 mod clock;
 mod counts;
 mod delta;
+mod event_kind;
 mod expiry;
 mod health;
 mod holds;
@@ -17,6 +18,7 @@ mod types;
 pub use audit_anchors::{AuditAnchor, AuditAnchors};
 pub use clock::{BootTime, Clock, Clocks, Moment};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
+pub use event_kind::EventKind;
 pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
 pub use known::KnownStores;
@@ -120,7 +122,8 @@ pub trait Store: Send + Sync + 'static {
     /// inputs of a resumed run (recorded as such in its event).
     ///
     /// A decision that is recorded already and answers no question that waits now changes nothing, and the outcome has
-    /// the record. One about a wait whose time is over is refused.
+    /// the record. A wait whose time is over takes what its end takes: a decision on it is refused, and a command that
+    /// is carried out records the end first.
     ///
     /// # Errors
     /// [`StoreError::AlreadyDecided`] where the step was decided otherwise; [`StoreError::Refused`].
@@ -156,7 +159,8 @@ pub trait Store: Send + Sync + 'static {
     /// The oldest kept signal of this name for a run. It stays kept until a report takes it.
     async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError>;
 
-    /// One run.
+    /// One run. A wait whose time is over is answered as ended, here and in every other read, whether or not anybody
+    /// has recorded that; nothing is written by it.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
     /// Runs: waiting ones first (oldest first), then by time, newest first; a page at a time.
@@ -197,7 +201,8 @@ pub trait Store: Send + Sync + 'static {
     /// Runs that were replayed or forked from this one, oldest first.
     async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError>;
 
-    /// Waiting runs whose time is over by the store's clock.
+    /// Waiting runs whose time is over by the store's clock, as they were recorded: those whose end is to be recorded
+    /// ([`Command::Expire`]).
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
 
     /// What tells this store from every other one, made with it: numbers of events mean nothing in another store.

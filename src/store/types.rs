@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumString};
 
+use super::EventKind;
 use super::holds::Hold;
 use crate::runs::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
 
@@ -289,8 +290,9 @@ pub struct Checkpoint {
 /// An event to be recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NewEvent {
-    /// `run.created`, `step.started`, `step.completed`, `gate.waiting`, `log`, ….
-    pub kind: String,
+    /// `run.created`, `step.started`, `step.completed`, `gate.waiting`, `step.log`, ….
+    #[schemars(with = "String")]
+    pub kind: EventKind,
     /// The step it is about.
     pub step: Option<String>,
     /// Its content.
@@ -343,6 +345,8 @@ pub struct CommandOutcome {
     pub before: RunState,
     /// Whether this command is what brought it there.
     pub effect: CommandEffect,
+    /// The run as the end of its wait left it, where nobody had recorded before that the time was over.
+    pub expired: Option<Box<RunRecord>>,
 }
 
 /// What a command changed.

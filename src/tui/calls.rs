@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::News;
@@ -22,19 +24,27 @@ const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
+/// News that wait for the UI task at most; whoever has more waits.
+pub const MAX_PENDING_NEWS: usize = 1024;
+/// Calls under way at once; others wait for one of these to end.
+const MAX_CALLS: usize = 256;
+/// Calls that wait or are under way at most; more are refused.
+const MAX_WAITING_CALLS: usize = 1024;
+
 /// The core's client with what is under way.
 pub struct Calls {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
     local_files: Option<LocalFiles>,
-    news: UnboundedSender<News>,
+    news: Sender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
-    finished: (UnboundedSender<Rendering>, tokio::sync::mpsc::UnboundedReceiver<Rendering>),
+    finished: (Sender<Rendering>, Receiver<Rendering>),
     running: Arc<AtomicUsize>,
+    places: Arc<Semaphore>,
 }
 
 type Rendering = (RenderJob, Arc<[RichLine]>);
@@ -51,7 +61,7 @@ impl Drop for Running {
 impl Calls {
     /// Calls through a client; answers go into `news`. Needs a tokio runtime around it.
     #[must_use]
-    pub fn new(client: SharedClient, news: UnboundedSender<News>) -> Self {
+    pub fn new(client: SharedClient, news: Sender<News>) -> Self {
         Self {
             client,
             sessions: None,
@@ -61,8 +71,9 @@ impl Calls {
             ranking: HashMap::new(),
             rendered: HashMap::new(),
             order: VecDeque::new(),
-            finished: tokio::sync::mpsc::unbounded_channel(),
+            finished: tokio::sync::mpsc::channel(KEPT),
             running: Arc::default(),
+            places: Arc::new(Semaphore::new(MAX_CALLS)),
         }
     }
 
@@ -121,7 +132,7 @@ impl Calls {
                     },
                     Err(RecvError::Closed) => return,
                 };
-                if news.send(News::All(message)).is_err() {
+                if news.send(News::All(message)).await.is_err() {
                     return;
                 }
             }
@@ -272,7 +283,8 @@ impl Calls {
             match rendering.await {
                 Ok((job, lines)) => {
                     let news = News::Answer(pane, Message::Rendered(job.key, Arc::clone(&lines)));
-                    done.send((job, lines)).ok();
+                    // One that finds no place is rendered again when it is asked for again.
+                    done.try_send((job, lines)).ok();
                     vec![news]
                 }
                 Err(error) => {
@@ -291,15 +303,19 @@ impl Calls {
         tokio::spawn(async move {
             tokio::time::sleep(SLOW).await;
             if !under_way.is_finished() {
-                news.send(News::Done(format!("no answer yet: {what}; it is still waited for"))).ok();
+                let told = News::Done(format!("no answer yet: {what}; it is still waited for"));
+                news.send(told).await.ok();
             }
         });
     }
 
     fn tell(&self, news: Vec<News>) {
         for one in news {
-            // Nobody listens any more only while the workbench ends.
-            self.news.send(one).ok();
+            // The UI task itself tells these: it must not wait for its own queue. Nobody listens any more only while the
+            // workbench ends.
+            if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
+                self.spawn("telling", async { vec![one] });
+            }
         }
     }
 
@@ -309,10 +325,17 @@ impl Calls {
         what: &'static str,
         task: impl Future<Output = Vec<News>> + Send + 'static,
     ) -> AbortHandle {
-        self.running.fetch_add(1, Ordering::SeqCst);
+        let waiting = self.running.fetch_add(1, Ordering::SeqCst);
         let running = Running(Arc::clone(&self.running));
-        let news = self.news.clone();
+        let (news, places) = (self.news.clone(), Arc::clone(&self.places));
         let guarded = async move {
+            if waiting >= MAX_WAITING_CALLS {
+                let why = format!("{waiting} others are not answered yet");
+                news.send(News::Failed(format!("{what} was not carried out"), why)).await.ok();
+                return drop(running);
+            }
+            // Never closed.
+            let _place = places.acquire_owned().await;
             let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
                 vec![News::Failed(
                     format!("{what} failed inside"),
@@ -320,7 +343,7 @@ impl Calls {
                 )]
             });
             for answer in answers {
-                news.send(answer).ok();
+                news.send(answer).await.ok();
             }
             drop(running);
         };

@@ -15,7 +15,7 @@ type Job = (String, oneshot::Sender<Result<(), String>>);
 /// that copied it.
 #[derive(Debug, Default)]
 pub struct Clipboard {
-    jobs: Option<mpsc::Sender<Job>>,
+    jobs: Option<mpsc::SyncSender<Job>>,
     gone: bool,
 }
 
@@ -37,7 +37,7 @@ impl Clipboard {
         }
         let jobs = self.jobs.get_or_insert_with(serve);
         let (done, taken) = oneshot::channel();
-        if jobs.send((text, done)).is_err() {
+        if jobs.try_send((text, done)).is_err() {
             self.gone = true;
             return false;
         }
@@ -56,8 +56,9 @@ impl Clipboard {
     }
 }
 
-fn serve() -> mpsc::Sender<Job> {
-    let (sender, jobs) = mpsc::channel::<Job>();
+fn serve() -> mpsc::SyncSender<Job> {
+    // Each text is waited for before the next one is offered.
+    let (sender, jobs) = mpsc::sync_channel::<Job>(1);
     std::thread::spawn(move || {
         let mut open: Option<arboard::Clipboard> = None;
         for (text, done) in jobs {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep};
 
 use super::app::News;
@@ -22,7 +22,7 @@ const BETWEEN: Duration = Duration::from_millis(80);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells every event from now on, until nobody listens.
-pub async fn follow(core: SharedClient, news: UnboundedSender<News>, called: Arc<Invocation>) {
+pub async fn follow(core: SharedClient, news: Sender<News>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;
     loop {
@@ -45,7 +45,7 @@ pub async fn follow(core: SharedClient, news: UnboundedSender<News>, called: Arc
             }
             Ok((last, told)) => {
                 (place, silent) = (Some(last), false);
-                if news.send(News::All(Message::Run(told))).is_err() {
+                if news.send(News::All(Message::Run(told))).await.is_err() {
                     return;
                 }
                 sleep(BETWEEN).await;
@@ -60,7 +60,9 @@ pub async fn follow(core: SharedClient, news: UnboundedSender<News>, called: Arc
                     let told = RunTold::NotFollowing(error.clone()).completed(&called);
                     let what = "news of runs do not arrive".to_owned();
                     let failed = News::Failed(what, called.completed_in(&error.message));
-                    if news.send(failed).is_err() || news.send(News::All(Message::Run(told))).is_err() {
+                    if news.send(failed).await.is_err()
+                        || news.send(News::All(Message::Run(told))).await.is_err()
+                    {
                         return;
                     }
                 }

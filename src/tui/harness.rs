@@ -7,10 +7,10 @@ use crossterm::event::{
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::app::{App, News, Remembered, Want};
-use super::calls::Calls;
+use super::calls::{Calls, MAX_PENDING_NEWS};
 use super::keymap::parse_key;
 use super::located::LocatedError;
 use super::pane::Pane;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Harness {
     app: App,
     calls: Calls,
-    news: UnboundedReceiver<News>,
+    news: Receiver<News>,
     runtime: tokio::runtime::Runtime,
     size: Rect,
     now: Instant,
@@ -72,7 +72,7 @@ impl Harness {
             .map_err(started)?;
         let now = Instant::now();
         let app = App::new(client.connection(), panes, settings, &Remembered::default(), now)?;
-        let (sender, news) = unbounded_channel();
+        let (sender, news) = channel(MAX_PENDING_NEWS);
         let calls = runtime.block_on(async {
             let calls = Calls::new(client, sender)
                 .with_sessions(sessions)

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::Event as Input;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::app::{App, News, Remembered, Want};
-use super::calls::Calls;
+use super::calls::{Calls, MAX_PENDING_NEWS};
 use super::clipboard::Clipboard;
 use super::demo::{Play, Stage};
 use super::editor;
@@ -111,7 +111,7 @@ pub async fn run_panes(
     let wished = settings.theme.is_some();
     choose(&mut settings, &remembered, answers, depth);
     let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
-    let (sender, news) = unbounded_channel();
+    let (sender, news) = channel(MAX_PENDING_NEWS);
     let at_start = app.theme_name().to_owned();
     let mut running = Running {
         app,
@@ -119,12 +119,11 @@ pub async fn run_panes(
         input: Some(InputReader::start(shutdown.clone())?),
         shutdown,
         late: LateAnswer::after(answers, Instant::now()),
-        calls: Calls::new(client, sender.clone())
+        calls: Calls::new(client, sender)
             .with_sessions(sessions)
             .with_local_files(settings.local_files.clone())
             .called(&settings.invocation),
         news,
-        told: sender,
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
         drawn: None,
@@ -189,8 +188,7 @@ struct Running {
     shutdown: Shutdown,
     late: Option<LateAnswer>,
     calls: Calls,
-    news: UnboundedReceiver<News>,
-    told: tokio::sync::mpsc::UnboundedSender<News>,
+    news: Receiver<News>,
     clipboard: Clipboard,
     editor: Option<String>,
     /// When the last frame was drawn.
@@ -294,7 +292,7 @@ impl Running {
         let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
         stage.rest(settled, &self.app);
         if let Some(why) = stage.take_failure() {
-            self.told.send(News::Failed("the demonstration".to_owned(), why)).ok();
+            self.app.handle(News::Failed("the demonstration".to_owned(), why), Instant::now());
         }
         let before = stage.wake(now);
         if let Some(key) = stage.next(now, settled) {
@@ -427,9 +425,8 @@ impl Running {
     }
 
     #[allow(clippy::unnecessary_wraps, reason = "ends the functions that may fail otherwise")]
-    fn tell_failed(&self, what: &str, place: String) -> io::Result<()> {
-        // The receiver lives as long as this does.
-        self.told.send(News::Failed(what.to_owned(), place)).ok();
+    fn tell_failed(&mut self, what: &str, place: String) -> io::Result<()> {
+        self.app.handle(News::Failed(what.to_owned(), place), Instant::now());
         Ok(())
     }
 }

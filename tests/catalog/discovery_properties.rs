@@ -147,7 +147,9 @@ proptest! {
             }
         }
         let mut restored = router();
-        restored.restore(&piecewise.snapshot().unwrap()).unwrap();
+        let mut written = Vec::new();
+        piecewise.write_snapshot(&mut written).unwrap().unwrap();
+        restored.restore(Box::new(written)).unwrap();
         if let (Some(a), Some(b)) = (ask(&restored, &intent, true), ask(&once, &intent, true)) {
             same(&a, &b)?;
         }

@@ -25,6 +25,9 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     }
     let error = desk.json(&["runs", "show", &id])["run"]["error"].clone();
     assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");
+    let events = desk.json(&["runs", "show", &id])["events"].clone();
+    let last = events.as_array().unwrap().last().unwrap();
+    assert_eq!(last["kind"], "gate.waiting", "what only reads records nothing: {events}");
 }
 
 #[test]
@@ -42,8 +45,13 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
     let changed = error["reason"]["decision"]["changed"].as_str().unwrap();
     assert!(changed.contains("changed since the launch"), "{changed}");
     let stale = desk.run(&["runs", "approve", &id, "--inputs-digest", &launched, "--yes", "--json"]);
-    assert_eq!((stale.code, stale.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
+    assert_eq!((stale.code, stale.error()["error"]["code"].clone()), (5, json!("confirmation_required")));
     let shown = desk.json(&["runs", "show", &id]);
+    let kinds = |shown: &serde_json::Value| -> Vec<String> {
+        let events = shown["events"].as_array().unwrap().iter();
+        events.map(|event| event["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(kinds(&shown).last().unwrap(), "gate.waiting", "looking at a question records none");
     let why = shown["sheet"]["why"].as_str().unwrap();
     assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
     assert!(why.contains("a yes each time"), "the other reason stands beside it: {why}");
@@ -53,6 +61,8 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
     assert_eq!(once.code, 0, "one change is one question: {}{}", once.stdout, once.stderr);
     let shown = desk.json(&["runs", "show", &id]);
     assert_eq!(shown["run"]["outputs"], json!({ "sent": "elsewhere" }));
+    let decided: Vec<String> = kinds(&shown).into_iter().filter(|kind| kind.starts_with("gate.")).collect();
+    assert_eq!(decided, ["gate.waiting", "gate.changed", "gate.approved"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use runs_place::{Place, decide, launch, order, resume, run, settle};
 use serde_json::{Value, json};
 use skill_workbench::gateway::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
 use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::RunRecord;
+use skill_workbench::store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.
@@ -58,7 +58,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     loop {
         let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
         assert!(!events.is_empty(), "the step never began");
-        if events.iter().any(|event| event.event.kind == "step.started") {
+        if events.iter().any(|event| event.event.kind.as_str() == "step.started") {
             return (leave, worker);
         }
         after = events.last().unwrap().number;
@@ -201,6 +201,26 @@ async fn only_what_changed_is_named_as_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn workers_record_what_a_waiting_run_would_ask_now_and_readers_do_not() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let script = "skills/ledger/scripts/book.sh";
+    let launched = std::fs::read_to_string(place.path(script)).unwrap();
+    place.write(script, &format!("{launched}# edited\n"));
+    let shown = core.run(&waiting.id.0).await.unwrap();
+    assert_ne!(shown.run.gate, waiting.gate, "what it would ask now is shown");
+    let seen = core.run(&waiting.id.0).await.unwrap().events.last().unwrap().number;
+    assert_eq!(seen, shown.events.last().unwrap().number, "and recorded by nobody who looks");
+    core.start_workers().await.unwrap();
+    let recorded = core.run_events(Some(&waiting.id.0), seen, 10, 30_000).await.unwrap();
+    core.stop_workers().await;
+    let kinds: Vec<&EventKind> = recorded.iter().map(|event| &event.event.kind).collect();
+    assert_eq!(kinds, [&EventKind::GateChanged]);
+    assert_eq!(core.run(&waiting.id.0).await.unwrap().run.gate, shown.run.gate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_bound_to_every_file_a_step_can_read() {
     let place = Place::new();
     place.write("skills/ledger/references/word.sh", "word=seen\n");
@@ -316,6 +336,6 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
             }
         }
     };
-    assert_eq!(ended.event.kind, "run.completed", "{ended:?}");
+    assert_eq!(ended.event.kind.as_str(), "run.completed", "{ended:?}");
     workbench.stop_workers().await;
 }

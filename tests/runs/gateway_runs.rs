@@ -37,7 +37,7 @@ async fn a_run_asks_is_approved_and_completes() {
     assert_eq!(detail.decisions[0].by.notes.as_deref(), Some("as agreed"));
     let left: Vec<&str> = detail.steps[1].artifacts.iter().map(|artifact| artifact.name.as_str()).collect();
     assert_eq!(left, ["entry.txt"]);
-    let logged = detail.events.iter().find(|event| event.event.kind == "step.log").expect("a line");
+    let logged = detail.events.iter().find(|event| event.event.kind.as_str() == "step.log").expect("a line");
     assert_eq!(logged.event.data, json!({ "stream": "stderr", "text": "added 42" }));
 
     let again = order(&core, &waiting, decide(&waiting, Verdict::Approve, "cy")).await.unwrap();
@@ -307,7 +307,7 @@ async fn workers_of_the_process_take_what_is_detached() {
         assert!(!events.is_empty(), "the run was never completed");
         for event in events {
             after = event.global;
-            if event.event.kind == "run.completed" && event.run == alone.run.id {
+            if event.event.kind.as_str() == "run.completed" && event.run == alone.run.id {
                 break 'told;
             }
         }

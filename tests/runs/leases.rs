@@ -250,7 +250,7 @@ impl Owned {
 
     async fn events(&self, kind: &str) -> Vec<RunEvent> {
         let all = self.store.events(Some(&first()), 0, 1000).await.unwrap();
-        all.into_iter().filter(|event| event.event.kind == kind).collect()
+        all.into_iter().filter(|event| event.event.kind.as_str() == kind).collect()
     }
 
     /// How long ago the owner renewed its lease, at least.

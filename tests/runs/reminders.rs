@@ -107,7 +107,7 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["503 Service Unavailable", "307 Temporary Redirect"]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(20); 4]);
-    let (tell, mut told) = mpsc::unbounded_channel::<Reminder>();
+    let (tell, mut told) = mpsc::channel::<Reminder>(16);
     let stop = CancellationToken::new();
     let reminding = tokio::spawn(remind(store.clone(), tell, Some(webhook.clone()), stop.clone()));
     let message = first(&*store, &mut messages).await;
@@ -141,7 +141,7 @@ async fn a_wait_that_is_over_is_not_reminded_of_again() {
     let store: Arc<dyn Store> = Arc::new(Sqlite::in_memory(Arc::new(now)).unwrap());
     let (url, mut messages) = receiver(&["500 Internal Server Error"; 9]).await;
     let webhook = Webhook::new(&url, SECRET).unwrap().with_pauses(vec![Duration::from_millis(400); 8]);
-    let (tell, _told) = mpsc::unbounded_channel::<Reminder>();
+    let (tell, _told) = mpsc::channel::<Reminder>(16);
     let stop = CancellationToken::new();
     let _stopped = stop.clone().drop_guard();
     tokio::spawn(remind(store.clone(), tell, Some(webhook), stop));

@@ -139,7 +139,7 @@ pub fn resume() -> RunOrder {
 
 pub async fn kinds(core: &Local, run: &RunRecord) -> Vec<String> {
     let events = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
-    events.into_iter().map(|event| event.event.kind).collect()
+    events.into_iter().map(|event| event.event.kind.to_string()).collect()
 }
 
 pub fn attachment(skill: &str, target_type: &str, target_ref: &str, inputs: Value) -> AttachRequest {

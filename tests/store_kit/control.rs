@@ -9,7 +9,7 @@ fn asked(order: Result<(Command, Option<serde_json::Value>), String>) -> Control
 }
 
 async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
-    store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind).collect()
+    store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind.to_string()).collect()
 }
 
 pub async fn a_sidecars_wish_is_carried_out_once(store: &dyn Store, _: &Time) {
@@ -44,7 +44,7 @@ pub async fn a_refused_wish_is_written_down_and_changes_nothing(store: &dyn Stor
         assert!(matches!(&outcome, ControlOutcome::Refused(why) if !why.is_empty()), "{outcome:?}");
         assert_eq!(kinds(store, &sidecar).await.last().unwrap(), "control.refused");
         let told = store.events(Some(&watched), 0, 100).await.unwrap().pop().unwrap().event;
-        assert_eq!(told.kind, "control.refused", "the watched run tells it too");
+        assert_eq!(told.kind.as_str(), "control.refused", "the watched run tells it too");
         assert_eq!(
             (told.data["by"].as_str(), told.data["why"].as_str()),
             (Some(&*sidecar.0), Some("2 findings"))

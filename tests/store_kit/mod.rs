@@ -161,6 +161,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_gate_waits_and_a_decision_moves_it_once,
         two_deciders_at_once_get_one_decision,
         every_late_decider_learns_who_decided,
+        a_due_wait_is_read_as_ended,
         a_due_wait_takes_no_decision,
         signals_wait_for_their_step,
         cancel_takes_the_fence_away,

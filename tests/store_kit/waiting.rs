@@ -12,7 +12,7 @@ fn expiring(n: u32, seconds: u64, on_expiry: Expiry) -> Launch {
 }
 
 async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
-    store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind).collect()
+    store.events(Some(run), 0, 100).await.unwrap().into_iter().map(|e| e.event.kind.to_string()).collect()
 }
 
 async fn wait_at_gate(store: &dyn Store, launch: Launch) -> RunId {
@@ -118,15 +118,70 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
 pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     time.pass(60_000);
+    let newest = store.newest_event().await.unwrap();
     for verdict in [Verdict::Approve, Verdict::Deny] {
         let late = store.command(&run, decision(verdict), None, None, None).await.unwrap_err();
-        let StoreError::Refused(Refusal::Invalid { needed: Some(why), .. }) = &late else {
+        let StoreError::Refused(Refusal::Invalid { needed: Some(why), state, allowed, .. }) = &late else {
             panic!("{late:?}")
         };
         assert!(why.starts_with("its time was over at "), "{why}");
+        assert_eq!(*state, RunState::Canceled, "refused as after its end");
+        assert!(!allowed.contains(&CommandName::Approve), "{allowed:?}");
     }
-    assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "nothing is recorded by it");
+    assert_eq!(store.newest_event().await.unwrap(), newest, "nothing is recorded by it");
     assert_eq!(store.decisions(&run).await.unwrap(), []);
+}
+
+pub async fn a_due_wait_is_read_as_ended(store: &dyn Store, time: &Time) {
+    let denied = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
+    let failed = wait_at_gate(store, expiring(2, 60, Expiry::Fail)).await;
+    let patient = wait_at_gate(store, launch(3)).await;
+    let over = store.run(&denied).await.unwrap().unwrap().expires_ms;
+    time.pass(70_000);
+    let newest = store.newest_event().await.unwrap();
+    let read = store.run(&denied).await.unwrap().unwrap();
+    assert_eq!((read.state, read.gate.as_ref(), read.expires_ms), (RunState::Canceled, None, None));
+    assert_eq!((read.expired_ms(), Some(read.since_ms)), (over, over));
+    assert!(!read.allowed.contains(&CommandName::Approve), "{:?}", read.allowed);
+    assert_eq!(store.standing(&denied).await.unwrap().unwrap().state, RunState::Canceled);
+    let read = store.run(&failed).await.unwrap().unwrap();
+    assert_eq!(
+        (read.state, read.error.as_ref().unwrap()["code"].as_str()),
+        (RunState::Failed, Some("expired"))
+    );
+    for (wanted, found) in
+        [(RunState::Canceled, &denied), (RunState::Failed, &failed), (RunState::WaitingForHuman, &patient)]
+    {
+        let filter = RunFilter { states: vec![wanted], ..RunFilter::default() };
+        let page = store.runs(filter).await.unwrap();
+        let ids: Vec<(&RunId, RunState)> = page.runs.iter().map(|run| (&run.id, run.state)).collect();
+        assert_eq!(ids, [(found, wanted)]);
+    }
+    let mut all: Vec<RunId> = Vec::new();
+    let mut filter = RunFilter { limit: 1, ..RunFilter::default() };
+    loop {
+        let page = store.runs(filter.clone()).await.unwrap();
+        let counts: Vec<(RunState, u64)> = page.counts.into_iter().collect();
+        assert_eq!(counts.len(), 3, "{counts:?}");
+        assert!(counts.iter().all(|(_, runs)| *runs == 1), "{counts:?}");
+        all.extend(page.runs.into_iter().map(|run| run.id));
+        let Some(next) = page.next else { break };
+        filter.cursor = Some(next);
+    }
+    assert_eq!(all, [patient, failed.clone(), denied.clone()], "each once, what waits first");
+    assert_eq!(store.newest_event().await.unwrap(), newest, "reading records nothing");
+    let resumed = store.command(&failed, Command::Resume, None, None, None).await.unwrap();
+    assert_eq!((resumed.before, resumed.run.state), (RunState::Failed, RunState::Pending));
+    assert_eq!(resumed.expired.unwrap().state, RunState::Failed, "what is carried out records the end first");
+    assert!(kinds(store, &failed).await.ends_with(&[
+        "run.expired".into(),
+        "run.failed".into(),
+        "run.resumed".into()
+    ]));
+    let computed = store.run(&denied).await.unwrap().unwrap();
+    let recorded = store.command(&denied, Command::Expire(Expiry::Deny), None, None, None).await.unwrap().run;
+    assert_eq!((recorded.state, recorded.error), (computed.state, computed.error));
+    assert!(store.expired().await.unwrap().is_empty());
 }
 
 pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &dyn Store, time: &Time) {
@@ -158,7 +213,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     assert_eq!(after.options.pins["send"], "p2", "what was approved is what runs");
     assert!(kinds(store, &run).await.contains(&"gate.changed".to_owned()));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
-    let approved = events.iter().find(|event| event.event.kind == "gate.approved").unwrap();
+    let approved = events.iter().find(|event| event.event.kind.as_str() == "gate.approved").unwrap();
     assert_eq!(approved.event.data["call"], "d1", "the yes is one to the call");
 }
 

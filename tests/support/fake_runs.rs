@@ -110,7 +110,7 @@ impl Book {
         let global = self.events.len() as u64 + 1;
         let detail = self.runs.iter_mut().find(|detail| detail.run.id == *id).unwrap();
         let number = detail.events.len() as u64 + 1;
-        let event = NewEvent { kind: kind.to_owned(), step: detail.run.step.clone(), data };
+        let event = NewEvent { kind: kind.into(), step: detail.run.step.clone(), data };
         let event = RunEvent { run: id.clone(), number, global, at_ms: NOW_MS + number as i64, event };
         detail.events.push(event.clone());
         self.events.push(event);

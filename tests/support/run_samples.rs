@@ -221,7 +221,7 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
         number,
         global: number,
         at_ms: run.created_ms + 100 * number as i64,
-        event: NewEvent { kind: kind.to_owned(), step: step.map(str::to_owned), data },
+        event: NewEvent { kind: kind.into(), step: step.map(str::to_owned), data },
     });
 }
 

@@ -14,6 +14,7 @@ use crate::cli::failure::{Done, Failure};
 use crate::cli::output::{Ink, Look, cut, fit, size, wrap};
 use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
 use crate::skill::safe_text;
+use crate::store::EventKind;
 
 /// `skills attach --json`.
 #[derive(Serialize)]
@@ -76,7 +77,10 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the answer above.
         let events = client.run_events(Some(&run.id.0), 0, 10_000, 0).await?;
-        let wish = events.iter().rev().find(|event| event.event.kind.starts_with("control."));
+        let wish = events
+            .iter()
+            .rev()
+            .find(|event| matches!(event.event.kind, EventKind::ControlApplied | EventKind::ControlRefused));
         attached.control = wish.map(|event| super::event_line::told(&event.event.kind, &event.event.data));
     }
     let done = settle::conclude(cx, &settled, &mut voice)?;

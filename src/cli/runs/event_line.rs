@@ -9,11 +9,11 @@ use crate::cli::output::{Ink, Look, cells, cut, fit};
 use crate::gateway::{GivenOrder, ordered, orders_given};
 use crate::runs::Gate;
 use crate::skill::safe_text;
-use crate::store::RunEvent;
+use crate::store::{EventKind, RunEvent};
 
 /// The line of an event; with the run's id where events of several runs stand together.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> String {
-    let kind = safe_text::line(&event.event.kind).into_owned();
+    let kind = safe_text::line(event.event.kind.as_str()).into_owned();
     let mut head = Ink::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
     let mut used = 8;
     if with_run {
@@ -27,25 +27,36 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> 
     let room = look.room(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
     let told = cut(&told, room, look.unicode);
     let told = if told.is_empty() { told } else { format!("  {}", Ink::Muted.paint(&told, look.colour)) };
-    format!("{head}  {}{step_text}{told}", ink(&kind).paint(&fit(&kind, 15, look.unicode), look.colour))
-        .trim_end()
-        .to_owned()
+    format!(
+        "{head}  {}{step_text}{told}",
+        ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour)
+    )
+    .trim_end()
+    .to_owned()
 }
 
 /// The ink of a kind of event.
-fn ink(kind: &str) -> Ink {
+fn ink(kind: &EventKind) -> Ink {
     match kind {
-        "run.completed" | "step.completed" | "gate.approved" => Ink::Good,
-        "run.failed" | "step.failed" | "gate.denied" => Ink::Bad,
-        "run.abandoned" | "run.paused" | "run.held" | "control.applied" | "control.refused"
-        | "gate.waiting" | "gate.warned" | "gate.degraded" | "step.retrying" | "run.expired" => Ink::Warn,
+        EventKind::RunCompleted | EventKind::StepCompleted | EventKind::GateApproved => Ink::Good,
+        EventKind::RunFailed | EventKind::StepFailed | EventKind::GateDenied => Ink::Bad,
+        EventKind::RunAbandoned
+        | EventKind::RunPaused
+        | EventKind::RunHeld
+        | EventKind::ControlApplied
+        | EventKind::ControlRefused
+        | EventKind::GateWaiting
+        | EventKind::GateWarned
+        | EventKind::GateDegraded
+        | EventKind::StepRetrying
+        | EventKind::RunExpired => Ink::Warn,
         _ => Ink::Info,
     }
 }
 
 /// What an event says beside its kind, in a few words.
-pub fn told(kind: &str, data: &Value) -> String {
-    if kind == "step.log" {
+pub fn told(kind: &EventKind, data: &Value) -> String {
+    if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
     }
     if let Some(told) = standing::claim(kind, data) {
@@ -105,11 +116,11 @@ pub fn orders(events: &[RunEvent], zone: &TimeZone, look: Look) -> String {
 }
 
 /// What somebody ordered, and who.
-fn given(kind: &str, data: &Value) -> Option<String> {
+fn given(kind: &EventKind, data: &Value) -> Option<String> {
     let by = safe_text::line(data.get("by")?.as_str()?).into_owned();
     let what = match (kind, data.get("reason").and_then(Value::as_str)) {
-        ("run.canceled", Some(reason)) => safe_text::line(reason).into_owned(),
-        ("run.canceled", None) => return Some(format!("by {by}")),
+        (EventKind::RunCanceled, Some(reason)) => safe_text::line(reason).into_owned(),
+        (EventKind::RunCanceled, None) => return Some(format!("by {by}")),
         _ => ordered(kind, data)?,
     };
     let payload = data.get("payload").filter(|payload| !payload.is_null());
@@ -118,9 +129,9 @@ fn given(kind: &str, data: &Value) -> Option<String> {
 }
 
 /// What a person said about a step that nobody saw end.
-fn agreed(kind: &str, data: &Value) -> Option<String> {
+fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
-    let choice = text("choice").filter(|_| kind == "gate.approved")?;
+    let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;
     let by = text("approver").map(|by| format!(", says {by}")).unwrap_or_default();
     let notes = text("notes").map(|notes| format!(" ({notes})")).unwrap_or_default();
     Some(match choice.as_str() {
@@ -133,9 +144,10 @@ fn agreed(kind: &str, data: &Value) -> Option<String> {
 }
 
 /// What a sidecar asked for and what came of it, on either run.
-fn controlled(kind: &str, data: &Value) -> Option<String> {
+fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
-    let asked = text("asked").filter(|_| matches!(kind, "control.applied" | "control.refused"))?;
+    let asked =
+        text("asked").filter(|_| matches!(kind, EventKind::ControlApplied | EventKind::ControlRefused))?;
     let came = match (text("refused"), text("did")) {
         (Some(why), _) => format!("refused: {why}"),
         (None, Some(did)) => did,
@@ -212,7 +224,7 @@ mod tests {
         let said = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
-            told("gate.approved", &said),
+            told(&EventKind::GateApproved, &said),
             "it happened, says kim (seen at the bank): it gave {\"paid\":true}"
         );
     }

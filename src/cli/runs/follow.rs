@@ -10,7 +10,7 @@ use super::clock;
 use crate::cli::failure::Failure;
 use crate::gateway::{Code, Error, PENDING_MS, RunClient, StepView};
 use crate::runs::RunState;
-use crate::store::{RunEvent, RunFilter, RunRecord};
+use crate::store::{EventKind, RunEvent, RunFilter, RunRecord};
 
 /// How long one question for events waits for the first.
 const PATIENCE_MS: u64 = 1_000;
@@ -111,8 +111,8 @@ async fn steps(
     events: &[RunEvent],
     ended: &mut usize,
 ) -> Result<Vec<StepView>, Failure> {
-    let ends = ["step.completed", "step.skipped", "step.failed"];
-    let new = events.iter().filter(|event| ends.contains(&event.event.kind.as_str())).count();
+    let ends = [EventKind::StepCompleted, EventKind::StepSkipped, EventKind::StepFailed];
+    let new = events.iter().filter(|event| ends.contains(&event.event.kind)).count();
     *ended += new;
     if new == 0 || *ended > LOOKED_UP {
         return Ok(Vec::new());

@@ -7,7 +7,7 @@ use super::{clock, event_line, standing};
 use crate::cli::output::{Ink, Look, cells, cut, fit};
 use crate::gateway::StepView;
 use crate::skill::safe_text;
-use crate::store::{Hold, Holder, RunEvent, RunRecord, WorkerId};
+use crate::store::{EventKind, Hold, Holder, RunEvent, RunRecord, WorkerId};
 
 /// Pictures of the sign that moves.
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -40,8 +40,8 @@ impl Progress {
     }
 
     fn line(&mut self, event: &RunEvent, steps: &[StepView], look: Look) -> Option<String> {
-        let kind = event.event.kind.as_str();
-        if kind == "run.claimed" && event.event.data.get("taken_over_from").is_some() {
+        let kind = &event.event.kind;
+        if *kind == EventKind::RunClaimed && event.event.data.get("taken_over_from").is_some() {
             let told = standing::claim(kind, &event.event.data)?;
             return Some(format!(
                 "  {} {told}",
@@ -50,19 +50,22 @@ impl Progress {
         }
         let step = event.event.step.as_deref()?;
         let (sign, ascii, ink) = match kind {
-            "step.started" => {
+            EventKind::StepStarted => {
                 self.begun.insert(step.to_owned(), event.at_ms);
                 return None;
             }
-            "step.completed" => ("✓", "+", Ink::Good),
-            "step.skipped" => ("–", "-", Ink::Muted),
-            "step.failed" => ("✗", "x", Ink::Bad),
-            "step.retrying" => ("↻", "r", Ink::Warn),
-            "gate.warned" | "gate.degraded" => ("!", "!", Ink::Warn),
+            EventKind::StepCompleted => ("✓", "+", Ink::Good),
+            EventKind::StepSkipped => ("–", "-", Ink::Muted),
+            EventKind::StepFailed => ("✗", "x", Ink::Bad),
+            EventKind::StepRetrying => ("↻", "r", Ink::Warn),
+            EventKind::GateWarned | EventKind::GateDegraded => ("!", "!", Ink::Warn),
             _ => return None,
         };
-        let began =
-            if kind == "step.retrying" { self.begun.get(step).copied() } else { self.begun.remove(step) };
+        let began = if *kind == EventKind::StepRetrying {
+            self.begun.get(step).copied()
+        } else {
+            self.begun.remove(step)
+        };
         let measured = event.event.data.get("took_ms").and_then(serde_json::Value::as_i64);
         let took = measured.or_else(|| Some(event.at_ms - began?)).map_or_else(String::new, clock::took);
         let name = safe_text::line(step);
@@ -71,7 +74,7 @@ impl Progress {
         let name = fit(&name, self.width, look.unicode);
         let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
         let told = match (kind, gist) {
-            ("step.retrying" | "gate.warned" | "gate.degraded", _) => {
+            (EventKind::StepRetrying | EventKind::GateWarned | EventKind::GateDegraded, _) => {
                 event_line::told(kind, &event.event.data)
             }
             (_, Some(gist)) => safe_text::line(gist).into_owned(),

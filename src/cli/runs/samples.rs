@@ -152,6 +152,6 @@ pub fn event(number: u64, kind: &str, step: Option<&str>, data: serde_json::Valu
         number,
         global: 100 + number,
         at_ms: NOW_MS - 120_000 + 500 * number as i64,
-        event: NewEvent { kind: kind.to_owned(), step: step.map(ToOwned::to_owned), data },
+        event: NewEvent { kind: kind.into(), step: step.map(ToOwned::to_owned), data },
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::output::{Ink, Look};
 use crate::gateway::StepState;
 use crate::runs::{Asked, Expiry, Gate, RunState};
 use crate::skill::safe_text;
-use crate::store::{RunRecord, WorkerId};
+use crate::store::{EventKind, RunRecord, WorkerId};
 
 /// The sign of a run's state, painted.
 pub fn sign(run: &RunRecord, look: Look) -> String {
@@ -83,14 +83,14 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
 }
 
 /// What a claim or the loss of a worker says, for people; none for other events.
-pub fn claim(kind: &str, data: &Value) -> Option<String> {
+pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     let worker = |name: &str| {
         let id = data.get(name)?.as_str()?;
         Some(safe_text::line(&WorkerId(id.to_owned()).in_words()).into_owned())
     };
     match kind {
-        "run.abandoned" => Some(format!("{} is dead", worker("worker")?)),
-        "run.claimed" => {
+        EventKind::RunAbandoned => Some(format!("{} is dead", worker("worker")?)),
+        EventKind::RunClaimed => {
             let by = worker("worker")?;
             let Some(before) = worker("taken_over_from") else { return Some(format!("by {by}")) };
             let attempt = match (data["attempt"].as_u64(), data["attempts"].as_u64()) {

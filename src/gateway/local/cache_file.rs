@@ -1,10 +1,11 @@
 //! A cache on disk: one file, replaced whole and atomically, dropped when it is damaged or of
 //! another version. What it holds can always be made again.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
+use crate::blocks::FileFrom;
 use crate::private_files;
 use crate::skill::Digest;
 
@@ -15,6 +16,8 @@ pub struct CacheFile {
     kind: &'static str,
     build: String,
 }
+
+const ANOTHER_BUILD: &str = "another build of this program wrote it";
 
 /// What became of a cache at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +52,9 @@ impl CacheFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
             Err(error) => return Found::Unusable(error.to_string()),
         };
-        let Some(rest) = bytes.strip_prefix(self.head().as_slice()) else {
-            return Found::Unusable("another build of this program wrote it".to_owned());
+        let head = self.head();
+        let Some(rest) = bytes.strip_prefix(head.as_slice()) else {
+            return Found::Unusable(ANOTHER_BUILD.to_owned());
         };
         let Some((sum, content)) = rest.split_at_checked(64) else {
             return Found::Unusable("it is cut off".to_owned());
@@ -58,7 +62,55 @@ impl CacheFile {
         if Digest::of(content).to_string().as_bytes() != sum {
             return Found::Unusable("it is damaged".to_owned());
         }
-        Found::Content(content.to_vec())
+        let mut bytes = bytes;
+        bytes.drain(..head.len() + 64);
+        Found::Content(bytes)
+    }
+
+    /// Opens one whose content guards itself, to be read in pieces; none where there is no file.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn open(&self) -> Result<Option<FileFrom>, String> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let head = self.head();
+        let mut found = vec![0; head.len()];
+        match (&file).read_exact(&mut found) {
+            Ok(()) if found == head => Ok(Some(FileFrom::new(file, head.len() as u64))),
+            Ok(()) => Err(ANOTHER_BUILD.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(ANOTHER_BUILD.to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Replaces it by what `content` writes and guards itself: a reader sees the old or the new one, never a half. It
+    /// stays what it is where `content` answers that there is nothing to keep.
+    pub fn write_with<T>(
+        &self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<Option<T>>,
+    ) -> io::Result<Option<T>> {
+        let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        private_files::create_folder(folder)?;
+        let file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut out = BufWriter::with_capacity(64 * 1024, file);
+        out.write_all(&self.head())?;
+        let Some(written) = content(&mut out)? else { return Ok(None) };
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.persist(&self.path)?;
+        Ok(Some(written))
+    }
+
+    /// Removes it.
+    pub fn remove(&self) {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, path = %self.path.display(), "a cache cannot be removed");
+            }
+            _ => {}
+        }
     }
 
     /// Replaces it: a reader sees the old or the new one, never a half.

@@ -2,9 +2,10 @@
 //! digest is still the same need not be read again.
 
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use super::cache_file::{CacheFile, Found};
+use super::cache_file::CacheFile;
 use crate::discovery::Router;
 use crate::registry::RootSpec;
 use crate::skill::Digest;
@@ -42,11 +43,11 @@ impl IndexCache {
 
     /// Fills an empty router; answers what became of the cache: `used`, `off`, `rebuilt: …`.
     pub fn restore(&self, router: &mut Router) -> String {
-        match self.file.as_ref().map(CacheFile::read) {
+        match self.file.as_ref().map(CacheFile::open) {
             None => "off".to_owned(),
-            Some(Found::Nothing) => "rebuilt: there was none".to_owned(),
-            Some(Found::Unusable(why)) => format!("rebuilt: {why}"),
-            Some(Found::Content(bytes)) => match router.restore(&bytes) {
+            Some(Ok(None)) => "rebuilt: there was none".to_owned(),
+            Some(Err(why)) => format!("rebuilt: {why}"),
+            Some(Ok(Some(opened))) => match router.restore(Box::new(opened)) {
                 Ok(()) => "used".to_owned(),
                 Err(error) => format!("rebuilt: {error}"),
             },
@@ -64,19 +65,37 @@ impl IndexCache {
         self.unsaved && self.file.is_some() && (at_once || rested)
     }
 
-    /// What is to be written; none when the index is not worth it.
-    pub fn snapshot(router: &Router) -> Option<Vec<u8>> {
-        if router.len() < WORTH_KEEPING { None } else { router.snapshot() }
-    }
-
-    /// Writes a snapshot.
-    pub fn write(&mut self, snapshot: Option<Vec<u8>>, now: Instant) {
+    /// Writes the index where it is worth it, and leaves its tables in the file: from here on they are read there.
+    /// Nobody else may change the index meanwhile.
+    pub fn write(&mut self, router: &RwLock<Router>, now: Instant) {
         self.unsaved = false;
         self.saved_at = Some(now);
-        if let (Some(file), Some(bytes)) = (&self.file, snapshot)
-            && let Err(error) = file.write(&bytes)
-        {
-            tracing::warn!(%error, path = %file.path().display(), "the index is not kept for the next start");
+        let Some(file) = &self.file else { return };
+        let written = {
+            let router = router.read().unwrap_or_else(PoisonError::into_inner);
+            if router.len() < WORTH_KEEPING {
+                return;
+            }
+            file.write_with(|out| router.write_snapshot(out))
+        };
+        let kept = match written {
+            Ok(None) => return,
+            Ok(Some(written)) => file.open().and_then(|opened| {
+                let opened = opened.ok_or("it is gone")?;
+                let mut router = router.write().unwrap_or_else(PoisonError::into_inner);
+                router.keep_in(written, Box::new(opened)).map_err(|error| error.to_string())
+            }),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = kept {
+            tracing::warn!(error, path = %file.path().display(), "the index is not kept for the next start");
+        }
+    }
+
+    /// Removes the file: it is not what was written.
+    pub fn remove(&self) {
+        if let Some(file) = &self.file {
+            file.remove();
         }
     }
 }
@@ -99,19 +118,22 @@ mod tests {
         let cache = |build: &str| IndexCache::new(dir.path(), &[], build);
         let mut empty = router(0);
         assert_eq!(cache("a").restore(&mut empty), "rebuilt: there was none");
-        let full = router(WORTH_KEEPING);
-        let mut writing = cache("a");
-        let snapshot = IndexCache::snapshot(&full);
-        writing.write(snapshot, Instant::now());
+        let full = RwLock::new(router(WORTH_KEEPING));
+        cache("a").write(&full, Instant::now());
         assert_eq!((cache("a").restore(&mut empty).as_str(), empty.len()), ("used", WORTH_KEEPING));
         let mut other = router(0);
         assert!(cache("b").restore(&mut other).starts_with("rebuilt: another build"));
         assert!(other.is_empty());
+        cache("a").remove();
+        assert_eq!(cache("a").restore(&mut other), "rebuilt: there was none");
     }
 
     #[test]
     fn a_small_index_is_not_kept() {
-        assert_eq!(IndexCache::snapshot(&router(3)), None);
+        let dir = tempfile::tempdir().unwrap();
+        let mut cache = IndexCache::new(dir.path(), &[], "a");
+        cache.write(&RwLock::new(router(3)), Instant::now());
+        assert_eq!(cache.restore(&mut router(0)), "rebuilt: there was none");
     }
 
     #[test]
@@ -122,7 +144,7 @@ mod tests {
         assert!(!cache.due(now, true), "nothing has changed");
         cache.changed();
         assert!(cache.due(now, false));
-        cache.write(None, now);
+        cache.write(&RwLock::new(router(0)), now);
         cache.changed();
         assert!(!cache.due(now, false) && cache.due(now, true) && cache.due(now + EVERY, false));
     }

@@ -140,12 +140,7 @@ impl Indexer {
 
     fn save(&mut self, at_once: bool) {
         if self.behind.is_empty() && self.restored.is_empty() && self.cache.due(Instant::now(), at_once) {
-            let snapshot = {
-                let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                IndexCache::snapshot(&router)
-            };
-            // Written without the lock.
-            self.cache.write(snapshot, Instant::now());
+            self.cache.write(&self.shared.router, Instant::now());
         }
     }
 
@@ -222,6 +217,18 @@ impl Indexer {
         self.restore();
         self.take(catalogue);
         self.prune();
+        while !self.behind.is_empty() {
+            self.read_some(LARGE_BATCH);
+        }
+        self.save(true);
+    }
+
+    /// Makes the index of a snapshot anew, where something of the one there is is not what was written.
+    pub fn rebuild(mut self, catalogue: &Catalogue) {
+        self.cache.remove();
+        self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.cache.changed();
+        self.take(catalogue);
         while !self.behind.is_empty() {
             self.read_some(LARGE_BATCH);
         }

@@ -64,6 +64,7 @@ pub struct Local {
     transcripts: sessions::Transcripts,
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
+    rebuilding: tokio::sync::Mutex<()>,
 }
 
 impl Local {
@@ -119,6 +120,7 @@ impl Local {
             policy,
             config,
             catalog_timeout: CATALOG_TIMEOUT,
+            rebuilding: tokio::sync::Mutex::default(),
         })
     }
 
@@ -129,13 +131,20 @@ impl Local {
     }
 
     fn indexer(&self) -> Indexer {
+        Indexer::new(Arc::clone(&self.shared), self.config.dirs.home.clone(), self.index_cache())
+    }
+
+    fn index_cache(&self) -> IndexCache {
+        if self.config.demo {
+            return IndexCache::off();
+        }
         let settings = Settings::new(&self.config);
-        let cache = if self.config.demo {
-            IndexCache::off()
-        } else {
-            IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
-        };
-        Indexer::new(Arc::clone(&self.shared), self.config.dirs.home.clone(), cache)
+        IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
+    }
+
+    /// Removes the file of the index: it is not what was written.
+    fn remove_index_cache(&self) {
+        self.index_cache().remove();
     }
 
     /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
@@ -198,14 +207,38 @@ impl Local {
 
     async fn ranked_by(&self, request: Request, adjustments: Arc<Adjustments>) -> Result<Answer, Error> {
         let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
-        let answer = if small {
+        let mut answer = if small {
             rank(&self.shared, &request, &adjustments)
         } else {
-            let shared = Arc::clone(&self.shared);
+            let (shared, request, adjustments) =
+                (Arc::clone(&self.shared), request.clone(), Arc::clone(&adjustments));
             apart(move || rank(&shared, &request, &adjustments)).await
         }?;
+        if self.rebuild_damaged_index().await? {
+            let shared = Arc::clone(&self.shared);
+            answer = apart(move || rank(&shared, &request, &adjustments)).await?;
+        }
         self.count_ranking(&answer);
         Ok(answer)
+    }
+
+    /// Makes the index anew where a request met something in its file that is not what was written; answers whether.
+    async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
+        let damaged =
+            |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
+        if !damaged(&self.shared) {
+            return Ok(false);
+        }
+        let _one = self.rebuilding.lock().await;
+        if damaged(&self.shared) {
+            let (indexer, catalogue) = (self.indexer(), self.registry.snapshot());
+            apart(move || {
+                indexer.rebuild(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(true)
     }
 
     fn count_ranking(&self, answer: &Answer) {

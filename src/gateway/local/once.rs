@@ -114,7 +114,15 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
             Asked::Files(router) => eval::measure(router, golden, &job),
             Asked::Roots(local) => {
                 let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                eval::measure(&router, golden, &job)
+                let measured = eval::measure(&router, golden, &job);
+                if router.is_damaged() {
+                    local.remove_index_cache();
+                    return Err(Error::new(
+                        Code::InternalError,
+                        "the cached index was damaged and has been removed; run the command again",
+                    ));
+                }
+                measured
             }
         }
     })

@@ -130,10 +130,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{NewEvent, RunId};
+    use crate::store::{EventKind, NewEvent, RunId};
 
     fn event(global: u64) -> RunEvent {
-        let event = NewEvent { kind: "run.created".to_owned(), step: None, data: serde_json::Value::Null };
+        let event = NewEvent { kind: EventKind::RunCreated, step: None, data: serde_json::Value::Null };
         RunEvent { run: RunId("a".to_owned()), number: 1, global, at_ms: 0, event }
     }
 

@@ -103,7 +103,6 @@ const DENIED_HERE: &[i64] = &[
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
-    libc::SYS_inotify_add_watch,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[i64] = &[];

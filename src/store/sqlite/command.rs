@@ -7,10 +7,11 @@ use super::checkpoints;
 use super::failed;
 use super::integrity::{damage, digest};
 use super::read;
-use super::rows::{append, apply, execute, get, json as encode, moved, own_steps, signed, standing};
+use super::rows::{append, apply, as_of, execute, get, json as encode, moved, own_steps, signed, standing};
 use crate::runs::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 use crate::store::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, NewEvent, RunId, RunRecord, StoreError, expiry,
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
+    StoreError, expiry,
 };
 
 /// A command with what is kept beside it.
@@ -28,12 +29,18 @@ pub(super) fn command(
     order: &Order,
     now_ms: i64,
 ) -> Result<CommandOutcome, StoreError> {
-    let (before, replays) = get(connection, run)?;
+    let (recorded, replays) = get(connection, run)?;
+    let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
+    let before = match order.command {
+        Command::Expire(_) => recorded,
+        _ => as_of(recorded, replays, now_ms),
+    };
     let state = before.state;
     let repeated = |run: RunRecord, first: Option<Decided>| CommandOutcome {
         run,
         before: state,
         effect: CommandEffect::Repeated(first.map(Box::new)),
+        expired: None,
     };
     let mut earlier: Vec<Decided> = Vec::new();
     let command = match &order.command {
@@ -50,10 +57,7 @@ pub(super) fn command(
         }
         other => other.clone(),
     };
-    let mut standing = standing(&before, replays);
-    // Nobody may have recorded that its time is over.
-    standing.expired_ms = before.expires_ms.filter(|at| *at <= now_ms).or(standing.expired_ms);
-    let next = transition(&standing, &command)
+    let next = transition(&standing(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = match &command {
         Command::Decide(decision) => Some(decision),
@@ -63,9 +67,12 @@ pub(super) fn command(
         let first = decided.and_then(|decision| earlier.into_iter().rfind(|kept| kept.decision == *decision));
         return Ok(repeated(before, first));
     }
-    if matches!(command, Command::Expire(_)) && before.expires_ms.is_none_or(|at| at > now_ms) {
+    let mut expired = None;
+    match (&command, due) {
         // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
-        return Err(Refusal::NotOver.into());
+        (Command::Expire(_), false) => return Err(Refusal::NotOver.into()),
+        (Command::Expire(_), true) | (_, false) => {}
+        (_, true) => expired = Some(Box::new(expire(connection, run, now_ms)?)),
     }
     apply(connection, run, &next, decided, now_ms)?;
     let mut events: Vec<NewEvent> = Vec::new();
@@ -94,15 +101,15 @@ pub(super) fn command(
                     params![run.0, encode(&options)?],
                 )?;
             }
-            let word = if decision.verdict == Verdict::Approve { "approved" } else { "denied" };
+            let approved = decision.verdict == Verdict::Approve;
             events.push(NewEvent {
-                kind: format!("gate.{word}"),
+                kind: if approved { EventKind::GateApproved } else { EventKind::GateDenied },
                 step: Some(decision.step.clone()),
                 data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
                              "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
             });
             if decision.verdict == Verdict::Deny {
-                events.push(moved("run.canceled", signed(json!({"reason": "denied"}), by)));
+                events.push(moved(EventKind::RunCanceled, signed(json!({"reason": "denied"}), by)));
             }
         }
         Command::Signal { name } => {
@@ -114,16 +121,16 @@ pub(super) fn command(
                 params![run.0, name, encode(&payload)?],
             )?;
             let data = signed(json!({"name": name, "payload": payload}), by);
-            events.push(moved("signal.received", data));
+            events.push(moved(EventKind::SignalReceived, data));
         }
-        Command::Cancel => events.push(moved("run.canceled", signed(json!({}), by))),
-        Command::Pause => events.push(moved("run.paused", json!({"state": before.state}))),
+        Command::Cancel => events.push(moved(EventKind::RunCanceled, signed(json!({}), by))),
+        Command::Pause => events.push(moved(EventKind::RunPaused, json!({"state": before.state}))),
         Command::Ask(gate) => {
             let step = match gate {
                 Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
             };
             let data = json!({"gate": gate, "before": before.gate});
-            events.push(NewEvent { kind: "gate.changed".to_owned(), step: Some(step), data });
+            events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
         }
         Command::Resume => {
             let head = resume(connection, run, before.head, order.head)?;
@@ -139,12 +146,12 @@ pub(super) fn command(
                     .unwrap_or_default();
                 correct(connection, run, before.inputs, corrected)?;
             }
-            events.push(moved("run.resumed", signed(data, by)));
+            events.push(moved(EventKind::RunResumed, signed(data, by)));
         }
         Command::Expire(expiry) => {
             let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
-            events.push(moved("run.expired", gate));
-            let mut error = expiry::ended(&before, *expiry, now_ms);
+            events.push(moved(EventKind::RunExpired, gate));
+            let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
             execute(
                 connection,
                 "keeping an error",
@@ -152,24 +159,31 @@ pub(super) fn command(
                 params![run.0, encode(&error)?],
             )?;
             if *expiry == Expiry::Fail {
-                events.push(moved("run.failed", error));
+                events.push(moved(EventKind::RunFailed, error));
             } else {
                 error["reason"] = json!("expired");
-                events.push(moved("run.canceled", error));
+                events.push(moved(EventKind::RunCanceled, error));
             }
         }
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
     let after = get(connection, run)?.0;
     if after.held && after.state == RunState::Pending {
-        events.push(moved("run.held", json!({})));
+        events.push(moved(EventKind::RunHeld, json!({})));
     }
     append(connection, run, &events, now_ms)?;
     if !after.state.is_active() {
         checkpoints::forget(connection, run)?;
     }
     let effect = if next == Next::Kept { CommandEffect::Stored } else { CommandEffect::Applied };
-    Ok(CommandOutcome { run: after, before: state, effect })
+    Ok(CommandOutcome { run: after, before: state, effect, expired })
+}
+
+/// Records that the time of a wait is over.
+fn expire(connection: &Connection, run: &RunId, now_ms: i64) -> Result<RunRecord, StoreError> {
+    let expiry = get(connection, run)?.0.options.on_expiry;
+    let order = Order { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    Ok(command(connection, run, &order, now_ms)?.run)
 }
 
 /// A refusal, with the decision that was recorded first where the question does not wait any more.

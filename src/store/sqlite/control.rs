@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::command::{Order, command};
 use super::failed;
-use super::rows::{append, column, find, moved};
+use super::rows::{append, as_of, column, find, moved};
 use crate::runs::{Command, RunState};
-use crate::store::{Control, ControlOutcome, RunId, RunRecord, StoreError};
+use crate::store::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
 
 /// The sidecar's own event, whichever way it went.
 const RECORDED: &str =
@@ -31,7 +31,7 @@ pub(super) fn control(
             None => ControlOutcome::Applied(first["did"].as_str().unwrap_or_default().to_owned()),
         });
     }
-    let before = find(connection, watched)?.map(|(run, _)| run);
+    let before = find(connection, watched)?.map(|(run, replays)| as_of(run, replays, now_ms));
     let outcome = match (&control.order, &before) {
         (Err(why), _) => ControlOutcome::Refused(why.clone()),
         (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
@@ -51,11 +51,11 @@ pub(super) fn control(
     let kind = match &outcome {
         ControlOutcome::Applied(did) => {
             data["did"] = did.as_str().into();
-            "control.applied"
+            EventKind::ControlApplied
         }
         ControlOutcome::Refused(why) => {
             data["refused"] = why.as_str().into();
-            "control.refused"
+            EventKind::ControlRefused
         }
     };
     let (mut on, mut by) = (data.clone(), data);
@@ -66,7 +66,7 @@ pub(super) fn control(
     if let Some(run) = &before {
         on["skill"] = run.skill_id.as_str().into();
     }
-    append(connection, sidecar, &[moved(kind, on)], now_ms)?;
+    append(connection, sidecar, &[moved(kind.clone(), on)], now_ms)?;
     if before.is_some() {
         append(connection, watched, &[moved(kind, by)], now_ms)?;
     }

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::read::state_as_of;
 use super::rows::execute;
 use super::{Sqlite, failed};
 use crate::store::{Allowance, Counts, SkillRuns, StoreError, Tallies, Tally};
@@ -51,7 +52,8 @@ impl Counts for Sqlite {
     }
 
     async fn runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
-        self.read_apart(runs_by_skill).await
+        let now = self.clocks.now().wall_ms;
+        self.read_apart(move |connection| runs_by_skill(connection, now)).await
     }
 }
 
@@ -154,14 +156,15 @@ fn allowance(
     Ok(Allowance { granted, taken: taken + granted })
 }
 
-fn runs_by_skill(connection: &Connection) -> Result<Vec<SkillRuns>, StoreError> {
+fn runs_by_skill(connection: &Connection, now_ms: i64) -> Result<Vec<SkillRuns>, StoreError> {
     connection
-        .prepare(
-            "SELECT skill_id, contract_digest, state, count(*), max(since_ms) FROM runs
-             GROUP BY skill_id, contract_digest, state ORDER BY skill_id, contract_digest, state",
-        )
+        .prepare(&format!(
+            "SELECT r.skill_id, r.contract_digest, {} AS present, count(*), max(r.since_ms) FROM runs r
+             GROUP BY r.skill_id, r.contract_digest, present ORDER BY r.skill_id, r.contract_digest, present",
+            state_as_of()
+        ))
         .and_then(|mut s| {
-            s.query_map([], |row| {
+            s.query_map([now_ms], |row| {
                 let state: String = row.get(2)?;
                 Ok((row.get(0)?, row.get(1)?, state, row.get::<_, i64>(3)?, row.get(4)?))
             })?

@@ -6,9 +6,11 @@ use serde_json::json;
 use super::checkpoints;
 use super::failed;
 use super::integrity::digest;
-use super::rows::{append, execute, get, json as encode, moved, own_steps, signed, standing, write_events};
+use super::rows::{
+    append, as_of, execute, get, json as encode, moved, own_steps, signed, standing, write_events,
+};
 use crate::runs::{Command, Next, RunState, allowed, transition};
-use crate::store::{Begun, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
+use crate::store::{Begun, EventKind, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 
 /// Idempotency look-up and creation in one transaction.
 pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> Result<Begun, StoreError> {
@@ -19,7 +21,8 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
                 if digest != key.payload_digest {
                     return Err(StoreError::IdempotencyConflict { key: key.key.clone(), run });
                 }
-                let (run, _) = get(connection, &run)?;
+                let (run, replays) = get(connection, &run)?;
+                let run = as_of(run, replays, now_ms);
                 return Ok(Begun { run, idempotency: IdempotencyOutcome::Reused });
             }
             Some(_) => outcome = IdempotencyOutcome::Expired,
@@ -71,7 +74,8 @@ pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> R
         "INSERT INTO checkpoints (run, number, done, state, at_ms, digest) VALUES (?1, 0, '[]', '{}', ?2, ?3)",
         params![launch.id.0, now_ms, digest(&["[]", "{}"])],
     )?;
-    let created = moved("run.created", json!({"skill_id": launch.skill_id, "started_by": launch.started_by}));
+    let created =
+        moved(EventKind::RunCreated, json!({"skill_id": launch.skill_id, "started_by": launch.started_by}));
     write_events(connection, &launch.id, 1, &[created], now_ms)?;
     Ok(Begun { run: created_run(launch, now_ms), idempotency: outcome })
 }
@@ -144,7 +148,6 @@ fn found(
         .map_err(|e| failed("looking an idempotency key up".into(), &e))
 }
 
-/// A replay (starts at once) or a fork (held) of a run at one of its checkpoints.
 /// A run to be made out of another one.
 #[derive(Debug)]
 pub(super) struct Branch {
@@ -154,6 +157,7 @@ pub(super) struct Branch {
     pub by: Option<String>,
 }
 
+/// Makes a replay (starts at once) or a fork (held) of a run at one of its checkpoints.
 pub(super) fn branch(
     connection: &Connection,
     source: &RunId,
@@ -200,10 +204,14 @@ pub(super) fn branch(
          WHERE run = ?1 AND superseded = 0 AND step IN (SELECT value FROM json_each(?3))",
         params![source.0, new.0, encode(&done)?],
     )?;
-    let word = if held { "forked" } else { "replayed" };
+    let (made, led_to) = if held {
+        (EventKind::RunForkedFrom, EventKind::RunForkedTo)
+    } else {
+        (EventKind::RunReplayedFrom, EventKind::RunReplayedTo)
+    };
     let lineage = signed(json!({"source": source.0, "checkpoint": number}), by.as_deref());
     let led = signed(json!({"run": new.0, "checkpoint": number}), by.as_deref());
-    append(connection, new, &[moved(&format!("run.{word}_from"), lineage)], now_ms)?;
-    append(connection, source, &[moved(&format!("run.{word}_to"), led)], now_ms)?;
+    append(connection, new, &[moved(made, lineage)], now_ms)?;
+    append(connection, source, &[moved(led_to, led)], now_ms)?;
     Ok(get(connection, new)?.0)
 }

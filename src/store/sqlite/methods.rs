@@ -44,7 +44,7 @@ impl Store for Sqlite {
         let (worker, only, places) = (worker.clone(), only.cloned(), self.claimable_places());
         let claimed = self
             .write_at(move |connection, now| {
-                work::claim(connection, &worker, lease_ms, (only.as_ref(), places.as_deref()), now)
+                work::claim(connection, &worker, lease_ms, (only.as_ref(), places().as_deref()), now)
             })
             .await;
         if let Ok(Some(_)) = claimed {
@@ -151,11 +151,13 @@ impl Store for Sqlite {
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let run = run.clone();
-        self.read(move |connection| Ok(rows::find(connection, &run)?.map(|(run, _)| run))).await
+        let now = self.clocks.now().wall_ms;
+        self.read(move |connection| Ok(rows::find_as_of(connection, &run, now)?.map(|(run, _)| run))).await
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
-        self.read(move |connection| read::runs(connection, &filter)).await
+        let now = self.clocks.now().wall_ms;
+        self.read(move |connection| read::runs(connection, &filter, now)).await
     }
 
     async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
@@ -290,7 +292,7 @@ impl Store for Sqlite {
     async fn due(&self) -> Result<Due, StoreError> {
         let now = self.clocks.now();
         let places = self.claimable_places();
-        self.read(move |connection| read::due(connection, &now, places.as_deref())).await
+        self.read(move |connection| read::due(connection, &now, places().as_deref())).await
     }
 
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
@@ -305,8 +307,10 @@ impl Store for Sqlite {
 
     async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
         let run = run.clone();
+        let now = self.clocks.now().wall_ms;
         self.read(move |connection| {
-            Ok(rows::find(connection, &run)?.map(|(run, replays)| rows::standing(&run, replays)))
+            let found = rows::find_as_of(connection, &run, now)?;
+            Ok(found.map(|(run, replays)| rows::standing(&run, replays)))
         })
         .await
     }

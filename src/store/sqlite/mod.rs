@@ -48,7 +48,7 @@ const POLL_BLIND: Duration = Duration::from_millis(100);
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
 /// Asked for the roots of skills that a process reads.
-pub type Places = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// The embedded store.
 pub struct Sqlite {
@@ -64,7 +64,7 @@ pub struct Sqlite {
     poll: Duration,
     clocks: Clocks,
     observer: Arc<OnceLock<CommitObserver>>,
-    places: OnceLock<Places>,
+    places: Arc<OnceLock<Places>>,
     /// Which numbering of events this is.
     identity: String,
     /// The file, for connections of their own; none in memory.
@@ -151,7 +151,7 @@ impl Sqlite {
                 clocks.with_wall(wall)
             },
             observer,
-            places: OnceLock::new(),
+            places: Arc::default(),
             identity,
             path: path.map(Path::to_owned),
             immutable: false,
@@ -178,7 +178,7 @@ impl Sqlite {
             poll: POLL,
             clocks,
             observer: Arc::default(),
-            places: OnceLock::new(),
+            places: Arc::default(),
             identity,
             path: Some(path.to_owned()),
             immutable,
@@ -207,9 +207,10 @@ impl Sqlite {
         drop(self.places.set(places));
     }
 
-    /// The roots as a JSON array, for SQL; none where every run may be claimed.
-    fn claimable_places(&self) -> Option<String> {
-        self.places.get().map(|places| serde_json::Value::from(places()).to_string())
+    /// Tells the roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+    fn claimable_places(&self) -> impl FnOnce() -> Option<String> + Send + 'static {
+        let places = Arc::clone(&self.places);
+        move || places.get().map(|places| serde_json::json!(*places()).to_string())
     }
 
     async fn write<T: Send + 'static>(

@@ -1,10 +1,12 @@
 //! What is read without writing: runs by page, steps, events.
 
+use std::collections::BTreeMap;
+
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
-use super::rows::{RUN_COLUMNS, SEQ, column, listed, listed_columns, record};
+use super::rows::{REPLAYS, RUN_COLUMNS, SEQ, as_of, column, listed, listed_columns, record, state};
 use crate::runs::RunState;
 use crate::store::{
     Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
@@ -45,7 +47,11 @@ pub(super) fn events(
                         number: row.get::<_, i64>(1)?.unsigned_abs(),
                         global: row.get::<_, i64>(2)?.unsigned_abs(),
                         at_ms: row.get(3)?,
-                        event: NewEvent { kind: row.get(4)?, step: row.get(5)?, data: column(row, 6)? },
+                        event: NewEvent {
+                            kind: row.get_ref(4)?.as_str()?.into(),
+                            step: row.get(5)?,
+                            data: column(row, 6)?,
+                        },
                     })
                 },
             )?
@@ -182,7 +188,41 @@ impl Cursor {
     }
 }
 
-pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPage, StoreError> {
+/// Runs whose wait is over at a moment, recorded or not, for SQL. Most of the time there are none.
+struct DueWaits {
+    /// Selects their `seq`.
+    of: String,
+    /// Runs of a recorded state that have this one by now.
+    moved: Vec<(RunState, RunState, u64)>,
+}
+
+impl DueWaits {
+    fn at(connection: &Connection, now_ms: i64) -> Result<Option<Self>, StoreError> {
+        let sql = format!(
+            "SELECT r.state, {ENDED_STATE}, count(*) FROM runs r WHERE r.expires_ms <= ?1 GROUP BY 1, 2"
+        );
+        let moved = connection
+            .prepare_cached(&sql)
+            .and_then(|mut s| {
+                s.query_map([now_ms], |row| Ok((state(row, 0)?, state(row, 1)?, row.get::<_, i64>(2)?)))?
+                    .map(|row| row.map(|(from, to, count)| (from, to, count.unsigned_abs())))
+                    .collect::<rusqlite::Result<Vec<_>>>()
+            })
+            .map_err(|e| failed("looking for expired runs".into(), &e))?;
+        let of = format!("(SELECT seq FROM runs WHERE expires_ms <= {now_ms})");
+        Ok((!moved.is_empty()).then_some(Self { of, moved }))
+    }
+}
+
+/// What the state machine makes of a wait whose time is over.
+const ENDED_STATE: &str = "CASE r.options ->> '$.on_expiry' WHEN 'fail' THEN 'failed' ELSE 'canceled' END";
+
+/// The state of a run at the moment `?1`.
+pub(super) fn state_as_of() -> String {
+    format!("CASE WHEN r.expires_ms <= ?1 THEN {ENDED_STATE} ELSE r.state END")
+}
+
+pub(super) fn runs(connection: &Connection, filter: &RunFilter, now_ms: i64) -> Result<RunPage, StoreError> {
     let doing = || "listing runs".to_owned();
     let limit = if filter.limit == 0 { PAGE } else { filter.limit };
     let cursor = match filter.cursor.as_deref() {
@@ -191,16 +231,27 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
             StoreError::Unasked(format!("{text:?} is no cursor of this list; leave it out to start anew"))
         })?,
     };
+    let due = DueWaits::at(connection, now_ms)?;
+    let (mut waiting, mut others) =
+        ("r.state = 'waiting_for_human'".to_owned(), "r.state <> 'waiting_for_human'".to_owned());
+    let mut present = "r.state".to_owned();
+    if let Some(DueWaits { of, .. }) = &due {
+        waiting += &format!(" AND r.seq NOT IN {of}");
+        others = format!("({others} OR r.seq IN {of})");
+        present = format!("CASE WHEN r.seq IN {of} THEN {ENDED_STATE} ELSE r.state END");
+    }
+    let select = Select { filter, state: &present, now_ms };
     let mut rows = Vec::new();
     if let Cursor::Waiting { since, seq } = cursor {
-        let here = "r.state = 'waiting_for_human' AND (r.since_ms, r.seq) > (?, ?)";
-        let place = (here, "runs_asking", "r.since_ms, r.seq");
-        rows = page(connection, filter, place, vec![since.into(), seq.into()], limit + 1)?;
+        let here = format!("{waiting} AND (r.since_ms, r.seq) > (?, ?)");
+        let place = (here.as_str(), "runs_asking", "r.since_ms, r.seq");
+        rows = page(connection, &select, place, vec![since.into(), seq.into()], limit + 1)?;
     }
     if rows.len() <= limit {
         let seq = if let Cursor::Others { seq } = cursor { seq } else { i64::MAX };
-        let place = ("r.state <> 'waiting_for_human' AND r.seq < ?", "runs_listed", "r.seq DESC");
-        rows.extend(page(connection, filter, place, vec![seq.into()], limit + 1 - rows.len())?);
+        let here = format!("{others} AND r.seq < ?");
+        let place = (here.as_str(), "runs_listed", "r.seq DESC");
+        rows.extend(page(connection, &select, place, vec![seq.into()], limit + 1 - rows.len())?);
     }
     let next = (rows.len() > limit).then(|| {
         let (run, seq) = &rows[limit - 1];
@@ -211,7 +262,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
         }
     });
     rows.truncate(limit);
-    let counts = connection
+    let mut counts: BTreeMap<RunState, u64> = connection
         .prepare_cached("SELECT state, count(*) FROM runs GROUP BY state")
         .and_then(|mut s| {
             s.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?
@@ -221,20 +272,34 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<RunPag
         .into_iter()
         .filter_map(|(state, count)| Some((state.parse().ok()?, count.unsigned_abs())))
         .collect();
+    for (from, to, runs) in due.iter().flat_map(|due| &due.moved) {
+        let recorded = counts.entry(*from).or_default();
+        *recorded = recorded.saturating_sub(*runs);
+        *counts.entry(*to).or_default() += runs;
+    }
+    counts.retain(|_, runs| *runs > 0);
     Ok(RunPage { runs: rows.into_iter().map(|(run, _)| run).collect(), next, counts })
+}
+
+/// What a page is read by.
+struct Select<'a> {
+    filter: &'a RunFilter,
+    /// The state of a run, in SQL.
+    state: &'a str,
+    now_ms: i64,
 }
 
 /// One part of a page. What is filtered by lies in an index, so that no run is read whole but those of the page.
 fn page(
     connection: &Connection,
-    filter: &RunFilter,
+    &Select { filter, state, now_ms }: &Select<'_>,
     (place, index, order): (&str, &str, &str),
     mut values: Vec<Sql>,
     limit: usize,
 ) -> Result<Vec<(RunRecord, i64)>, StoreError> {
     let mut chosen = format!("SELECT r.seq FROM runs r INDEXED BY {index} WHERE {place}");
     if !filter.states.is_empty() {
-        chosen.push_str(" AND r.state IN (");
+        chosen += &format!(" AND {state} IN (");
         chosen.push_str(&vec!["?"; filter.states.len()].join(", "));
         chosen.push(')');
         values.extend(filter.states.iter().map(|s| Sql::from(s.to_string())));
@@ -262,7 +327,10 @@ fn page(
     connection
         .prepare_cached(&sql)
         .and_then(|mut s| {
-            s.query_map(params_from_iter(values), |row| Ok((listed(row)?, row.get(SEQ)?)))?.collect()
+            s.query_map(params_from_iter(values), |row| {
+                Ok((as_of(listed(row)?, row.get(REPLAYS)?, now_ms), row.get(SEQ)?))
+            })?
+            .collect()
         })
         .map_err(|e| failed("listing runs".into(), &e))
 }

@@ -7,7 +7,9 @@ use super::rows::{apply, column, execute, get, json as encode, moved, own_steps,
 use super::work::{has_begun, keep_intent};
 use super::{checkpoints, failed};
 use crate::runs::{Command, Gate, Lease, Next, RunState, transition};
-use crate::store::{Checkpoint, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
+use crate::store::{
+    Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
+};
 
 /// A worker's report and everything that belongs to it.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ pub(super) fn report(
                 };
                 shown.outputs = Some(encode(&last.state["outputs"])?);
                 shown.step = Moved::To(None);
-                events.push(moved("run.completed", json!({})));
+                events.push(moved(EventKind::RunCompleted, json!({})));
             }
             RunState::Failed => {
                 let error = report
@@ -57,27 +59,30 @@ pub(super) fn report(
                     .iter()
                     .find(|s| s.status == StepStatus::Failed)
                     .map(|s| s.result.clone())
-                    .or_else(|| events.iter().find(|e| e.kind == "run.failed").map(|e| e.data.clone()))
+                    .or_else(|| {
+                        events.iter().find(|e| e.kind == EventKind::RunFailed).map(|e| e.data.clone())
+                    })
                     .unwrap_or_else(|| json!({"code": "runtime_error"}));
                 shown.error = Some(encode(&error)?);
                 // Of several side by side, the one to blame and not the one that began last.
                 if let Some(step) = error["step"].as_str() {
                     shown.step = Moved::To(Some(step.to_owned()));
                 }
-                events.retain(|event| event.kind != "run.failed");
-                events.push(moved("run.failed", error));
+                events.retain(|event| event.kind != EventKind::RunFailed);
+                events.push(moved(EventKind::RunFailed, error));
             }
             RunState::WaitingForHuman | RunState::WaitingForSignal => {
                 shown.step = Moved::To(gate.as_ref().map(|gate| match gate {
                     Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
                 }));
-                events.push(moved("gate.waiting", json!({"gate": gate})));
+                events.push(moved(EventKind::GateWaiting, json!({"gate": gate})));
             }
-            RunState::Pending => events.push(moved("run.held", json!({}))),
+            RunState::Pending => events.push(moved(EventKind::RunHeld, json!({}))),
             _ => {}
         }
     }
-    for name in events.iter().filter(|e| e.kind == "signal.consumed").filter_map(|e| e.data["name"].as_str())
+    for name in
+        events.iter().filter(|e| e.kind == EventKind::SignalConsumed).filter_map(|e| e.data["name"].as_str())
     {
         execute(
             connection,
@@ -131,7 +136,11 @@ fn finish(
             params![run.0, step.step, unseen],
         )?;
         events.push(NewEvent {
-            kind: format!("step.{}", step.status),
+            kind: match step.status {
+                StepStatus::Completed => EventKind::StepCompleted,
+                StepStatus::Skipped => EventKind::StepSkipped,
+                StepStatus::Failed => EventKind::StepFailed,
+            },
             step: Some(step.step.clone()),
             data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
         });

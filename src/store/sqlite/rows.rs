@@ -9,8 +9,10 @@ use serde_json::Value;
 
 use super::failed;
 use super::integrity::digest;
-use crate::runs::{Decision, Gate, Lease, Next, RunState, Standing, allowed};
-use crate::store::{BootTime, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId};
+use crate::runs::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
+use crate::store::{
+    BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry,
+};
 
 /// The columns that [`record`] reads, in its order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
@@ -57,7 +59,7 @@ fn decode<T: DeserializeOwned>(index: usize, text: &str) -> rusqlite::Result<T> 
     })
 }
 
-fn state(row: &Row<'_>, index: usize) -> rusqlite::Result<RunState> {
+pub(super) fn state(row: &Row<'_>, index: usize) -> rusqlite::Result<RunState> {
     let word: String = row.get(index)?;
     word.parse().map_err(|e| {
         rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, Box::new(e))
@@ -138,6 +140,23 @@ pub(super) fn standing(run: &RunRecord, replays: bool) -> Standing {
     }
 }
 
+/// The run as it stands at a moment: where the time of its wait is over, the wait has ended, also where nobody has
+/// recorded that.
+pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
+    let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
+    let expiry = run.options.on_expiry;
+    let Ok(Next::Move { state, held, gate, .. }) =
+        transition(&standing(&run, replays), &Command::Expire(expiry))
+    else {
+        return run;
+    };
+    run.error = Some(expiry::ended(&run, expiry, at));
+    (run.state, run.held, run.gate) = (state, held, gate);
+    (run.since_ms, run.expires_ms) = (at, None);
+    run.allowed = allowed(&standing(&run, replays));
+    run
+}
+
 /// One run and whether it replays.
 pub(super) fn find(connection: &Connection, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1");
@@ -145,6 +164,15 @@ pub(super) fn find(connection: &Connection, run: &RunId) -> Result<Option<(RunRe
         .prepare_cached(&sql)
         .and_then(|mut s| s.query_row([&run.0], |row| Ok((record(row)?, row.get(REPLAYS)?))).optional())
         .map_err(|e| failed(format!("reading run {run}"), &e))
+}
+
+/// As [`find`], as it stands at a moment.
+pub(super) fn find_as_of(
+    connection: &Connection,
+    run: &RunId,
+    now_ms: i64,
+) -> Result<Option<(RunRecord, bool)>, StoreError> {
+    Ok(find(connection, run)?.map(|(run, replays)| (as_of(run, replays, now_ms), replays)))
 }
 
 /// As [`find`], where the run has to be there.
@@ -196,7 +224,7 @@ pub(super) fn write_events(
             connection,
             "recording events",
             "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![run.0, number, now_ms, event.kind, event.step, json(&event.data)?],
+            params![run.0, number, now_ms, event.kind.as_str(), event.step, json(&event.data)?],
         )?;
     }
     Ok(())
@@ -210,8 +238,8 @@ pub(super) fn own_steps(done: &[String]) -> i64 {
 }
 
 /// An event about a run's state.
-pub(super) fn moved(kind: &str, data: Value) -> NewEvent {
-    NewEvent { kind: kind.to_owned(), step: None, data }
+pub(super) fn moved(kind: EventKind, data: Value) -> NewEvent {
+    NewEvent { kind, step: None, data }
 }
 
 /// What an event says, with who ordered it where that is known.

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::rows::{append, apply, execute, get, json as encode, moved, standing};
 use super::{checkpoints, failed, integrity, read};
 use crate::runs::{Command, Next, Refusal, WorkerMove, transition};
-use crate::store::damaged;
-use crate::store::{Claimed, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId};
+use crate::store::{
+    Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
+};
 
 /// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
@@ -63,7 +64,7 @@ pub(super) fn claim(
             data["attempt"] = (lost + 1).into();
             data["attempts"] = (LOST_LEASES + 1).into();
         }
-        append(connection, &id, &[moved("run.claimed", data)], now_ms)?;
+        append(connection, &id, &[moved(EventKind::RunClaimed, data)], now_ms)?;
         let checkpoint = checkpoints::one(connection, &id, run.head)?;
         let unfinished = read::intents(connection, &id)?;
         let contract = read::contract(connection, &run.contract_digest)?.ok_or_else(|| {
@@ -81,7 +82,7 @@ fn give_up(connection: &Connection, run: &RunId, why: Value, now_ms: i64) -> Res
         "UPDATE runs SET error = ?2 WHERE id = ?1",
         params![run.0, why.to_string()],
     )?;
-    append(connection, run, &[moved("run.failed", why)], now_ms)
+    append(connection, run, &[moved(EventKind::RunFailed, why)], now_ms)
 }
 
 /// Holds for a lease that is over. On the boot that granted it, its boot clock decides alone. On another one (the
@@ -177,7 +178,7 @@ pub(super) fn give_back(
         "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1",
         [&run.0],
     )?;
-    append(connection, run, &[moved("run.given_back", json!({}))], now_ms)
+    append(connection, run, &[moved(EventKind::RunGivenBack, json!({}))], now_ms)
 }
 
 /// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
@@ -189,7 +190,7 @@ pub(super) fn abandon(connection: &Connection, worker: &WorkerId, now_ms: i64) -
         .and_then(|mut s| s.query_map([&worker.0], |row| Ok(RunId(row.get(0)?)))?.collect())
         .map_err(|e| failed("ending the leases of a dead worker".into(), &e))?;
     for run in &runs {
-        append(connection, run, &[moved("run.abandoned", json!({"worker": worker.0}))], now_ms)?;
+        append(connection, run, &[moved(EventKind::RunAbandoned, json!({"worker": worker.0}))], now_ms)?;
     }
     execute(
         connection,
@@ -287,7 +288,7 @@ pub(super) fn keep_intent(
         params![run.0, intent.step, encode(intent)?],
     )?;
     let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
-    Ok(NewEvent { kind: "step.started".into(), step: Some(intent.step.clone()), data })
+    Ok(NewEvent { kind: EventKind::StepStarted, step: Some(intent.step.clone()), data })
 }
 
 fn show_step(connection: &Connection, run: &RunId, step: &str) -> Result<(), StoreError> {

@@ -1,12 +1,13 @@
 //! One thread writes. Jobs that arrive while a commit is being made durable share the next one
 //! (group commit), each in a savepoint of its own, so that a refused job leaves nothing behind.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
 use super::guard::{FileGuard, WriteHealth};
@@ -15,6 +16,9 @@ use crate::store::StoreError;
 
 /// Jobs per commit at most: bounds how long the first of them waits.
 const BATCH: usize = 256;
+
+/// Jobs that wait at most; whoever asks for one more waits for a place.
+const QUEUE: usize = 4 * BATCH;
 
 /// Answers a job once its commit is through or has failed.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
@@ -63,10 +67,10 @@ impl Writer {
         committed: impl Fn() + Send + 'static,
         observer: Arc<OnceLock<CommitObserver>>,
     ) -> Result<Self, StoreError> {
-        let (jobs, queue) = channel();
+        let (jobs, mut queue) = channel(QUEUE);
         let thread = std::thread::Builder::new()
             .name("store-writer".into())
-            .spawn(move || write(&connection, &queue, &target, &committed, &observer))
+            .spawn(move || write(&connection, &mut queue, &target, &committed, &observer))
             .map_err(|e| failed("starting the store's writer".into(), &e))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -86,16 +90,19 @@ impl Writer {
             });
             (told, error)
         }));
-        self.ask(job)?;
+        self.ask(job).await?;
         answered.await.map_err(|_| gone())?
     }
 
     /// As [`Self::run`], without waiting; a failure is logged.
+    ///
+    /// # Errors
+    /// When the writer has stopped, or too many jobs wait.
     pub fn post(
         &self,
         work: impl FnOnce(&Connection) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(), StoreError> {
-        self.ask(Job::Shared(Box::new(move |connection| {
+        let job = Job::Shared(Box::new(move |connection| {
             let result = connection.and_then(|connection| in_savepoint(connection, work));
             let error = result.as_ref().err().cloned();
             let log: Answer = Box::new(move |commit| {
@@ -104,7 +111,11 @@ impl Writer {
                 }
             });
             (log, error)
-        })))
+        }));
+        self.jobs.as_ref().ok_or_else(gone)?.try_send(job).map_err(|refused| match refused {
+            TrySendError::Full(_) => failed("writing to the store".into(), &"too many writes wait"),
+            TrySendError::Closed(_) => gone(),
+        })
     }
 
     /// Runs `work` between two commits, for what cannot be part of a transaction.
@@ -115,12 +126,14 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         self.ask(Job::Alone(Box::new(move |connection| {
             let _ = answer.send(work(connection));
-        })))?;
+        })))
+        .await?;
         answered.await.map_err(|_| gone())?
     }
 
-    fn ask(&self, job: Job) -> Result<(), StoreError> {
-        self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok()).ok_or_else(gone)
+    async fn ask(&self, job: Job) -> Result<(), StoreError> {
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        jobs.send(job).await.map_err(|_| gone())
     }
 }
 
@@ -168,13 +181,13 @@ fn in_savepoint<T>(
 
 fn write(
     connection: &Connection,
-    queue: &Receiver<Job>,
+    queue: &mut Receiver<Job>,
     target: &Target,
     committed: &impl Fn(),
     observer: &OnceLock<CommitObserver>,
 ) {
     let mut next = None;
-    while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
+    while let Some(job) = next.take().or_else(|| queue.blocking_recv()) {
         let before = connection.total_changes();
         match job {
             Job::Alone(work) => work(connection),
@@ -190,7 +203,7 @@ fn write(
 fn together(
     connection: &Connection,
     first: Work,
-    queue: &Receiver<Job>,
+    queue: &mut Receiver<Job>,
     target: &Target,
     observer: Option<&CommitObserver>,
 ) -> Option<Job> {

@@ -3,7 +3,6 @@
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::measure::cells;
 use super::pen::Pen;
 use super::rich::{RichLine, Seg};
 use super::wrap::cut_line;
@@ -141,10 +140,4 @@ pub fn pairs(items: &[(&str, String)]) -> RichLine {
         segs.push(Seg::new(value.clone(), Role::Text));
     }
     RichLine::from_segs(segs)
-}
-
-/// Whether a text fits beside another one in a row with air between.
-#[must_use]
-pub fn both_fit(left: &str, right: &str, width: u16) -> bool {
-    cells(left) + cells(right) + 2 <= width
 }

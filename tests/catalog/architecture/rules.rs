@@ -16,13 +16,18 @@ pub struct Room {
 pub const ROOMS: &[Room] = &[
     // Opening files that may be swapped for links meanwhile; whoever reads a bundle does it by this.
     Room { name: "files", rooms: &[], values_of: &[] },
+    Room { name: "blocks", rooms: &[], values_of: &[] },
     Room { name: "skill", rooms: &["files"], values_of: &[] },
-    Room { name: "registry", rooms: &["skill", "config", "files", "private_files"], values_of: &[] },
+    Room {
+        name: "registry",
+        rooms: &["skill", "config", "blocks", "files", "private_files"],
+        values_of: &[],
+    },
     Room { name: "policy", rooms: &["skill"], values_of: &[] },
     Room { name: "runs", rooms: &["skill"], values_of: &[] },
     // A store applies the state machine's answer inside its transaction, so that all stores agree.
     Room { name: "store", rooms: &["runs", "private_files"], values_of: &[] },
-    Room { name: "discovery", rooms: &["registry", "skill"], values_of: &[] },
+    Room { name: "discovery", rooms: &["registry", "skill", "blocks"], values_of: &[] },
     Room {
         name: "gateway",
         rooms: &[
@@ -39,6 +44,7 @@ pub const ROOMS: &[Room] = &[
             "session",
             "governance",
             "audit",
+            "blocks",
             "files",
             "private_files",
         ],
@@ -214,6 +220,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "Hold",
             "Holder",
             "IdempotencyOutcome",
+            "EventKind",
             "NewEvent",
             "RunEvent",
             "RunFilter",

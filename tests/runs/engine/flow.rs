@@ -47,7 +47,7 @@ async fn a_failed_attempt_is_followed_by_another_later_each_time() {
     let events = bench.events(&run).await;
     let backoffs: Vec<&serde_json::Value> = events
         .iter()
-        .filter(|e| e.event.kind == "step.retrying")
+        .filter(|e| e.event.kind.as_str() == "step.retrying")
         .map(|e| &e.event.data["backoff_ms"])
         .collect();
     assert_eq!(backoffs, [10, 30]);
@@ -193,7 +193,7 @@ async fn a_while_is_bounded_and_says_so() {
     assert_eq!(completed(&executed).outputs, Some(json!({"n": 0})));
     assert_eq!(bench.fake.steps().iter().filter(|step| step.starts_with("loop")).count(), 5);
     let events = bench.events(&run).await;
-    let note = events.iter().find(|event| event.event.kind == "step.log").unwrap();
+    let note = events.iter().find(|event| event.event.kind.as_str() == "step.log").unwrap();
     assert!(note.event.data["text"].as_str().unwrap().contains("stopped after 5 rounds"), "{note:?}");
 }
 

@@ -86,7 +86,7 @@ async fn a_gate_that_warns_lets_it_run_and_says_so() {
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
     completed(&executed);
     let events = bench.events(&run).await;
-    let warned: Vec<_> = events.iter().filter(|event| event.event.kind == "gate.warned").collect();
+    let warned: Vec<_> = events.iter().filter(|event| event.event.kind.as_str() == "gate.warned").collect();
     assert_eq!(warned.len(), 1);
     assert_eq!(warned[0].event.data["reason"], "an address");
 }

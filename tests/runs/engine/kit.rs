@@ -363,7 +363,7 @@ impl Bench {
     pub async fn kinds(&self, run: &RunId, step: &str) -> Vec<String> {
         let events = self.events(run).await;
         let about = |event: &&RunEvent| event.event.step.as_deref() == Some(step);
-        events.iter().filter(about).map(|event| event.event.kind.clone()).collect()
+        events.iter().filter(about).map(|event| event.event.kind.to_string()).collect()
     }
 
     pub async fn step(&self, run: &RunId, step: &str) -> Option<StepRecord> {

@@ -347,7 +347,8 @@ async fn output_lines_are_gathered_into_events() {
         })
     });
     let (run, _) = bench.run("id: demo.log\nsteps:\n  - { id: a, uses: x.y }\n", json!({})).await;
-    let logs: Vec<_> = bench.events(&run).await.into_iter().filter(|e| e.event.kind == "step.log").collect();
+    let logs: Vec<_> =
+        bench.events(&run).await.into_iter().filter(|e| e.event.kind.as_str() == "step.log").collect();
     assert!(logs.len() <= 3, "{} events for 101 lines", logs.len());
     let text: String =
         logs.iter().map(|e| e.event.data["text"].as_str().unwrap().to_owned() + "\n").collect();

@@ -236,7 +236,7 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     assert_eq!(bench.record(&run).await.state, RunState::Canceled);
     assert_eq!(bench.store.steps(&run).await.unwrap(), []);
     let last = bench.events(&run).await.pop().unwrap();
-    assert_eq!(last.event.kind, "run.canceled");
+    assert_eq!(last.event.kind.as_str(), "run.canceled");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::audit::Entry;
 use crate::engine::{Artifact, digest_of};
-use crate::runs::{Command, Verdict};
+use crate::runs::{Command, Expiry, Verdict};
 use crate::store::{
     AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
 };
@@ -75,16 +75,18 @@ pub(super) fn commanded(
         Command::Cancel => Entry::new("run.canceled", who, about),
         Command::Pause => Entry::new("run.paused", who, about),
         Command::Resume => Entry::new("run.resumed", who, about),
-        Command::Expire(expiry) => {
-            let mut entry = Entry::new("run.expired", None, about);
-            entry.data.insert("action".to_owned(), json!(expiry));
-            entry
-        }
+        Command::Expire(expiry) => return Some(expired(after, *expiry)),
         Command::Claim { .. } | Command::Work { .. } | Command::Ask(_) | Command::Replay | Command::Fork => {
             return None;
         }
     };
     Some(entry.durably())
+}
+
+/// The time of a wait was over, and that ended it.
+pub(super) fn expired(after: &RunRecord, expiry: Expiry) -> Entry {
+    let data = json!({ "run": after.id, "skill": after.skill_id, "action": expiry });
+    Entry::new("run.expired", None, data).durably()
 }
 
 /// A caller stored content.

@@ -17,7 +17,6 @@ impl Runs {
     /// One run whole.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
         let room = self.room().await?;
-        super::expiring::apply_due(&*room.store).await;
         let run = find::run(&*room.store, wanted).await?;
         room.verify(&run.id).await?;
         let plan = room.plan(&run.contract_digest).await?;
@@ -25,7 +24,7 @@ impl Runs {
         let events = all_events(&*room.store, &run.id).await?;
         let records = room.store.steps(&run.id).await?;
         let (present, _) = self.present(&run, &plan).await;
-        let mut sheet = self.decision_sheet(&room, &run, &plan, at.as_ref()).await;
+        let mut sheet = self.decision_sheet(&room, &run, &plan, at.as_ref()).await?;
         if let Some(sheet) = &mut sheet {
             sheet.pause = pause_wanted(&run, events.iter());
         }
@@ -51,22 +50,28 @@ impl Runs {
     /// it would do next.
     pub(super) async fn decision_sheet(
         self: &Arc<Self>,
-        room: &Room,
+        room: &Arc<Room>,
         run: &RunRecord,
         plan: &Plan,
         at: Option<&AtGate>,
-    ) -> Option<DecisionSheet> {
+    ) -> Result<Option<DecisionSheet>, Error> {
         if !matches!(run.gate, Some(Gate::Human { .. })) {
-            return None;
+            return Ok(None);
         }
         let approver = self.approver().await;
-        let mut sheet = sheet::sheet(run, plan, at, &*room.broker, approver)?;
-        let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
-        sheet.blocked = self.stands_in_the_way(room, run, plan, capability).map(|error| error.message);
-        if self.elsewhere(run).is_some() {
-            "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
-        }
-        Some(sheet)
+        let (runs, room) = (Arc::clone(self), Arc::clone(room));
+        let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
+        super::super::apart(move || {
+            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
+            let Some(mut sheet) = sheet else { return Ok(None) };
+            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+            sheet.blocked = runs.stands_in_the_way(&room, &run, &plan, capability).map(|error| error.message);
+            if runs.elsewhere(&run).is_some() {
+                "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
+            }
+            Ok(Some(sheet))
+        })
+        .await
     }
 
     /// The digest and the version that a run's skill would be launched with now; none where it cannot run any more.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::gateway::{ChangedInput, EarlierAttempt};
-use crate::store::RunEvent;
+use crate::store::{EventKind, RunEvent};
 
 /// Each resume after a failure, or with other inputs, oldest first.
 pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
@@ -11,9 +11,9 @@ pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
     let mut failed: Option<&RunEvent> = None;
     for event in events {
         let data = &event.event.data;
-        match event.event.kind.as_str() {
-            "run.failed" => failed = Some(event),
-            "run.resumed" => {
+        match &event.event.kind {
+            EventKind::RunFailed => failed = Some(event),
+            EventKind::RunResumed => {
                 let failure = failed.take();
                 let changed = changed(data);
                 if failure.is_none() && changed.is_empty() {
@@ -55,7 +55,7 @@ mod tests {
     use crate::store::{NewEvent, RunId};
 
     fn event(number: u64, kind: &str, data: Value) -> RunEvent {
-        let event = NewEvent { kind: kind.to_owned(), step: None, data };
+        let event = NewEvent { kind: kind.into(), step: None, data };
         RunEvent {
             run: RunId("r".into()),
             number,

@@ -16,7 +16,6 @@ mod contracts;
 mod control;
 mod detail;
 mod earlier;
-mod expiring;
 mod find;
 mod gist;
 mod launch;
@@ -25,6 +24,7 @@ mod observed;
 mod orders;
 mod overrides;
 mod people;
+mod questions;
 mod references;
 mod reminding;
 mod room;
@@ -76,6 +76,7 @@ pub(super) struct Runs {
     launching: Looks<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,
+    places: Arc<room::Places>,
     room: OnceCell<Arc<Room>>,
     working: tokio::sync::Mutex<Option<workers::Working>>,
     works: AtomicBool,
@@ -111,6 +112,7 @@ impl Runs {
             launching: Looks::default(),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),
+            places: Arc::default(),
             room: OnceCell::new(),
             working: tokio::sync::Mutex::default(),
             works: AtomicBool::new(false),

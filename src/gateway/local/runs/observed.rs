@@ -142,6 +142,11 @@ impl Store for Observed {
     ) -> Result<CommandOutcome, StoreError> {
         let outcome = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
         if let Ok(outcome) = &outcome {
+            if let Some(ended) = &outcome.expired {
+                self.metrics.run_moved(&ended.state.to_string());
+                log(ended, "run.expired");
+                self.audit.record(audited::expired(ended, ended.options.on_expiry)).await;
+            }
             if outcome.before != outcome.run.state {
                 self.metrics.run_moved(&outcome.run.state.to_string());
             }

@@ -28,7 +28,7 @@ impl Runs {
     /// Carries out an order.
     pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
         let room = self.room().await?;
-        let run = Self::expire(&room, find::run(&*room.store, wanted).await?).await?;
+        let run = find::run(&*room.store, wanted).await?;
         let mut mode = None;
         let (run, note, repeated) = match order {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
@@ -65,21 +65,10 @@ impl Runs {
         transition(&standing, command).map_err(Error::from)
     }
 
-    /// Ends a wait whose time is over, where no worker has done it yet: what comes too late comes too late whoever is
-    /// awake.
-    async fn expire(room: &Room, run: RunRecord) -> Result<RunRecord, Error> {
-        let now = jiff::Timestamp::now().as_millisecond();
-        if run.expires_ms.is_none_or(|at| at > now) {
-            return Ok(run);
-        }
-        let expiry = Command::Expire(run.options.on_expiry);
-        Ok(room.store.command(&run.id, expiry, None, None, None).await?.run)
-    }
-
     /// Decides exactly what the request names. The store's transaction says whether this is what decided it.
     async fn decide(
         self: &Arc<Self>,
-        room: &Room,
+        room: &Arc<Room>,
         run: RunRecord,
         request: DecisionRequest,
     ) -> Result<Done, Error> {
@@ -126,14 +115,15 @@ impl Runs {
     /// nothing waits any more.
     async fn incomplete(
         self: &Arc<Self>,
-        room: &Room,
+        room: &Arc<Room>,
         run: &RunRecord,
         missing: &[&str],
         request: &DecisionRequest,
     ) -> Result<Option<Error>, Error> {
         let plan = room.plan(&run.contract_digest).await?;
         let (run, at) = self.at_gate(room, run.clone()).await?;
-        let Some(sheet) = self.decision_sheet(room, &run, &plan, at.as_ref()).await else { return Ok(None) };
+        let sheet = self.decision_sheet(room, &run, &plan, at.as_ref()).await?;
+        let Some(sheet) = sheet else { return Ok(None) };
         let mut body = json!({ "step": sheet.step });
         let mut optional = |name: &str, value: Value| {
             if !value.is_null() {

@@ -10,6 +10,9 @@ use crate::config::{Notify, WebhookTo};
 use crate::engine::{Webhook, remind};
 use crate::gateway::{Check, Event};
 
+/// Reminders on their way to the workbench at most.
+const WAITING_REMINDERS: usize = 64;
+
 impl Runs {
     /// Begins to remind, where the settings want that, until what is answered is dropped.
     pub(super) fn remind(self: &Arc<Self>, room: &Room) -> Option<DropGuard> {
@@ -26,7 +29,7 @@ impl Runs {
             return None;
         }
         let stop = CancellationToken::new();
-        let (tell, mut told) = mpsc::unbounded_channel();
+        let (tell, mut told) = mpsc::channel(WAITING_REMINDERS);
         let (store, until) = (Arc::clone(&room.store), stop.clone());
         tokio::spawn(async move {
             if let Err(error) = remind(store, tell, webhook, until).await {

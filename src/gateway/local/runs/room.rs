@@ -1,7 +1,7 @@
 //! What runs need, opened when the first of them is asked for: capabilities and their broker, the store, the engine.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use crate::audit::Anchor;
 use crate::config::MEMORY_STORE;
 use crate::engine::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use crate::gateway::{Code, Error};
-use crate::registry::{Registry, Root, RootOrigin, SHIPPED};
+use crate::registry::{Catalogue, Root, RootOrigin, SHIPPED};
 use crate::sandbox::{Level, Limits, Sandbox};
 use crate::store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, Counts, KnownStores, OpenOptions, Reset, Sessions,
@@ -296,9 +296,9 @@ impl Runs {
         };
         let metrics = self.metrics.clone();
         store.observe_commits(Arc::new(move |jobs, took| metrics.commit(jobs, took)));
-        let registry = Arc::downgrade(&self.registry);
+        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
         store.work_only(Box::new(move || {
-            registry.upgrade().map(|registry| places(&registry)).unwrap_or_default()
+            registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
         }));
         let store = Arc::new(store);
         if store.write_failure().is_none() {
@@ -347,9 +347,32 @@ impl Runs {
     }
 }
 
-/// The roots that a process reads, as runs name the one they were launched from.
-pub(super) fn places(registry: &Registry) -> Vec<String> {
-    let catalogue = registry.snapshot();
+/// The roots of a generation of skills, as runs name the one they were launched from.
+#[derive(Default)]
+pub(super) struct Places(Mutex<Option<(u64, Arc<Vec<String>>)>>);
+
+impl Places {
+    fn of(&self, catalogue: &Catalogue) -> Arc<Vec<String>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, places)) = &*known
+            && *generation == catalogue.generation
+        {
+            return Arc::clone(places);
+        }
+        let places = Arc::new(places(catalogue));
+        *known = Some((catalogue.generation, Arc::clone(&places)));
+        places
+    }
+}
+
+impl Runs {
+    /// The roots that this process reads, as runs name the one they were launched from.
+    pub(super) fn places(&self) -> Arc<Vec<String>> {
+        self.places.of(&self.registry.snapshot())
+    }
+}
+
+fn places(catalogue: &Catalogue) -> Vec<String> {
     let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
     // Runs of earlier versions name the folder that their shipped skills were unpacked to, beside the present one.
     let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);

@@ -9,7 +9,7 @@ use crate::engine::{Artifact, Plan, is_repeatable};
 use crate::gateway::{StepState, StepView};
 use crate::runs::{Gate, RunState};
 use crate::skill::contract::{Contract, Step, StepAction};
-use crate::store::{RunEvent, RunRecord, StepRecord, StepStatus};
+use crate::store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 
 /// How deep steps are followed; plans nest no deeper.
 const DEEPEST: u32 = 32;
@@ -51,8 +51,8 @@ pub(super) fn views(
     for event in events {
         let Some(step) = event.event.step.as_deref() else { continue };
         let entry = known.entry(step).or_default();
-        match event.event.kind.as_str() {
-            "step.started" => {
+        match &event.event.kind {
+            EventKind::StepStarted => {
                 let attempt = event.event.data["attempt"].as_u64().unwrap_or(1);
                 entry.begun = if std::mem::take(&mut entry.ended) { 1 } else { entry.begun + 1 };
                 entry.attempts = u32::try_from(attempt).unwrap_or(u32::MAX);
@@ -61,10 +61,10 @@ pub(super) fn views(
                     entry.started_ms = Some(event.at_ms);
                 }
             }
-            "step.completed" | "step.skipped" => (entry.ended, entry.open) = (true, false),
+            EventKind::StepCompleted | EventKind::StepSkipped => (entry.ended, entry.open) = (true, false),
             // A failure of no attempt says nothing about the one that nobody saw end.
-            "step.failed" => entry.open &= event.event.data["attempts"] == 0,
-            "artifact.kept" => {
+            EventKind::StepFailed => entry.open &= event.event.data["attempts"] == 0,
+            EventKind::ArtifactKept => {
                 let data = &event.event.data;
                 let kept = serde_json::from_value::<Artifact>(data.clone());
                 let artifact = kept.or_else(|_| serde_json::from_value(data["artifact"].clone()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control::Wish;
@@ -12,7 +12,7 @@ use crate::engine::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, wo
 use crate::gateway::{Code, Error};
 use crate::runs::RunState;
 use crate::skill::EffectMode;
-use crate::store::{Control, ControlOutcome, RunFilter, RunId, RunRecord};
+use crate::store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 
 /// How long a follower sleeps at most before it looks again.
 const FOLLOW_MS: u64 = 60_000;
@@ -22,7 +22,8 @@ const PAGE: usize = 500;
 /// The workers of this process, with whoever follows what they end.
 pub(super) struct Working {
     supervisor: Supervisor,
-    follower: JoinHandle<()>,
+    /// What else goes on while runs are worked here.
+    followers: JoinSet<()>,
     /// Reminds of runs that wait, until it is dropped.
     _reminding: Option<DropGuard>,
 }
@@ -54,8 +55,10 @@ impl Runs {
             self.clear_leftovers();
             let reminding = self.remind(&room);
             let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
-            let follower = tokio::spawn(Arc::clone(self).follow_sidecars(room));
-            *working = Some(Working { supervisor, follower, _reminding: reminding });
+            let mut followers = JoinSet::new();
+            followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&room)));
+            followers.spawn(Arc::clone(self).follow_questions(room));
+            *working = Some(Working { supervisor, followers, _reminding: reminding });
             self.works.store(true, std::sync::atomic::Ordering::SeqCst);
         }
         Ok(())
@@ -85,13 +88,13 @@ impl Runs {
     pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
-        if let Some(Working { supervisor, follower, .. }) = stopped {
+        if let Some(Working { supervisor, mut followers, .. }) = stopped {
             if at_once {
                 supervisor.shutdown_within(Duration::ZERO).await;
             } else {
                 supervisor.shutdown().await;
             }
-            follower.abort();
+            followers.shutdown().await;
         }
     }
 
@@ -196,7 +199,7 @@ impl Runs {
             };
             for event in &events {
                 seen = event.global;
-                if event.event.kind == "run.completed"
+                if event.event.kind == EventKind::RunCompleted
                     && let Ok(Some(run)) = room.store.run(&event.run).await
                 {
                     self.steered(&room, &run).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::gateway::{AttachReason, Attached, Error, RunDetail};
-use crate::store::{NewEvent, RunId};
+use crate::store::{EventKind, NewEvent, RunId};
 use crate::tui::widgets::measure::shown;
 
 /// The last attachment.
@@ -58,12 +58,12 @@ impl Last {
 fn control_line(event: &NewEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).map(shown);
     let (asked, on) = (text("asked")?, text("on")?);
-    match event.kind.as_str() {
-        "control.applied" => {
+    match &event.kind {
+        EventKind::ControlApplied => {
             let did = text("did").map(|did| format!(": {did}")).unwrap_or_default();
             Some(format!("{asked}: applied to run {on}{did}"))
         }
-        "control.refused" => {
+        EventKind::ControlRefused => {
             let why = text("refused").unwrap_or_default();
             Some(format!("{asked}: not applied to run {on}: {why}"))
         }

@@ -23,6 +23,7 @@ use self::preview::Previewing;
 use crate::gateway::{ContractView, Error, Event};
 use crate::registry::Catalogue;
 use crate::skill::{AttachTarget, Invocation, Skill, SkillId};
+use crate::store::EventKind;
 use crate::tui::field::Field;
 use crate::tui::form::Form;
 use crate::tui::pane::{Effect, Message, PickerKind, Target};
@@ -200,7 +201,7 @@ impl Attach {
                 }
                 let last = self.last.as_ref().and_then(Last::run);
                 let telling = |event: &crate::store::RunEvent| {
-                    Some(&event.run) == last && event.event.kind != "step.log"
+                    Some(&event.run) == last && event.event.kind != EventKind::StepLog
                 };
                 if events.iter().any(telling) { self.ask_last() } else { Vec::new() }
             }

@@ -7,7 +7,7 @@ use super::detail::Stop;
 use super::detail_view::{label_of, short_id};
 use crate::gateway::{DecisionSheet, RunDetail, StepView, orders_given};
 use crate::runs::{CommandName, RunState};
-use crate::store::RunRecord;
+use crate::store::{EventKind, RunRecord};
 use crate::tui::action::Action;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
@@ -97,7 +97,7 @@ impl Runs {
         let glyphs = making.cx.glyphs;
         out.push(Line::rule("Lineage", ""));
         if let Some((source, checkpoint)) = &record.source {
-            let forked = self.detail.events().any(|event| event.event.kind == "run.forked_from");
+            let forked = self.detail.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
             let how = if forked { "forked from " } else { "replayed from " };
             // Beside it stand the words around it, the checkpoint, and what compares the two.
             let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
@@ -169,7 +169,7 @@ impl Runs {
 impl Runs {
     /// Inputs that were corrected on the way: what they were and what they are.
     fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
-        for event in self.detail.events().filter(|event| event.event.kind == "run.resumed") {
+        for event in self.detail.events().filter(|event| event.event.kind == EventKind::RunResumed) {
             let data = &event.event.data;
             let Some(corrected) = data.get("corrected_inputs").and_then(Value::as_object) else { continue };
             let before = data.get("inputs_before");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::gateway::{RunDetail, SidecarWish, StepState};
 use crate::runs::Choice;
 use crate::skill::safe_text;
-use crate::store::{RunEvent, RunId};
+use crate::store::{EventKind, RunEvent, RunId};
 use crate::tui::theme::Role;
 use crate::tui::widgets::ages::{duration, time_of_day};
 use crate::tui::widgets::measure::{cells, shown};
@@ -39,7 +39,7 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine>
 pub fn whole(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let (said, role) = said(event, detail)?;
     let printed = event.event.data.get("text").and_then(Value::as_str);
-    let printed = printed.filter(|_| event.event.kind == "step.log");
+    let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);
     Some((printed.map_or(said, str::to_owned), role))
 }
 
@@ -59,40 +59,40 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     };
     let step = event.event.step.as_deref().unwrap_or_default();
     let view = detail.steps.iter().find(|view| view.step == step);
-    Some(match event.event.kind.as_str() {
-        "step.log" if text("stream") == "stderr" => (text("text"), Role::Muted),
-        "step.log" if data.get("detail").is_some() => (text("detail"), Role::Text),
-        "step.log" => (text("text"), Role::Text),
-        "step.completed" => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
-        "step.skipped" => (reasoned("skipped", &text("reason")), Role::Muted),
-        "step.failed" => {
+    Some(match &event.event.kind {
+        EventKind::StepLog if text("stream") == "stderr" => (text("text"), Role::Muted),
+        EventKind::StepLog if data.get("detail").is_some() => (text("detail"), Role::Text),
+        EventKind::StepLog => (text("text"), Role::Text),
+        EventKind::StepCompleted => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
+        EventKind::StepSkipped => (reasoned("skipped", &text("reason")), Role::Muted),
+        EventKind::StepFailed => {
             // A later attempt that went well has another gist.
             let failed = view.filter(|view| view.state == StepState::Failed);
             (reasoned("failed", &failure(data, failed.and_then(|view| view.gist.as_deref()))), Role::Danger)
         }
-        "step.retrying" => {
+        EventKind::StepRetrying => {
             let attempt = data.get("attempt").and_then(Value::as_u64);
             let again = attempt.map(|attempt| format!("again, attempt {attempt}"));
             (reasoned(&again.unwrap_or_else(|| "again".to_owned()), &failure(data, None)), Role::Warning)
         }
-        "gate.waiting" => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
+        EventKind::GateWaiting => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
             Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
             None => ("waits for a person".to_owned(), Role::Waiting),
         },
-        "gate.changed" => {
+        EventKind::GateChanged => {
             let what = data.pointer("/gate/human/why/changed/what").and_then(Value::as_str);
             (reasoned("asks anew", &what.map(shown).unwrap_or_default()), Role::Waiting)
         }
-        "gate.approved" => (agreed(data, &by()), Role::Success),
-        "gate.denied" => (format!("denied{}", by()), Role::Danger),
-        "gate.warned" => (reasoned("a gate warns", &text("reason")), Role::Warning),
-        "gate.degraded" => (reasoned("left out by a gate", &text("reason")), Role::Warning),
-        "signal.received" => {
+        EventKind::GateApproved => (agreed(data, &by()), Role::Success),
+        EventKind::GateDenied => (format!("denied{}", by()), Role::Danger),
+        EventKind::GateWarned => (reasoned("a gate warns", &text("reason")), Role::Warning),
+        EventKind::GateDegraded => (reasoned("left out by a gate", &text("reason")), Role::Warning),
+        EventKind::SignalReceived => {
             (format!("signal {} received{}", text("name"), by().replacen(" by ", " from ", 1)), Role::Text)
         }
-        "artifact.kept" => (format!("left {}", text("name")), Role::Info),
-        "control.applied" | "control.refused" => (controlled(data), Role::Warning),
-        "run.claimed" if taken_over(data) => {
+        EventKind::ArtifactKept => (format!("left {}", text("name")), Role::Info),
+        EventKind::ControlApplied | EventKind::ControlRefused => (controlled(data), Role::Warning),
+        EventKind::RunClaimed if taken_over(data) => {
             let number = |key: &str| data.get(key).and_then(Value::as_u64);
             let attempt = match (number("attempt"), number("attempts")) {
                 (Some(attempt), Some(all)) => format!(", attempt {attempt} of {all},"),
@@ -104,17 +104,19 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
             let (by, from) = (named("by", text("worker")), named("from", text("taken_over_from")));
             (format!("taken over{attempt}{by}{from}"), Role::Warning)
         }
-        "run.created" => ("launched".to_owned(), Role::Muted),
-        "run.resumed" => (resumed(data) + &by(), Role::Text),
-        "run.completed" => ("completed".to_owned(), Role::Success),
-        "run.failed" => (reasoned("failed", &failure(data, None)), Role::Danger),
-        "run.canceled" => (format!("canceled{}", by()), Role::Muted),
-        "run.paused" => ("to be held before its next step".to_owned(), Role::Warning),
-        "run.held" => ("held until somebody resumes it".to_owned(), Role::Warning),
-        "run.expired" => ("its time was over".to_owned(), Role::Warning),
-        "run.replayed_from" | "run.forked_from" => ("restored from a checkpoint".to_owned(), Role::Muted),
-        "run.replayed_to" => (format!("replayed as a new run{}", by()), Role::Muted),
-        "run.forked_to" => (format!("forked as a new run{}", by()), Role::Muted),
+        EventKind::RunCreated => ("launched".to_owned(), Role::Muted),
+        EventKind::RunResumed => (resumed(data) + &by(), Role::Text),
+        EventKind::RunCompleted => ("completed".to_owned(), Role::Success),
+        EventKind::RunFailed => (reasoned("failed", &failure(data, None)), Role::Danger),
+        EventKind::RunCanceled => (format!("canceled{}", by()), Role::Muted),
+        EventKind::RunPaused => ("to be held before its next step".to_owned(), Role::Warning),
+        EventKind::RunHeld => ("held until somebody resumes it".to_owned(), Role::Warning),
+        EventKind::RunExpired => ("its time was over".to_owned(), Role::Warning),
+        EventKind::RunReplayedFrom | EventKind::RunForkedFrom => {
+            ("restored from a checkpoint".to_owned(), Role::Muted)
+        }
+        EventKind::RunReplayedTo => (format!("replayed as a new run{}", by()), Role::Muted),
+        EventKind::RunForkedTo => (format!("forked as a new run{}", by()), Role::Muted),
         _ => return None,
     })
 }
@@ -186,9 +188,9 @@ fn taken_over(data: &Value) -> bool {
 /// Whether an event has a line.
 #[must_use]
 pub fn speaks(event: &RunEvent) -> bool {
-    match event.event.kind.as_str() {
-        "step.started" => false,
-        "run.claimed" => taken_over(&event.event.data),
+    match &event.event.kind {
+        EventKind::StepStarted => false,
+        EventKind::RunClaimed => taken_over(&event.event.data),
         _ => true,
     }
 }

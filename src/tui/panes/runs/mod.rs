@@ -31,7 +31,7 @@ use crate::gateway::{Error, RunDetail};
 use crate::registry::Catalogue;
 use crate::runs::RunState;
 use crate::skill::{Kind, Skill};
-use crate::store::{RunEvent, RunId, RunRecord};
+use crate::store::{EventKind, RunEvent, RunId, RunRecord};
 use crate::tui::field::Field;
 use crate::tui::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::tui::run_traffic::{RunAsk, RunTold};
@@ -304,11 +304,17 @@ impl Runs {
     }
 
     fn happened(&mut self, events: &[RunEvent]) -> Vec<Effect> {
-        let telling = |event: &&RunEvent| event.event.kind != "step.log";
+        let telling = |event: &&RunEvent| event.event.kind != EventKind::StepLog;
         let mut effects = Vec::new();
         if events.iter().any(|event| telling(&event)) {
-            let ends = ["run.completed", "run.failed", "run.canceled", "run.expired", "gate.denied"];
-            let ended = events.iter().any(|event| ends.contains(&event.event.kind.as_str()));
+            let ends = [
+                EventKind::RunCompleted,
+                EventKind::RunFailed,
+                EventKind::RunCanceled,
+                EventKind::RunExpired,
+                EventKind::GateDenied,
+            ];
+            let ended = events.iter().any(|event| ends.contains(&event.event.kind));
             effects.extend(self.feeds.refresh(ended, &self.known));
         }
         let Some(selected) = self.selected.clone() else { return effects };
