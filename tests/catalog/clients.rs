@@ -18,8 +18,9 @@ struct Scene {
     out: PathBuf,
 }
 
-/// Characters of the path of the recorded repository, as far as the number of entries that `OpenClaw` listed tells.
-const PATH_LENGTH: usize = 36;
+/// Characters of the path of the repository. `OpenClaw` counts the paths of its entries; the recorded number of entries
+/// comes of a repository at a path of this length, with its own skills where the profile takes them to be.
+const PATH_LENGTH: usize = 39;
 
 impl Scene {
     fn new() -> Self {
