@@ -182,18 +182,27 @@ pub fn sight<'a>(
     let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
     let mut bundles: Vec<Judged<'a>> = Vec::new();
     let (mut rows, mut others, mut judged) = (Vec::new(), Vec::new(), HashSet::new());
-    for at in order {
+    // What it lists by any path is listed: another path to the same file may have lost the name.
+    let (listed, unlisted): (Vec<usize>, Vec<usize>) =
+        order.into_iter().partition(|at| candidates[*at].is_listed());
+    for at in listed {
         let one = &candidates[at];
-        if let Some(id) = one.id
-            && judged.insert(id.as_str())
-        {
-            bundles.push(Judged { id, state: one.state.clone(), why: one.why.clone() });
+        if let Some(id) = one.id.filter(|id| judged.insert(id.as_str())) {
+            bundles.push(Judged { id, state: one.state.clone(), why: None });
         }
-        match &one.why {
-            None if either.hidden.contains(&at) => {}
-            None => rows.push(writing.row(one)),
-            Some(why) if one.id.is_none() => others.push((one.read.name.clone(), why.clone())),
+        if !either.hidden.contains(&at) {
+            rows.push(writing.row(one));
+        }
+    }
+    for at in unlisted {
+        let one = &candidates[at];
+        let Some(why) = one.why.clone() else { continue };
+        match one.id {
+            Some(id) if judged.insert(id.as_str()) => {
+                bundles.push(Judged { id, state: one.state.clone(), why: Some(why) });
+            }
             Some(_) => {}
+            None => others.push((one.read.name.clone(), why)),
         }
     }
     add_unnamed(&mut rows, profile);

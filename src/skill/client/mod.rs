@@ -343,7 +343,7 @@ pub struct FileRules {
     /// A list as description.
     pub list: Fact<Handling>,
     /// `null` as description.
-    pub null: Fact<Handling>,
+    pub null_description: Fact<Handling>,
     /// No `name`.
     pub missing_name: Fact<Handling>,
     /// An empty `name`.

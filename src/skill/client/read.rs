@@ -232,7 +232,7 @@ impl Reader<'_> {
             Field::Null(text) if text.is_empty() => {
                 (Some(&rules.missing_description), "no description", text)
             }
-            Field::Null(text) => (Some(&rules.null), "null as description", text),
+            Field::Null(text) => (Some(&rules.null_description), "null as description", text),
             Field::Missing if !with_frontmatter => (None, "", String::new()),
             Field::Missing => (Some(&rules.missing_description), "no description", String::new()),
         };

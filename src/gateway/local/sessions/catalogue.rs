@@ -240,8 +240,9 @@ impl Local {
         };
         let Seen { listed: mut all, not_listed, .. } = seen;
         let levels = Arc::clone(&self.levels);
-        all.retain(|entry| !entry.bundled);
-        let mut shown: Vec<Listed> = allowance.kept().filter(|entry| !entry.bundled).cloned().collect();
+        let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
+        all.retain(in_session);
+        let mut shown: Vec<Listed> = allowance.kept().filter(|entry| in_session(entry)).cloned().collect();
         // A session writes the ids that a load takes.
         for entry in all.iter_mut().chain(&mut shown) {
             if let Some(id) = &entry.skill_id {
