@@ -72,6 +72,7 @@ async fn bench() -> Bench {
             name: entry.skill.id.to_string(),
             description: entry.skill.description.clone(),
             location: Some(entry.skill.location.clone()),
+            ..Listed::default()
         })
         .collect();
     let names = listed.iter().map(|entry| entry.name.clone()).collect();

@@ -7,7 +7,7 @@ use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, about, counted, cut, fit, grouped, tokens, wrap};
 use crate::gateway::{BudgetView, Code, Error, Needs, call_order};
-use crate::session::{Made, Shown};
+use crate::session::{Listed, Made, Shown};
 use crate::skill::safe_text;
 use crate::skill::tokens::TokenCount;
 use serde_json::json;
@@ -53,14 +53,20 @@ fn all(views: &[BudgetView], look: Look) -> String {
                 let over = if fill.over.is_some() { ", over it" } else { "" };
                 format!("{used} of {limit} {}{over}", fill.unit)
             }
+            (_, None) if fill.unbounded => "no bound".to_owned(),
             (_, None) => "not published".to_owned(),
         };
+        let own = match fill.own.skills {
+            0 => String::new(),
+            skills => format!(", {skills} of its own"),
+        };
+        let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
         let _ = writeln!(
             out,
-            "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}",
+            "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
             Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
-            view.allowance.entries.len(),
+            entries,
             format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
         );
     }
@@ -70,7 +76,8 @@ fn all(views: &[BudgetView], look: Look) -> String {
 fn one(view: &BudgetView, every: bool, look: Look) -> String {
     let mut out = String::new();
     let allowance = &view.allowance;
-    let _ = writeln!(out, "{}", Ink::Strong.paint(&view.name, look.colour));
+    let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let _ = writeln!(out, "{}", Ink::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
     let fill = &allowance.fill;
     let _ = writeln!(out, "  bound     {}", fill.limit_from);
     let _ = writeln!(
@@ -82,6 +89,14 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         fill.limit.map_or_else(String::new, |limit| format!(", of {}", grouped(limit as u64)))
     );
     let _ = writeln!(out, "  measured  {}", safe_text::line(&fill.measured));
+    if fill.own.skills > 0 {
+        let own = fill.own;
+        let of = fill.limit.map_or_else(String::new, |limit| format!(" of the {}", grouped(limit as u64)));
+        let sign = if own.approximate { about(look.unicode) } else { "" };
+        let skills = counted(own.skills, "skill", "skills");
+        let used = grouped(own.used as u64);
+        let _ = writeln!(out, "  its own   {skills} of its own take {sign}{used}{of} {}", fill.unit);
+    }
     if let Some(why) = &fill.over {
         let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over the bound: {why}"), look.colour));
     }
@@ -94,12 +109,12 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         grouped(u64::from(view.window))
     );
     for unknown in &fill.unknown {
-        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("not published: {unknown}"), look.colour));
+        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("unknown: {unknown}"), look.colour));
     }
     let room = look.room(120);
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
-    for (entry, state) in &allowance.entries {
+    for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
         let (ink, word, why) = match state {
             Shown::Whole if !every => continue,
             Shown::Whole => (Ink::Good, "whole", String::new()),
@@ -116,7 +131,12 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
             out.push('\n');
         }
         shown += 1;
-        let name = look.name(&safe_text::line(&entry.name), 32);
+        let name = look.name(&safe_text::line(entry_name(entry)), 32);
+        let why = match (entry.bundled, why.is_empty()) {
+            (true, true) => "the client's own".to_owned(),
+            (true, false) => format!("the client's own; {why}"),
+            (false, _) => why,
+        };
         let _ = writeln!(
             out,
             "  {}  {}  {}",
@@ -149,13 +169,22 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     out
 }
 
+/// What an entry is called in the list; a skill of the client's own may have no known name.
+fn entry_name(entry: &Listed) -> &str {
+    match &entry.title {
+        Some(title) => title,
+        None if entry.name.is_empty() && entry.bundled => "(name not known)",
+        None => &entry.name,
+    }
+}
+
 /// The skills that are not listed at all, counted by the reason; by name where every entry is shown.
 fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: Look) {
     if view.not_listed.is_empty() {
         return;
     }
     let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
-    let here = all + view.allowance.entries.len();
+    let here = all + view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
     let head = format!("{} of {} skills are not seen", grouped(all as u64), grouped(here as u64));
     let _ = writeln!(out, "  {}", Ink::Warn.paint(&head, look.colour));
     for group in &view.not_listed {

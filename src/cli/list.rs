@@ -1,6 +1,6 @@
 //! `skills list`: one line a skill.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,7 +14,8 @@ use super::output::{Ink, Look, cells, counted, cut, fit};
 use crate::gateway::{
     ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near,
 };
-use crate::skill::safe_text;
+use crate::session::{Listed, Shown};
+use crate::skill::{SkillId, safe_text};
 
 /// `skills list --client … --json`: the list, and what the client makes of each skill.
 #[derive(Serialize)]
@@ -46,8 +47,12 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
     match (&view, cx.out.json) {
         (Some(view), true) => cx.out.value(&SeenBy { list: &list, client: view })?,
         (None, true) => cx.out.value(&list)?,
-        (view, false) => {
-            let text = render(&list, view.as_ref(), cx.out.look);
+        (Some(view), false) => {
+            let text = render_client(&list, view, args.is_filtered(), cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        (None, false) => {
+            let text = render(&list, cx.out.look);
             cx.out.raw(text.as_bytes())?;
         }
     }
@@ -79,7 +84,7 @@ async fn hint(cx: &Context, client: &dyn Whole, args: &ListArgs) -> Result<(), F
 }
 
 /// The list as text.
-pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String {
+pub fn render(list: &SkillList, look: Look) -> String {
     let mut out = String::new();
     let (winners, shadowed): (Vec<&SkillSummary>, Vec<_>) =
         list.skills.iter().partition(|skill| skill.shadowed_by.is_none());
@@ -102,10 +107,7 @@ pub fn render(list: &SkillList, view: Option<&ClientView>, look: Look) -> String
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
         let status = fit(&safe_text::line(skill.status.as_str()), statuses, look.unicode);
         let findings = if skill.findings == 0 { String::new() } else { skill.findings.to_string() };
-        let text = match state(view, skill) {
-            Some(state) => state_text(state),
-            None => skill.description.clone(),
-        };
+        let text = skill.description.clone();
         let _ = writeln!(
             out,
             "{}  {:<9}  {status}  {}  {}",
@@ -162,9 +164,87 @@ fn footer(list: &SkillList, look: Look) -> String {
     Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
-fn state<'a>(view: Option<&'a ClientView>, skill: &SkillSummary) -> Option<&'a ClientViewState> {
-    let entry: Option<&ClientViewEntry> = view?.entries.iter().find(|entry| entry.skill_id == skill.skill_id);
-    entry.map(|entry| &entry.state)
+/// What a client lists, in its order and with its names, and what it does not list. With `filtered` only the skills of
+/// the list.
+fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look) -> String {
+    let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
+    let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
+    let states: HashMap<&str, &ClientViewState> =
+        view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state)).collect();
+    let rows: Vec<(usize, &Listed, &Shown)> = view
+        .list
+        .entries
+        .iter()
+        .enumerate()
+        .map(|(at, (entry, shown))| (at + 1, entry, shown))
+        .filter(|(_, entry, _)| !entry.bundled && is_wanted(entry.skill_id.as_ref()))
+        .collect();
+    let title = |entry: &Listed| entry.title.clone().unwrap_or_else(|| entry.name.clone());
+    let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();
+    let width =
+        look.name_width(titles.iter().map(String::as_str), 12, if look.width >= 120 { 48 } else { 30 });
+    let about = look.room(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
+    let mut out = String::new();
+    if !rows.is_empty() {
+        let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
+        let _ = writeln!(out, "{}", Ink::Muted.paint(head.trim_end(), look.colour));
+    }
+    for ((at, entry, shown), title) in rows.iter().zip(&titles) {
+        let (ink, word) = match shown {
+            Shown::Whole => (Ink::Good, "whole".to_owned()),
+            Shown::Shortened { characters, .. } => (Ink::Warn, format!("{characters} chars")),
+            Shown::NameOnly { .. } => (Ink::Warn, "name only".to_owned()),
+            Shown::Omitted { .. } => (Ink::Bad, "left out".to_owned()),
+            Shown::Beyond => (Ink::Warn, "beyond".to_owned()),
+        };
+        let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()));
+        let text = match state {
+            None => format!(
+                "not in this catalog: {}",
+                entry.location.as_deref().map(path_text).unwrap_or_default()
+            ),
+            Some(ClientViewState::Found) => entry.description.clone(),
+            Some(state) => state_text(state),
+        };
+        let name = look.name(&safe_text::line(title), width);
+        let _ = writeln!(
+            out,
+            "{at:>4}  {}  {}  {}",
+            Ink::Strong.paint(&name, look.colour),
+            ink.paint(&format!("{word:<10}"), look.colour),
+            Ink::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
+        );
+    }
+    let unseen: Vec<&ClientViewEntry> = view
+        .entries
+        .iter()
+        .filter(|entry| !is_listed(&entry.state) && is_wanted(Some(&entry.skill_id)))
+        .collect();
+    if !unseen.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("not listed", look.colour));
+    }
+    for entry in &unseen {
+        let id = look.name(&safe_text::line(entry.skill_id.as_str()), width);
+        let why = state_text(&entry.state);
+        let room = look.room(usize::MAX).saturating_sub(6 + width + 2);
+        let _ = writeln!(out, "      {id}  {}", middle(&why, room, look));
+    }
+    let own = view.list.fill.own.skills;
+    let version = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let mut parts = vec![
+        format!("{}{version}: {}", safe_text::line(&view.name), counted(rows.len(), "skill", "skills")),
+        format!("{} not listed", unseen.len()),
+    ];
+    if own > 0 {
+        parts.push(format!("{own} of its own"));
+    }
+    let dot = if look.unicode { " · " } else { " - " };
+    out + "\n" + &Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
+}
+
+fn is_listed(state: &ClientViewState) -> bool {
+    use ClientViewState::{Either, Found, Repaired, Unknown};
+    matches!(state, Found | Repaired(_) | Unknown(_) | Either(_))
 }
 
 fn state_text(state: &ClientViewState) -> String {
@@ -176,6 +256,11 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
         ClientViewState::NotRead(why) => format!("not read: {why}"),
         ClientViewState::ForPeople(said) => format!("for people alone: {said}"),
+        ClientViewState::Either(others) => {
+            let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
+            format!("undefined: this one or {}, which differs from start to start", others.join(" or "))
+        }
+        ClientViewState::Waiting(until) => format!("not yet: {until}"),
         ClientViewState::NotLooked => "not where this client looks".to_owned(),
         ClientViewState::TooDeep(place) => {
             format!("too deep: it takes only folders right below {}", path_text(place))

@@ -1,6 +1,6 @@
 //! `lint`: everything that can be said of the bundles below some paths, and their repair. Blocking.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{Code, Error, names};
 use crate::engine::{Capabilities, Place, check_value};
 use crate::registry::Catalogue;
+use crate::skill::client::SameName;
 use crate::skill::contract::{self, Capability, Field, KnownCapabilities};
 use crate::skill::{self, Finding, Severity, Skill, SkillId, fix, lint};
 
@@ -124,11 +125,45 @@ pub fn catalogue(catalogue: &Catalogue) -> LintReport {
     let refused = catalogue.refused.par_iter().flat_map_iter(|refusal| {
         refusal.findings.iter().map(|finding| found(&refusal.id, &refusal.location, finding.clone()))
     });
+    let mut all: Vec<LintFinding> = winners.chain(losers).chain(refused).collect();
+    all.extend(undefined(catalogue));
     LintReport {
         skills: catalogue.entries.len() + catalogue.shadowed.len() + catalogue.refused.len(),
-        findings: sorted(winners.chain(losers).chain(refused).collect()),
+        findings: sorted(all),
         fixed: Vec::new(),
     }
+}
+
+/// Skills of one name in folders of a client that keeps one of them, and not always the same.
+fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
+    let clients = skill::client::profiles();
+    let races = clients.iter().filter(|client| client.same_name.value() == Some(&SameName::Undefined));
+    let mut findings = Vec::new();
+    for client in races {
+        let reads = |skill: &Skill| {
+            client.folders.iter().any(|folder| {
+                let at = Path::new(&folder.path);
+                skill.location.ancestors().any(|above| above.ends_with(at))
+            })
+        };
+        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        let all = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers);
+        let mut first: HashMap<&str, &Skill> = HashMap::new();
+        for skill in all.filter(|skill| reads(skill)) {
+            let Some(other) = first.get(skill.name.as_str()) else {
+                first.insert(&skill.name, skill);
+                continue;
+            };
+            let message = format!(
+                "{} lists this skill or the other `{}` at {}, and which one differs from start to start",
+                client.name,
+                skill.name,
+                other.location.display()
+            );
+            findings.push(found(&skill.id, &skill.location, lint::undefined_name(skill, message)));
+        }
+    }
+    findings
 }
 
 /// What is wrong in single files, whatever is beside their bundles.

@@ -2,8 +2,9 @@
 
 mod checkup;
 mod client;
+mod client_order;
 mod client_people;
-mod client_reach;
+mod client_places;
 mod client_view;
 mod content;
 mod contract_types;

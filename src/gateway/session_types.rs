@@ -403,6 +403,9 @@ pub struct BudgetView {
     pub name: String,
     /// Where the bounds are published, with version and day.
     pub source: String,
+    /// The client's version that was measured; absent where it was never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The model's context window in tokens.
     pub window: u32,
     /// What it makes of the catalogue.

@@ -11,6 +11,7 @@ use super::error::{Code, Error};
 use crate::engine::Reminder;
 use crate::registry::{Change, Root, ScanProgress, Trusted};
 use crate::runs::{Choice, Verdict};
+use crate::session::Allowance;
 use crate::skill::tokens::TokenCount;
 use crate::skill::{
     AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
@@ -353,6 +354,10 @@ pub enum ClientViewState {
     NotRead(String),
     /// Taken, and kept from the model: people alone call it; what says so.
     ForPeople(String),
+    /// One of several of its name is in its list, and which one differs from start to start; where the others are.
+    Either(Vec<PathBuf>),
+    /// Taken, and not in its list before something happens; what.
+    Waiting(String),
 }
 
 /// A bundle in a client's eyes.
@@ -373,8 +378,18 @@ pub struct ClientView {
     pub name: String,
     /// Where the profile's facts come from: public source, client version, date.
     pub source: String,
+    /// The client's version that was measured; absent where it was never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Every bundle of the catalogue.
     pub entries: Vec<ClientViewEntry>,
+    /// The client's list, in its order and with its names, within its bound: also of skills that it brings itself, and of
+    /// those that lie in its folders and not in this catalog. The same as in a budget.
+    #[serde(default)]
+    pub list: Allowance,
+    /// What is not in that list, by the reason.
+    #[serde(default)]
+    pub not_listed: Vec<super::NotListed>,
 }
 
 /// How often an operation was asked, and how long it took.

@@ -3,14 +3,12 @@
 //! The bounds, and what is measured against them, are data of the client profiles; what nobody published is not
 //! guessed: entries beyond a bound whose way of shortening is unknown are shown as they would stand, marked.
 
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
 pub use super::compose::Listed;
 pub use super::scale::Unit;
-use super::scale::{Frame, Scale};
-use crate::skill::client::{Budget, Shortening};
+use super::scale::{Frame, Limit, Scale};
+use crate::skill::client::{Profile, Shortening};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -40,7 +38,7 @@ pub enum Shown {
 }
 
 /// A catalogue within a client's bounds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Allowance {
     /// Every entry, in order, with what became of it; omitted ones have an empty description.
     pub entries: Vec<(Listed, Shown)>,
@@ -54,6 +52,9 @@ pub struct Allowance {
 pub struct Fill {
     /// The bound, where one is known.
     pub limit: Option<usize>,
+    /// Whether it is known that the client has no bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unbounded: bool,
     /// The unit of the bound and of both sizes.
     pub unit: Unit,
     /// Where the bound comes from, in words ("2 % of a context of 200000 tokens: 4000 tokens").
@@ -68,8 +69,29 @@ pub struct Fill {
     pub over: Option<String>,
     /// What is not known of this client.
     pub unknown: Vec<String>,
-    /// What became of the entries.
+    /// What became of the entries, without those that the client brings itself.
     pub made: Made,
+    /// What the client's own skills take.
+    #[serde(default, skip_serializing_if = "Own::is_none")]
+    pub own: Own,
+}
+
+/// What the skills that a client brings itself take of its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Own {
+    /// How many there are.
+    pub skills: usize,
+    /// Their size, in the unit of the bound.
+    pub used: usize,
+    /// Whether their number or size is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approximate: bool,
+}
+
+impl Own {
+    fn is_none(&self) -> bool {
+        self.skills == 0
+    }
 }
 
 /// How many entries came to what.
@@ -90,7 +112,7 @@ pub struct Made {
 impl Made {
     fn of(entries: &[(Listed, Shown)]) -> Self {
         let mut made = Self::default();
-        for (_, shown) in entries {
+        for (_, shown) in entries.iter().filter(|(entry, _)| !entry.bundled) {
             *match shown {
                 Shown::Whole => &mut made.whole,
                 Shown::Shortened { .. } => &mut made.shortened,
@@ -112,12 +134,6 @@ impl Allowance {
             .map(|(entry, _)| entry)
     }
 
-    /// How much a model learns of it: more entries first, then more of their descriptions, then less room.
-    fn tells(&self) -> (usize, usize, std::cmp::Reverse<usize>) {
-        let told = self.kept().map(|entry| entry.description.chars().count()).sum();
-        (self.kept().count(), told, std::cmp::Reverse(self.fill.used))
-    }
-
     /// A catalogue that nobody bounds.
     #[must_use]
     pub fn whole(entries: Vec<Listed>) -> Self {
@@ -136,68 +152,24 @@ impl Allowance {
     }
 }
 
-/// Where it is the client's rule to cut one description after the other, none is cut to less than this: below it
-/// says nothing, so that the name alone is left.
-const LEAST: usize = 20;
-
-/// Where the skills of a catalogue lie, for clients that write less than whole paths.
-#[derive(Debug, Clone, Copy)]
-pub struct Ground<'a> {
-    /// The folder that some write as `~`.
-    pub home: &'a Path,
-    /// The client's folders, which some write once.
-    pub folders: &'a [PathBuf],
-}
-
-/// The catalogue as a client with this budget would hand it out: entries in the client's order, which decides who
-/// stays. `uses` says how often each entry was loaded, for clients that shorten what is used least.
+/// The catalogue as this client would hand it out: entries in the client's order, which decides who stays. `uses` says
+/// how often each entry was loaded, for clients that go by it.
 #[must_use]
-pub fn shorten(
-    entries: &[Listed],
-    uses: &[u64],
-    budget: &Budget,
-    window: u32,
-    ground: Ground<'_>,
-) -> Allowance {
-    let (scale, limit, limit_from) = Scale::of(budget, window, ground.home);
-    let table = scale.with_table(entries, ground.folders);
-    let bound = (limit, limit_from);
-    let plain = within(entries, uses, budget, scale, &bound);
-    // A table costs something itself: it is written where otherwise something would give way.
-    if plain.fill.made.whole < entries.len()
-        && let Some(table) = table
-    {
-        let short = within(entries, uses, budget, table, &bound);
-        if short.tells() > plain.tells() {
-            let wanted = plain.fill.wanted;
-            return Allowance { fill: Fill { wanted, ..short.fill }, ..short };
-        }
-    }
-    plain
-}
-
-/// The catalogue on one scale.
-fn within(
-    entries: &[Listed],
-    uses: &[u64],
-    budget: &Budget,
-    scale: Scale<'_>,
-    (limit, limit_from): &(Option<usize>, String),
-) -> Allowance {
-    let (limit, limit_from) = (*limit, limit_from.clone());
+pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
+    let budget = &profile.budget;
+    let (scale, Limit { most: limit, from: limit_from, unbounded }) = Scale::of(budget, window);
+    let bundled = profile.bundled.value();
     let mut unknown = Vec::new();
     let mut work = Work {
-        rows: entries.iter().map(|entry| (entry.clone(), Shown::Whole)).collect(),
+        rows: entries.iter().map(|entry| (entry.clone(), at_first(entry))).collect(),
         frames: entries.iter().map(|entry| scale.frame(entry)).collect(),
         scale,
         bare: false,
+        keeps_own: bundled.is_some_and(|bundled| bundled.keep_descriptions),
     };
     let wanted = work.total();
-    if let Some(&most) = budget.entry_characters.value() {
-        work.cap_each(most as usize);
-    }
-    if let Some(&most) = budget.entries.value() {
-        for at in (most as usize)..entries.len() {
+    if let Some(Some(most)) = budget.entries.value() {
+        for at in (*most as usize)..entries.len() {
             work.omit(at, &format!("the client lists {most} skills at most"));
         }
     }
@@ -206,15 +178,15 @@ fn within(
         && work.total() > limit
     {
         match budget.shortening.value() {
-            Some(Shortening::LeastUsedFirst) => {
-                work.least_used_first(uses, limit);
+            Some(Shortening::WholeWhileFitting) => {
+                work.whole_while_fitting(uses, limit);
                 if work.total() > limit {
                     over = Some("every name is kept, and names alone are more than the bound".to_owned());
                 }
             }
             Some(Shortening::EvenlyThenOmit) => work.evenly_then_omit(limit),
             Some(Shortening::NamesThenOmit) => work.names_then_omit(limit),
-            Some(Shortening::Omit) => work.omit_beyond(limit, true),
+            Some(Shortening::WholeThenNames) => work.whole_then_names(limit),
             None => {
                 unknown.push("how it shortens a catalogue that is too long".to_owned());
                 over = Some("how it shortens is not published: shown as it is written".to_owned());
@@ -222,16 +194,33 @@ fn within(
             }
         }
     }
-    if limit.is_none() {
+    if limit.is_none() && !unbounded {
         unknown.push("its bound for the catalogue".to_owned());
     } else if !work.scale.known() {
         unknown.push("what of an entry it counts: name and description are counted here".to_owned());
     }
+    if bundled.is_none() {
+        unknown.push("which skills it brings itself: none are counted here".to_owned());
+    }
+    let own = Own {
+        skills: entries.iter().filter(|entry| entry.bundled).count(),
+        used: (0..entries.len()).filter(|at| entries[*at].bundled).map(|at| work.cost(at)).sum(),
+        approximate: bundled.is_some_and(|bundled| bundled.approximate),
+    };
     let used = work.total();
     let (unit, measured) = (work.scale.unit, work.scale.told());
     let made = Made::of(&work.rows);
-    let fill = Fill { limit, unit, limit_from, measured, wanted, used, over, unknown, made };
+    let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
     Allowance { entries: work.rows, fill }
+}
+
+/// What became of an entry before the bound: its description may be too long in itself.
+fn at_first(entry: &Listed) -> Shown {
+    if !entry.cut {
+        return Shown::Whole;
+    }
+    let characters = entry.description.chars().count();
+    Shown::Shortened { characters, why: format!("a description has {characters} characters at most") }
 }
 
 /// A catalogue that is being shortened.
@@ -242,6 +231,8 @@ struct Work<'a> {
     scale: Scale<'a>,
     /// Whether all descriptions went at once.
     bare: bool,
+    /// Whether the client's own skills keep their descriptions.
+    keeps_own: bool,
 }
 
 impl Work<'_> {
@@ -253,24 +244,22 @@ impl Work<'_> {
     }
 
     fn total(&self) -> usize {
-        let listed = self.rows.iter().any(|(_, shown)| !matches!(shown, Shown::Omitted { .. }));
-        let around = if listed { self.scale.around(self.bare) } else { 0 };
-        around + (0..self.rows.len()).map(|at| self.cost(at)).sum::<usize>()
+        let costs = (0..self.rows.len()).map(|at| self.cost(at)).filter(|cost| *cost > 0);
+        let (entries, sum) = costs.fold((0, 0), |(entries, sum), cost| (entries + 1, sum + cost));
+        if entries == 0 { 0 } else { self.scale.around(self.bare, entries) + sum }
     }
 
-    /// Leaves so many characters of a description, the mark of a cut among them.
+    /// Leaves so many characters of a description.
     fn cut(&mut self, at: usize, characters: usize, why: &str) {
-        let mark = self.scale.cut_mark().to_owned();
         let (entry, shown) = &mut self.rows[at];
         if entry.description.chars().count() <= characters {
             return;
         }
-        let kept = characters.saturating_sub(mark.chars().count());
-        if kept == 0 {
+        if characters == 0 {
             entry.description.clear();
             *shown = Shown::NameOnly { why: why.to_owned() };
         } else {
-            entry.description = entry.description.chars().take(kept).chain(mark.chars()).collect();
+            entry.description = entry.description.chars().take(characters).collect();
             *shown = Shown::Shortened { characters, why: why.to_owned() };
         }
     }
@@ -281,26 +270,42 @@ impl Work<'_> {
         *shown = Shown::Omitted { why: why.to_owned() };
     }
 
-    fn cap_each(&mut self, most: usize) {
-        for at in 0..self.rows.len() {
-            self.cut(at, most, &format!("an entry has {most} characters at most"));
+    /// Names stay. Of the descriptions that may give way those stay, whole, that still fit: those of the most used
+    /// skills first, else in the order of the list, so that a short one behind a long one may stay.
+    fn whole_while_fitting(&mut self, uses: &[u64], limit: usize) {
+        let mut order: Vec<usize> =
+            (0..self.rows.len()).filter(|&at| !(self.keeps_own && self.rows[at].0.bundled)).collect();
+        order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
+        let whole: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
+        for &at in &order {
+            self.cut(at, 0, "the list is too long, and its description no longer fits");
+        }
+        let mut used = self.total();
+        for (at, whole) in order.into_iter().zip(whole) {
+            let more = self.scale.entry(self.frames[at], &whole.0.description).saturating_sub(self.cost(at));
+            if used + more <= limit {
+                used += more;
+                self.rows[at] = whole;
+            }
         }
     }
 
-    /// Names stay; descriptions of the least used go first, later ones of the catalogue before earlier ones.
-    fn least_used_first(&mut self, uses: &[u64], limit: usize) {
-        let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|&at| (uses.get(at).copied().unwrap_or(0), std::cmp::Reverse(at)));
-        let mut over = self.total().saturating_sub(limit);
-        for at in order {
-            if over == 0 {
-                return;
+    /// Entries stay whole up to the bound; the first that does not fit and all behind it are named in one line.
+    fn whole_then_names(&mut self, limit: usize) {
+        let mut used = 0;
+        let mut entries = 0;
+        let mut full = false;
+        for at in 0..self.rows.len() {
+            let cost = self.cost(at);
+            full |= used + cost + self.scale.around(false, entries + 1) > limit;
+            if full {
+                let (entry, shown) = &mut self.rows[at];
+                entry.description.clear();
+                let why = "the list is full: it is named in the line behind it".to_owned();
+                *shown = Shown::NameOnly { why };
+            } else {
+                (used, entries) = (used + cost, entries + 1);
             }
-            let before = self.cost(at);
-            let left = self.rows[at].0.description.chars().count().saturating_sub(over);
-            let left = if left < LEAST { 0 } else { left };
-            self.cut(at, left, "the catalogue is too long, and it is used least");
-            over = over.saturating_sub(before.saturating_sub(self.cost(at)));
         }
     }
 
@@ -309,7 +314,8 @@ impl Work<'_> {
     fn evenly_then_omit(&mut self, limit: usize) {
         let why = "the catalogue is too long, and every description gives way alike";
         let bare: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
-        if bare + self.scale.around(false) > limit {
+        let around = self.scale.around(false, self.rows.len());
+        if bare + around > limit {
             for at in 0..self.rows.len() {
                 if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
                     self.cut(at, 0, why);
@@ -318,7 +324,7 @@ impl Work<'_> {
             self.omit_beyond(limit, true);
             return;
         }
-        let mut rest = limit - bare - self.scale.around(false);
+        let mut rest = limit - bare - around;
         let mut shares: Vec<Share<'_>> = Vec::with_capacity(self.rows.len());
         for (at, (entry, shown)) in self.rows.iter().enumerate() {
             let open = !matches!(shown, Shown::Omitted { .. });
@@ -370,27 +376,29 @@ impl Work<'_> {
 
     /// Entries beyond the bound go; `later` ones that still fit stay.
     fn omit_beyond(&mut self, limit: usize, later: bool) {
-        let mut used = self.scale.around(self.bare);
+        let (mut used, mut entries) = (0, 0);
         let mut full = false;
         for at in 0..self.rows.len() {
             if matches!(self.rows[at].1, Shown::Omitted { .. }) {
                 continue;
             }
             let cost = self.cost(at);
-            if full || used + cost > limit {
+            if full || used + cost + self.scale.around(self.bare, entries + 1) > limit {
                 full |= !later;
                 self.omit(at, "the catalogue is full");
             } else {
-                used += cost;
+                (used, entries) = (used + cost, entries + 1);
             }
         }
     }
 
     fn mark_beyond(&mut self, limit: usize) {
-        let mut used = self.scale.around(self.bare);
+        let mut used = 0;
         for at in 0..self.rows.len() {
             used += self.cost(at);
-            if used > limit && !matches!(self.rows[at].1, Shown::Omitted { .. }) {
+            if used + self.scale.around(self.bare, at + 1) > limit
+                && !matches!(self.rows[at].1, Shown::Omitted { .. })
+            {
                 self.rows[at].1 = Shown::Beyond;
             }
         }

@@ -3,24 +3,30 @@
 use super::*;
 use crate::skill::client::{Fact, profile};
 
-/// A client without folders of its own.
-fn here() -> Ground<'static> {
-    Ground { home: Path::new("/home/ann"), folders: &[] }
-}
-
 fn entries(count: usize, length: usize) -> Vec<Listed> {
     (0..count)
         .map(|i| Listed {
             name: format!("skill-{i:03}"),
             description: "d".repeat(length),
             location: Some(format!("/home/ann/.agents/skills/skill-{i:03}/SKILL.md").into()),
+            ..Listed::default()
         })
         .collect()
 }
 
+/// Skills of the client's own, of which only the length is known.
+fn own(skills: &[(&str, usize)]) -> Vec<Listed> {
+    let one = |(name, length): &(&str, usize)| Listed {
+        name: (*name).to_owned(),
+        description: ".".repeat(*length),
+        bundled: true,
+        ..Listed::default()
+    };
+    skills.iter().map(one).collect()
+}
+
 fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
-    let budget = &profile(client).unwrap().budget;
-    shorten(&entries(count, length), uses, budget, 200_000, here())
+    shorten(&entries(count, length), uses, profile(client).unwrap(), 200_000)
 }
 
 /// The catalogue as Codex writes it, and as it estimates tokens.
@@ -34,21 +40,38 @@ fn codex_tokens(allowed: &Allowance) -> usize {
 }
 
 #[test]
-fn claude_code_keeps_names_and_shortens_what_is_used_least() {
-    // 1 % of 200,000 tokens are 8,000 characters.
+fn claude_code_keeps_names_and_whole_descriptions_that_still_fit_in_the_order_of_the_list() {
+    // 1 % of 200,000 tokens are 8,000 characters: 20 names and 12 descriptions of 602 with their separators.
     let mut uses = vec![0; 20];
     uses[19] = 5;
     let allowed = of("claude-code", 20, 600, &uses);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
-    assert!(allowed.fill.used <= 8_000 && allowed.fill.used > 7_900, "{}", allowed.fill.used);
+    assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
     assert_eq!(allowed.entries[19].1, Shown::Whole, "the used one stays");
-    assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }), "the last of the unused goes first");
-    assert_eq!(allowed.entries[0].1, Shown::Whole);
+    assert_eq!((allowed.entries[0].1.clone(), allowed.fill.made.whole), (Shown::Whole, 12));
+    assert!(matches!(allowed.entries[18].1, Shown::NameOnly { .. }) && allowed.fill.made.shortened == 0);
     assert_eq!(allowed.kept().count(), 20, "no name goes");
-    let long = of("claude-code", 1, 2_000, &[]);
-    assert_eq!(long.entries[0].0.description.chars().count(), 1_536);
+    // A short one behind a long one stays.
+    let mut listed = entries(20, 600);
+    listed[18].description = "short".to_owned();
+    let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
+    assert_eq!(allowed.entries[18].1, Shown::Whole);
     let names = of("claude-code", 2_000, 10, &[]);
     assert!(names.fill.used > 8_000 && names.fill.over.is_some(), "what is over its bound says why");
+    let large = shorten(&entries(1, 10), &[], profile("claude-code").unwrap(), 1_000_000);
+    assert_eq!(large.fill.limit, Some(30_000), "more than that it never is");
+}
+
+#[test]
+fn the_clients_own_skills_take_their_share_and_are_counted_apart() {
+    let mut listed = entries(120, 300);
+    listed.extend(own(&[("dataviz", 1_436), ("update-config", 690), ("code-review", 4_000)]));
+    let allowed = shorten(&listed, &[], profile("claude-code").unwrap(), 200_000);
+    assert_eq!(allowed.fill.own.skills, 3);
+    assert!(allowed.fill.own.used > 6_126, "names and separators too: {:?}", allowed.fill.own);
+    assert_eq!(allowed.fill.made.whole + allowed.fill.made.name_only, 120, "{:?}", allowed.fill.made);
+    assert!(allowed.entries[120..].iter().all(|(_, shown)| *shown == Shown::Whole), "its own keep theirs");
+    assert!(of("claude-code", 120, 300, &[]).fill.made.whole > allowed.fill.made.whole);
 }
 
 #[test]
@@ -67,55 +90,85 @@ fn codex_counts_the_line_with_its_path_and_never_hands_out_more_than_its_bound()
 }
 
 #[test]
+fn codex_counts_short_names_of_its_folders_and_not_the_table_of_them() {
+    let mut listed = entries(120, 300);
+    for entry in &mut listed {
+        entry.written_location = Some(format!("r0/{}/SKILL.md", entry.name));
+    }
+    let short = shorten(&listed, &[], profile("codex").unwrap(), 200_000);
+    let long = of("codex", 120, 300, &[]);
+    let described = |allowed: &Allowance| allowed.entries[0].0.description.len();
+    assert!(described(&short) > described(&long) + 15, "{} {}", described(&short), described(&long));
+    let sum: usize = short
+        .kept()
+        .map(|entry| {
+            format!("- {}: {} (file: r0/{0}/SKILL.md)\n", entry.name, entry.description).len().div_ceil(4)
+        })
+        .sum();
+    assert_eq!((short.fill.used, sum), (4_000, 4_000), "nothing but the entries is counted");
+}
+
+#[test]
 fn what_a_short_description_leaves_goes_to_the_long_ones() {
     let mut listed = entries(100, 300);
     for entry in &mut listed[..50] {
         entry.description = "short".to_owned();
     }
-    let budget = &profile("codex").unwrap().budget;
-    let allowed = shorten(&listed, &[], budget, 200_000, here());
+    let allowed = shorten(&listed, &[], profile("codex").unwrap(), 200_000);
     assert!(allowed.entries[..50].iter().all(|(_, shown)| *shown == Shown::Whole));
     let even = of("codex", 100, 300, &[]).entries[0].0.description.len();
-    assert!(
-        allowed.entries[99].0.description.len() > even + 50,
-        "{}",
-        allowed.entries[99].0.description.len()
-    );
+    let last = allowed.entries[99].0.description.len();
+    assert!(last > even + 50, "{last}");
 }
 
 #[test]
 fn codex_without_a_known_window_counts_characters() {
-    let budget = &profile("codex").unwrap().budget;
-    let allowed = shorten(&entries(200, 100), &[], budget, 0, here());
+    let allowed = shorten(&entries(200, 100), &[], profile("codex").unwrap(), 0);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(8_000), Unit::Characters));
     assert!(allowed.fill.used <= 8_000, "{}", allowed.fill.used);
 }
 
 #[test]
 fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
-    let allowed = of("openclaw", 200, 300, &[]);
+    let allowed = of("openclaw", 200, 220, &[]);
     assert_eq!(allowed.fill.made.omitted, 50 + (150 - allowed.fill.made.name_only));
     assert_eq!(allowed.fill.made.whole, 0, "all descriptions go at once");
     assert!(allowed.fill.used <= 18_000 && allowed.fill.over.is_none(), "{:?}", allowed.fill);
-    let few = of("openclaw", 30, 300, &[]);
+    let few = of("openclaw", 30, 220, &[]);
     assert_eq!(few.fill.made.whole, 30, "{:?}", few.fill);
-    // Its entries stand in markup, and with `~` for the home folder.
-    let one =
-        few.entries[0].0.description.len() + "skill-000".len() + "~/.agents/skills/skill-000/SKILL.md".len();
-    assert!(few.fill.used > 30 * one + 368, "{}", few.fill.used);
+    let one = few.entries[0].0.description.len() + "skill-000".len();
+    assert!(few.fill.used > 30 * one + 368, "entries stand in markup: {}", few.fill.used);
+}
+
+#[test]
+fn copilot_lists_whole_entries_up_to_its_bound_and_names_all_others() {
+    let allowed = of("copilot", 100, 300, &[]);
+    assert_eq!(allowed.fill.made.omitted + allowed.fill.made.shortened, 0);
+    assert!(allowed.fill.used <= 15_000 && allowed.fill.made.whole > 20, "{:?}", allowed.fill);
+    assert_eq!(allowed.fill.made.whole + allowed.fill.made.name_only, 100);
+    let first = allowed.entries.iter().position(|(_, shown)| *shown != Shown::Whole).unwrap();
+    assert!(allowed.entries[first..].iter().all(|(_, shown)| matches!(shown, Shown::NameOnly { .. })));
+}
+
+#[test]
+fn a_client_without_a_bound_lists_everything_and_that_is_known() {
+    for client in ["gemini-cli", "opencode"] {
+        let allowed = of(client, 500, 1_000, &[]);
+        assert_eq!((allowed.fill.made.whole, allowed.fill.limit, allowed.fill.unbounded), (500, None, true));
+        assert!(allowed.fill.unknown.is_empty(), "{:?}", allowed.fill.unknown);
+    }
 }
 
 #[test]
 fn what_is_not_published_is_marked_and_not_guessed() {
-    let mut budget = profile("openclaw").unwrap().budget.clone();
-    budget.shortening = Fact(None);
-    let allowed = shorten(&entries(100, 300), &[], &budget, 200_000, here());
+    let mut client = profile("openclaw").unwrap().clone();
+    client.budget.shortening = Fact(None);
+    let allowed = shorten(&entries(100, 300), &[], &client, 200_000);
     assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
     assert!(allowed.fill.over.is_some() && !allowed.fill.unknown.is_empty());
     let none = of("cursor", 10, 10, &[]);
     assert!(none.fill.unknown.iter().any(|what| what.contains("bound")));
-    let claude = of("claude-code", 3, 10, &[]);
-    assert!(claude.fill.unknown.iter().any(|what| what.contains("counts")), "{:?}", claude.fill.unknown);
+    assert!(none.fill.unknown.iter().any(|what| what.contains("brings itself")), "{:?}", none.fill.unknown);
 }
 
 #[test]
@@ -129,27 +182,9 @@ fn what_fits_is_left_alone() {
 fn no_bound_that_is_known_is_broken_without_a_word() {
     for client in crate::skill::client::profiles() {
         for (count, length) in [(1, 5_000), (10, 100), (400, 40), (900, 700), (4_000, 20)] {
-            let listed = entries(count, length);
-            let fill = shorten(&listed, &[], &client.budget, 200_000, here()).fill;
+            let fill = shorten(&entries(count, length), &[], client, 200_000).fill;
             let within = fill.limit.is_none_or(|limit| fill.used <= limit);
             assert!(within || fill.over.is_some(), "{} with {count} of {length}: {fill:?}", client.id);
         }
     }
-}
-
-#[test]
-fn codex_writes_a_folder_once_where_more_skills_are_told_so() {
-    let budget = &profile("codex").unwrap().budget;
-    let folders = [PathBuf::from("/home/ann/.agents/skills")];
-    let ground = Ground { folders: &folders, ..here() };
-    let (plain, short) =
-        (of("codex", 400, 300, &[]), shorten(&entries(400, 300), &[], budget, 200_000, ground));
-    assert!(short.fill.made.omitted < plain.fill.made.omitted, "{:?} {:?}", short.fill, plain.fill);
-    assert!(short.fill.used <= 4_000 && short.fill.measured.contains("table"), "{:?}", short.fill);
-    // 173 characters around, one row of 36, and 400 lines of 41 without descriptions: `- skill-000: (file: r0/…)`.
-    let line = "- skill-000: (file: r0/skill-000/SKILL.md)\n".len().div_ceil(4);
-    let table = (173 + "- `r0` = `/home/ann/.agents/skills`\n".len()).div_ceil(4);
-    assert_eq!(short.fill.made.name_only, (4_000 - table) / line);
-    let few = shorten(&entries(3, 50), &[], budget, 200_000, ground);
-    assert!(!few.fill.measured.contains("table"), "what fits is written whole");
 }

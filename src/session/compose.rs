@@ -15,6 +15,7 @@ use super::active::Active;
 use super::agent::Agent;
 use super::given::elsewhere_text;
 use super::marked::{cdata, escaped, one_line};
+use crate::skill::SkillId;
 
 /// How the catalogue is written.
 #[derive(
@@ -103,14 +104,29 @@ impl Wire {
 }
 
 /// A catalogue entry as the model sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Listed {
-    /// What a load call takes.
+    /// What a load call takes; in a client's list what the client calls the skill.
     pub name: String,
     /// Its description, maybe shortened.
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
     pub location: Option<PathBuf>,
+    /// In a client's list: its id in this catalog; absent for what this catalog does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill_id: Option<SkillId>,
+    /// In a client's list: whether the client brings the skill itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bundled: bool,
+    /// In a client's list: whether the client cut the description for its own length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// In a client's list: what stands there for the name, where that is more than the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// In a client's list: what stands there for the location, where that is not the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_location: Option<String>,
 }
 
 /// What a part of the instructions is.
@@ -323,6 +339,7 @@ mod tests {
             name: name.into(),
             description: description.into(),
             location: Some(format!("/s/{name}/SKILL.md").into()),
+            ..Listed::default()
         }
     }
 

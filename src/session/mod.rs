@@ -23,7 +23,7 @@ mod transcript;
 
 pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
-pub use budget::{Allowance, Fill, Ground, Listed, Made, Shown, Unit, shorten};
+pub use budget::{Allowance, Fill, Listed, Made, Own, Shown, Unit, shorten};
 pub use compose::{
     Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, body_text, catalogue_text, compose,
     entry_text,

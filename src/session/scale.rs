@@ -1,12 +1,9 @@
 //! How large a client takes its catalogue to be: what of an entry it counts, and in which unit.
 
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 
 use super::compose::Listed;
-use super::marked::escaped;
-use crate::skill::client::{Budget, Measured, ShareUnit};
+use crate::skill::client::{Bound, Budget, Escape, Measured, ShareUnit};
 use crate::skill::slice;
 
 /// In what a client counts its catalogue.
@@ -61,72 +58,66 @@ pub(super) struct Scale<'a> {
     measured: std::borrow::Cow<'a, Measured>,
     known: bool,
     per_token: usize,
-    home: &'a Path,
-    table: Option<Table>,
 }
 
-/// Folders that are written once, before the entries.
-#[derive(Debug, Clone)]
-struct Table {
-    /// Each with its short name.
-    folders: Vec<(PathBuf, String)>,
-    size: Size,
+/// How long a list may be.
+pub(super) struct Limit {
+    /// In the scale's unit; none where there is no bound, or none is known.
+    pub most: Option<usize>,
+    /// Where it comes from, in words.
+    pub from: String,
+    /// Whether it is known that there is none.
+    pub unbounded: bool,
 }
 
 impl<'a> Scale<'a> {
-    /// The measure of a client, and its bound with where that comes from.
-    pub(super) fn of(budget: &'a Budget, window: u32, home: &'a Path) -> (Self, Option<usize>, String) {
-        let share = budget.share_of_context.value().filter(|_| window > 0);
-        let (unit, limit, told) = match (share, budget.share_unit.value(), budget.characters.value()) {
-            (Some(&share), Some(ShareUnit::Tokens), _) => {
-                let tokens = ((f64::from(window) * share) as usize).max(1);
-                (Unit::Tokens, Some(tokens), format!("{}: {tokens} tokens", part(share, window)))
-            }
-            (Some(&share), _, _) => {
-                let characters = (f64::from(window) * share * CHARACTERS_PER_TOKEN) as usize;
-                let told = format!("{}: about {characters} characters", part(share, window));
-                (Unit::Characters, Some(characters), told)
-            }
-            (None, _, Some(&characters)) => {
+    /// The measure of a client, and its bound.
+    pub(super) fn of(budget: &'a Budget, window: u32) -> (Self, Limit) {
+        let (unit, most, from) = match budget.bound.value() {
+            None => (Unit::Characters, None, "not known".to_owned()),
+            Some(Bound::None) => (Unit::Characters, None, "no bound".to_owned()),
+            Some(&Bound::Characters(characters)) => {
                 (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
             }
-            (None, _, None) => (Unit::Characters, None, "not known".to_owned()),
+            Some(&Bound::Share { without_window, .. }) if window == 0 => match without_window {
+                Some(characters) => {
+                    (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
+                }
+                None => (Unit::Characters, None, "a share of a context of unknown size".to_owned()),
+            },
+            Some(&Bound::Share { of_context, unit, at_most, .. }) => {
+                let share = f64::from(window) * of_context;
+                let (unit, most) = match unit {
+                    ShareUnit::Tokens => (Unit::Tokens, (share as usize).max(1)),
+                    ShareUnit::Characters => (Unit::Characters, (share * CHARACTERS_PER_TOKEN) as usize),
+                };
+                let told = match at_most.map(|most| most as usize).filter(|cap| *cap < most) {
+                    Some(cap) => return Self::with(budget, unit, cap, format!("{cap} {unit} at most")),
+                    None if unit == Unit::Tokens => format!("{}: {most} tokens", part(of_context, window)),
+                    None => format!("{}: about {most} characters", part(of_context, window)),
+                };
+                (unit, Some(most), told)
+            }
         };
+        let unbounded = budget.bound.value() == Some(&Bound::None);
+        (Self::measure(budget, unit), Limit { most, from, unbounded })
+    }
+
+    fn with(budget: &'a Budget, unit: Unit, most: usize, from: String) -> (Self, Limit) {
+        (Self::measure(budget, unit), Limit { most: Some(most), from, unbounded: false })
+    }
+
+    fn measure(budget: &'a Budget, unit: Unit) -> Self {
         let measured = match budget.measured.value() {
             Some(known) => std::borrow::Cow::Borrowed(known),
             None => std::borrow::Cow::Owned(Measured {
                 entry: "{name}{description}".to_owned(),
                 bare: "{name}".to_owned(),
-                cut_mark: "…".to_owned(),
                 ..Measured::default()
             }),
         };
         let per_token = budget.bytes_per_token.value().copied().unwrap_or(BYTES_PER_TOKEN).max(1) as usize;
-        let known = budget.measured.value().is_some();
-        (Self { unit, measured, known, per_token, home, table: None }, limit, told)
-    }
-
-    /// The measure with the folders in a table, where the client does that and any entry lies in one of them.
-    pub(super) fn with_table(&self, entries: &[Listed], folders: &[PathBuf]) -> Option<Self> {
-        let aliases = self.measured.aliases.as_ref()?;
-        let lies_in = |folder: &&PathBuf| {
-            entries.iter().any(|entry| entry.location.as_deref().is_some_and(|path| path.starts_with(folder)))
-        };
-        let folders: Vec<(PathBuf, String)> = folders
-            .iter()
-            .filter(lies_in)
-            .enumerate()
-            .map(|(n, folder)| (folder.clone(), aliases.name.replace("{n}", &n.to_string())))
-            .collect();
-        if folders.is_empty() {
-            return None;
-        }
-        let around = aliases.around as usize;
-        let row = |(folder, name): &(PathBuf, String)| {
-            Size::of(&aliases.row.replace("{alias}", name).replace("{root}", &folder.display().to_string()))
-        };
-        let size = folders.iter().map(row).fold(Size { characters: around, bytes: around }, Size::and);
-        Some(Self { table: Some(Table { folders, size }), ..self.clone() })
+        Self { unit, measured, known: budget.measured.value().is_some(), per_token }
     }
 
     /// What is measured, in words.
@@ -137,10 +128,9 @@ impl<'a> Scale<'a> {
         } else {
             "names and descriptions".to_owned()
         };
-        let table = if self.table.is_some() { "; its folders stand in a table, once each" } else { "" };
         match self.unit {
-            Unit::Characters => format!("characters of {what}{table}"),
-            Unit::Tokens => format!("tokens, {} bytes each, of {what}{table}", self.per_token),
+            Unit::Characters => format!("characters of {what}"),
+            Unit::Tokens => format!("tokens, {} bytes each, of {what}", self.per_token),
         }
     }
 
@@ -149,18 +139,15 @@ impl<'a> Scale<'a> {
         self.known
     }
 
-    /// What stands at the end of a description that was cut.
-    pub(super) fn cut_mark(&self) -> &str {
-        &self.measured.cut_mark
-    }
-
     pub(super) fn frame(&self, entry: &Listed) -> Frame {
-        let location = entry.location.as_deref().map(|path| self.location(path)).unwrap_or_default();
+        let path = || entry.location.as_deref().map(|path| path.display().to_string());
+        let location = entry.written_location.clone().or_else(path).unwrap_or_default();
+        let name = entry.title.as_deref().unwrap_or(&entry.name);
         let of = |form: &str| {
             pieces(form).fold(Size::default(), |size, piece| {
                 size.and(match piece {
                     Piece::Text(text) => Size::of(text),
-                    Piece::Name => self.text(&entry.name),
+                    Piece::Name => self.text(name),
                     Piece::Description => Size::default(),
                     Piece::Location => self.text(&location),
                 })
@@ -171,7 +158,11 @@ impl<'a> Scale<'a> {
 
     /// A text as it stands in an entry.
     pub(super) fn text(&self, text: &str) -> Size {
-        if self.measured.xml { Size::of(&escaped(text)) } else { Size::of(text) }
+        match self.measured.escape {
+            Escape::Xml => Size::of(&Escape::Xml.of(text)),
+            // What escapes these alone has them in its descriptions already.
+            Escape::AngleBrackets | Escape::None => Size::of(text),
+        }
     }
 
     /// The amount of an entry with this description, in the client's unit.
@@ -191,24 +182,11 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// What stands around the entries.
-    pub(super) fn around(&self, bare: bool) -> usize {
+    /// What stands around so many entries, and between them.
+    pub(super) fn around(&self, bare: bool, entries: usize) -> usize {
         let around = if bare { self.measured.around_bare } else { self.measured.around } as usize;
-        let table = self.table.as_ref().map(|table| self.amount(table.size)).unwrap_or_default();
-        self.amount(Size { characters: around, bytes: around }) + table
-    }
-
-    fn location(&self, path: &Path) -> String {
-        let short = |(folder, name): &(PathBuf, String)| {
-            path.strip_prefix(folder).ok().map(|below| format!("{name}/{}", below.display()))
-        };
-        if let Some(short) = self.table.as_ref().and_then(|table| table.folders.iter().find_map(short)) {
-            return short;
-        }
-        match path.strip_prefix(self.home) {
-            Ok(below) if self.measured.tilde => format!("~/{}", below.display()),
-            _ => path.display().to_string(),
-        }
+        let around = self.amount(Size { characters: around, bytes: around });
+        around + self.amount(Size::of(&self.measured.between)) * entries.saturating_sub(1)
     }
 }
 

@@ -250,13 +250,21 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             };
             for quoted in &repaired.quoted {
                 let at = quoted.defect.start + base..quoted.defect.end + base;
-                let (rule, why) = if quoted.colon {
+                let ends = quoted.colon && !slice(yaml_text, quoted.value.clone()).contains(": ");
+                let (rule, why) = if ends {
+                    (&rules::UNQUOTED_COLON, "ends with a colon without quotes")
+                } else if quoted.colon {
                     (&rules::UNQUOTED_COLON, "holds `: ` without quotes")
                 } else {
                     (&rules::UNQUOTED_VALUE, "starts with a reserved character without quotes")
                 };
                 let message = format!("the value of `{}` {why}; it is read as one text", quoted.key);
-                notes.add(rule, Some(&quoted.key), at, message).fixable = quoted.sure;
+                let finding = notes.add(rule, Some(&quoted.key), at, message);
+                finding.fixable = quoted.sure;
+                if ends {
+                    finding.help = "Put the value in quotes: Codex and Copilot drop the skill, and Claude Code lists its first heading instead."
+                        .to_owned();
+                }
                 if let Some(key) = &quoted.swallowed {
                     let name = yaml_text.get(key.clone()).unwrap_or_default();
                     let message =

@@ -166,7 +166,7 @@ fn text_is_made_safe_in_proportion() {
         let _ = safe_text::block(text);
         let _ = body_text("x", text);
         let listed = |form| {
-            let entry = Listed { name: "x".into(), description: text.into(), location: None };
+            let entry = Listed { name: "x".into(), description: text.into(), ..Listed::default() };
             catalogue_text(&[entry], form, Wire::Dotted)
         };
         assert!(!listed(Form::Xml).text.is_empty() && !listed(Form::Bullets).text.is_empty());

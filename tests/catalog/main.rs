@@ -12,6 +12,7 @@ mod discovery {
 }
 
 mod architecture;
+mod clients;
 mod contracts;
 mod corpus;
 mod discovery_answers;

@@ -120,7 +120,10 @@ impl Client for FakeClient {
             client: client.to_owned(),
             name: "Codex".to_owned(),
             source: String::new(),
+            version: None,
             entries: Vec::new(),
+            list: skill_workbench::session::Allowance::default(),
+            not_listed: Vec::new(),
         })
     }
 

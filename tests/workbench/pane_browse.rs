@@ -257,7 +257,10 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
         client: "codex".into(),
         name: "Codex".into(),
         source: "https://developers.openai.com/codex, 0.40".into(),
+        version: None,
         entries: entries.iter().map(entry).collect(),
+        list: Allowance::default(),
+        not_listed: Vec::new(),
     };
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
@@ -276,12 +279,13 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let told = |e: &Entry| ![named[0], named[1], people.as_str()].contains(&e.skill.id.as_str());
     let listed = |e: &Entry| {
         let id = e.skill.id.as_str();
-        (Listed { name: id.into(), description: String::new(), location: None }, made(id))
+        (Listed { name: id.into(), skill_id: Some(e.skill.id.clone()), ..Listed::default() }, made(id))
     };
     let budget = BudgetView {
         client: Some("codex".into()),
         name: "Codex".into(),
         source: String::new(),
+        version: None,
         window: 200_000,
         allowance: Allowance {
             entries: entries.iter().filter(|e| told(e)).map(listed).collect(),

@@ -216,10 +216,11 @@ pub enum AgentsAction {
 /// `skills budget`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Bounds are those that a client publishes; what is not published is said to be unknown."
+    after_help = "Bounds are those that a client was measured to have or publishes; what is not known is said to be unknown. \
+        Skills that a client brings itself take their share."
 )]
 pub struct BudgetArgs {
-    /// The client (e.g. claude-code, codex); without one, every client is shown in a line.
+    /// The client (e.g. codex, or claude-code@2.1.197 for that version); without one, every client is shown in a line.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// The model's context window in tokens.

@@ -62,7 +62,8 @@ pub struct ListArgs {
     /// Fuzzy filter over ids and names; the best match comes first.
     #[arg(long, value_name = "TEXT")]
     pub query: Option<String>,
-    /// As this client sees them (e.g. claude-code): found, shadowed, dropped.
+    /// The list of this client (e.g. claude-code, or claude-code@2.1.197 for that version), in its order and with its
+    /// names, and what it does not list and why.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
     /// So many skills at most, 1 to 1,000; all of them without.
@@ -71,6 +72,14 @@ pub struct ListArgs {
     /// The page behind one that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
+}
+
+impl ListArgs {
+    /// Whether only some of the skills are asked for.
+    pub fn is_filtered(&self) -> bool {
+        let one = self.role.is_some() || self.status.is_some() || self.query.is_some();
+        one || !self.domain.is_empty() || self.limit.is_some() || self.cursor.is_some()
+    }
 }
 
 /// `skills describe`

@@ -178,6 +178,7 @@ pub fn entry(skill: &Skill) -> Listed {
         name: skill.id.to_string(),
         description: skill.description.clone(),
         location: Some(skill.location.clone()),
+        ..Listed::default()
     }
 }
 

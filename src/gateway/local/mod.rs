@@ -61,6 +61,8 @@ pub struct Local {
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
     prepared: sessions::Prepared,
+    /// Skill files that were read as clients read them.
+    skill_files: client_view::SkillFiles,
     transcripts: sessions::Transcripts,
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
@@ -108,6 +110,7 @@ impl Local {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
             prepared: sessions::Prepared::default(),
+            skill_files: client_view::SkillFiles::default(),
             transcripts: sessions::Transcripts::default(),
             counter: Counter::default(),
             metrics,
@@ -410,13 +413,7 @@ impl Client for Local {
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
         let began = Instant::now();
-        let view = match sessions::profile(client) {
-            Ok(profile) => {
-                let (catalogue, config) = (self.registry.snapshot(), self.config.clone());
-                apart(move || Ok(client_view::view(profile, &catalogue, &config))).await
-            }
-            Err(error) => Err(error),
-        };
+        let view = self.client_list(client);
         self.operations.counted("client_view", began, view)
     }
 

@@ -13,6 +13,10 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         let message = format!("the description holds `{tag}`, which looks like an XML tag");
         notes.add(&rules::DESCRIPTION_XML, field, at.clone(), message);
     }
+    if description.contains("</") {
+        let message = "the description holds `</`, which can end the list that it stands in";
+        notes.add(&rules::DESCRIPTION_CLOSING_TAG, field, at.clone(), message);
+    }
     if let Some(left_over) = template(description) {
         let message = format!("the description is a placeholder: “{left_over}”");
         notes.add(&rules::DESCRIPTION_TEMPLATE, field, at, message);

@@ -25,6 +25,10 @@ pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
             finding.help = format!("Use 1 to 64 lower-case letters, digits and single hyphens: `{slug}`.");
         }
     }
+    let takes = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, ':' | '_' | ' ' | '-');
+    if let Some(sign) = name.chars().find(|sign| !takes(*sign)) {
+        notes.add(&rules::NAME_SIGNS, Some("name"), at.clone(), format!("the name has `{sign}` in it"));
+    }
     // A name that is the folder's name once it is valid needs one remark, not two.
     if name != folder && (valid || slug(name) != folder) {
         let message = format!("the name is `{name}`, the folder's is `{folder}`");
@@ -60,6 +64,9 @@ fn slug(name: &str) -> String {
     joined.chars().take(64).collect::<String>().trim_end_matches('-').to_owned()
 }
 
+/// Characters of a description that OpenClaw lists.
+const CUT_BY_OPENCLAW: usize = 220;
+
 /// Lengths in characters: description 1,024, compatibility 500.
 pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let compatibility = subject.skill.properties.compatibility.as_deref().unwrap_or_default();
@@ -67,6 +74,12 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         (&rules::DESCRIPTION_TOO_LONG, "description", subject.skill.description.as_str(), 1024),
         (&rules::COMPATIBILITY_TOO_LONG, "compatibility", compatibility, 500),
     ];
+    let description = subject.skill.description.chars().count();
+    if description > CUT_BY_OPENCLAW && subject.value("description").is_some() {
+        let message =
+            format!("`description` has {description} characters; OpenClaw cuts it to {CUT_BY_OPENCLAW}");
+        notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);
+    }
     for (rule, field, text, limit) in limits {
         let length = text.chars().count();
         if length > limit {

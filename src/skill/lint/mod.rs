@@ -107,6 +107,14 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     finding.clone()
 }
 
+/// The finding of a bundle that shares its name with another one, for a client that lists either of the two.
+#[must_use]
+pub fn undefined_name(skill: &Skill, message: String) -> Finding {
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
+    let mut notes = Notes::new(file, "");
+    notes.add(&rules::NAME_UNDEFINED, Some("name"), None, message).clone()
+}
+
 /// Files in a bundle's folder that are not read, because a name that differs by case alone is taken.
 fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

@@ -46,11 +46,11 @@ rules! {
     /// A file that nobody reads, because one beside it has the same name but for its case.
     FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a file system that ignores case has room for one, and which one that is nobody knows.";
     /// A byte order mark before the frontmatter.
-    BYTE_ORDER_MARK = "byte-order-mark" Warning fixable: "Save the file as UTF-8 without a byte order mark: some clients do not see the frontmatter behind it.";
+    BYTE_ORDER_MARK = "byte-order-mark" Warning fixable: "Save the file as UTF-8 without a byte order mark: Codex and Gemini CLI drop the skill.";
     /// Lines end in CR LF.
     CRLF = "crlf" Info fixable: "Use line feeds alone; some clients look for `---` followed by a line feed.";
     /// Blank lines before the opening fence.
-    LEADING_BLANK_LINES = "leading-blank-lines" Warning fixable: "Start the file with `---`: clients that look at the first line alone find no frontmatter.";
+    LEADING_BLANK_LINES = "leading-blank-lines" Warning fixable: "Start the file with `---`: Codex, Gemini CLI, OpenCode, OpenClaw and Copilot drop the skill, and Claude Code lists `---` as its description.";
 
     // Frontmatter as a whole.
     /// There is no frontmatter.
@@ -64,13 +64,13 @@ rules! {
     /// The frontmatter is YAML, but no mapping.
     NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences.";
     /// A plain scalar that holds `: `.
-    UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` inside a plain value is not YAML, and strict clients drop the skill.";
+    UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` inside a plain value is not YAML, and Copilot drops the skill without a message.";
     /// A plain scalar that starts with a character which YAML reserves.
     UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: it starts with a character that means something else in YAML.";
     /// A key that stands in the value of another one: its line break is lost.
     SWALLOWED_KEY = "swallowed-key" Warning: "Put the key on a line of its own, or the value in quotes where it is meant as text.";
     /// A key stands twice.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them; strict clients refuse the file, others take the last.";
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last.";
     /// A value has another type than its field.
     WRONG_TYPE = "wrong-type" Warning: "Write the value in the form that the field has.";
     /// A key that looks like a misspelling of a known one.
@@ -85,12 +85,20 @@ rules! {
     NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name.";
     /// `name` is not 1 to 64 lower-case letters, digits and single hyphens.
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lower-case letters, digits and single hyphens.";
+    /// `name` has a sign that a client does not take.
+    NAME_SIGNS = "name-signs" Warning: "Use letters of ASCII, digits, `:`, `_`, blanks and hyphens alone: with any other sign Copilot drops the skill without a message.";
+    /// Two skills of OpenCode's folders have one name.
+    NAME_UNDEFINED = "name-undefined" Warning: "Rename one of them, or keep it in a folder that OpenCode does not read: which of the two it lists differs from start to start.";
     /// `name` differs from the folder's.
     NAME_NOT_FOLDER = "name-not-folder" Error: "Give folder and name the same text: some clients load by one, some by the other.";
     /// `description` is absent.
     DESCRIPTION_MISSING = "description-missing" Error: "Add `description:` with what the skill does and when to use it; it is all that a model sees when it chooses.";
     /// `description` is longer than 1,024 characters.
-    DESCRIPTION_TOO_LONG = "description-too-long" Error: "Cut it to 1024 characters: clients refuse it or cut it at the end.";
+    DESCRIPTION_TOO_LONG = "description-too-long" Error: "Cut it to 1024 characters: Copilot drops the skill, and Codex lists the first 1021.";
+    /// `description` is longer than 220 characters.
+    DESCRIPTION_OVER_220 = "description-over-220" Info: "Put what a model chooses by into the first 217 characters: OpenClaw lists no more of it.";
+    /// `description` holds a closing tag.
+    DESCRIPTION_CLOSING_TAG = "description-closing-tag" Warning: "Take `</` out: Gemini CLI and OpenCode write a description between tags without escaping it, so that it can end the list that it stands in.";
     /// `description` is left over from a template.
     DESCRIPTION_TEMPLATE = "description-template" Error: "Write what the skill does and when to use it in its place.";
     /// `description` is so short that nothing can be matched to it.

@@ -2,16 +2,15 @@
 //! among them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Local;
 use super::prepared::{Key, Ready};
 use crate::gateway::local::levels::Levels;
 use crate::gateway::policies::verdict;
-use crate::gateway::{BudgetView, Code, Error, NotListed, client_view, names};
+use crate::gateway::{BudgetView, ClientView, ClientViewEntry, Code, Error, NotListed, client_view, names};
 use crate::session::{
-    Agent, Allowance, Composed, Form, Ground, Listed, PartKind, Settings, Wire, catalogue_text, shorten,
+    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, Wire, catalogue_text, shorten,
 };
 use crate::skill::Skill;
 use crate::skill::client::{self, Profile, Shortening};
@@ -64,31 +63,33 @@ impl LeftOut {
 #[derive(Default)]
 struct Seen {
     listed: Vec<Listed>,
-    /// What the client calls each.
-    called: Vec<String>,
     not_listed: Vec<NotListed>,
-    /// The client's own folders.
-    folders: Vec<PathBuf>,
+    /// What a client makes of every bundle.
+    states: Vec<ClientViewEntry>,
 }
 
 impl Seen {
-    /// Within the client's bound, which is measured with the client's names; the entries keep the ids that a load takes.
-    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32, home: &Path) -> Allowance {
-        let named = |(entry, called): (&Listed, &String)| Listed { name: called.clone(), ..entry.clone() };
-        let written: Vec<Listed> = self.listed.iter().zip(&self.called).map(named).collect();
-        let ground = Ground { home, folders: &self.folders };
-        let mut allowance = shorten(&written, uses, &profile.budget, window, ground);
-        for ((entry, _), listed) in allowance.entries.iter_mut().zip(&self.listed) {
-            entry.name.clone_from(&listed.name);
-        }
+    /// Within the client's bound.
+    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
+        let mut allowance = shorten(&self.listed, uses, profile, window);
         if allowance.fill.limit.is_some() && profile.order.value().is_none() {
             allowance
                 .fill
                 .unknown
-                .push("in which order it lists skills: that of the catalogue here".to_owned());
+                .push("in which order it lists skills: that of its folders here".to_owned());
         }
         allowance
     }
+}
+
+/// The entries of a client's list that a session can load, by the ids that a load takes.
+fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
+    let by_id = |(entry, shown): (Listed, Shown)| {
+        let name = entry.skill_id?.to_string();
+        let (description, location) = (entry.description, entry.location);
+        Some((Listed { name, description, location, ..Listed::default() }, shown))
+    };
+    entries.into_iter().filter_map(by_id).collect()
 }
 
 /// Tokens that this catalogue takes in every call of a session.
@@ -115,7 +116,7 @@ impl Local {
     ) -> Result<Arc<Ready>, Error> {
         let profile = settings.client.as_deref().map(profile).transpose()?;
         let by_use = profile
-            .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::LeastUsedFirst));
+            .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::WholeWhileFitting));
         let key = Key {
             catalogue: self.registry.snapshot(),
             policy: self.policy.current()?,
@@ -133,12 +134,11 @@ impl Local {
                 Some(profile) => {
                     let uses: HashMap<&str, u64> =
                         key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-                    let uses: Vec<u64> = seen
-                        .listed
-                        .iter()
-                        .map(|entry| uses.get(entry.name.as_str()).copied().unwrap_or(0))
-                        .collect();
-                    seen.shortened(profile, &uses, key.window, &self.config.dirs.home)
+                    let used = |entry: &Listed| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
+                    let uses: Vec<u64> =
+                        seen.listed.iter().map(|entry| used(entry).copied().unwrap_or(0)).collect();
+                    let allowance = seen.shortened(profile, &uses, key.window);
+                    Allowance { entries: loadable(allowance.entries), ..allowance }
                 }
                 None => Allowance::whole(seen.listed),
             };
@@ -153,38 +153,70 @@ impl Local {
     fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
         let catalogue = &*key.catalogue;
         let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
-        let mut take = |skill: &Skill, called: String| {
-            let id = skill.id.to_string();
-            if let Some(why) = hidden(skill, key, profile) {
-                left_out.add(why, id);
-            } else {
-                let description = skill.description.clone();
-                seen.listed.push(Listed { name: id, description, location: Some(skill.location.clone()) });
-                seen.called.push(called);
-            }
-        };
         let Some(profile) = profile else {
             // Where no client says otherwise, what lost its name is no skill of its own.
             for entry in &catalogue.entries {
-                take(&entry.skill, entry.skill.name.clone());
+                let skill = &entry.skill;
+                match hidden(skill, key, None) {
+                    Some(why) => left_out.add(why, skill.id.to_string()),
+                    None => seen.listed.push(Listed {
+                        name: skill.id.to_string(),
+                        description: skill.description.clone(),
+                        location: Some(skill.location.clone()),
+                        ..Listed::default()
+                    }),
+                }
             }
             return Seen { not_listed: left_out.most_first(), ..seen };
         };
-        let sight = client_view::sight(profile, catalogue, &self.config);
-        let mut unseen = Vec::new();
-        for judged in sight.bundles {
-            match (judged.why, judged.skill) {
-                (None, Some(skill)) => take(skill, judged.name),
-                (why, _) => {
-                    let why = why.unwrap_or_else(|| "it cannot be read here".to_owned());
-                    unseen.push((why, judged.id.to_string()));
-                }
+        let sight = client_view::sight(profile, catalogue, &self.config, &self.skill_files);
+        for row in sight.rows {
+            match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
+                Some((skill, why)) => left_out.add(why, skill.id.to_string()),
+                None => seen.listed.push(row.entry),
             }
         }
-        for (why, id) in unseen {
-            left_out.add(why, id);
+        for judged in sight.bundles {
+            if let Some(why) = judged.why {
+                left_out.add(why, judged.id.to_string());
+            }
+            seen.states.push(ClientViewEntry { skill_id: judged.id.clone(), state: judged.state });
         }
-        Seen { not_listed: left_out.most_first(), folders: sight.folders, ..seen }
+        for (name, why) in sight.others {
+            left_out.add(why, name);
+        }
+        Seen { not_listed: left_out.most_first(), ..seen }
+    }
+
+    /// What a client lists, and what it makes of every bundle. Its list is that of its budget. Blocking.
+    pub(in crate::gateway::local) fn client_list(&self, client: &str) -> Result<ClientView, Error> {
+        let profile = profile(client)?;
+        let key = self.budget_key(Some(client), Settings::default().window)?;
+        let seen = self.listed(&key, Some(profile));
+        let list = seen.shortened(profile, &[], key.window);
+        Ok(ClientView {
+            client: client.to_owned(),
+            name: profile.name.clone(),
+            source: profile.sources_line(),
+            version: profile.measured_at.clone(),
+            entries: seen.states,
+            list,
+            not_listed: seen.not_listed,
+        })
+    }
+
+    fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
+        Ok(Key {
+            catalogue: self.registry.snapshot(),
+            policy: self.policy.current()?,
+            client: client.map(str::to_owned),
+            window,
+            own: None,
+            locations: true,
+            form: Form::Xml,
+            wire: Wire::Dotted,
+            uses: Vec::new(),
+        })
     }
 
     /// The catalogue under a client's budget, outside of any session.
@@ -196,29 +228,27 @@ impl Local {
         let window = window.unwrap_or(Settings::default().window);
         let client = client.filter(|id| *id != PLAIN);
         let profile = client.map(profile).transpose()?;
-        let key = Key {
-            catalogue: self.registry.snapshot(),
-            policy: self.policy.current()?,
-            client: client.map(str::to_owned),
-            window,
-            own: None,
-            locations: true,
-            form: Form::Xml,
-            wire: Wire::Dotted,
-            uses: Vec::new(),
-        };
+        let key = self.budget_key(client, window)?;
         let seen = self.listed(&key, profile);
         let (name, source) = profile.map_or_else(
             || ("Plain: every skill as it is written, within no client's bounds".to_owned(), String::new()),
             |profile| (profile.name.clone(), profile.sources_line()),
         );
         let allowance = match profile {
-            Some(profile) => seen.shortened(profile, &[], window, &self.config.dirs.home),
+            Some(profile) => seen.shortened(profile, &[], window),
             None => Allowance::whole(seen.listed.clone()),
         };
-        let Seen { listed: all, not_listed, .. } = seen;
+        let Seen { listed: mut all, not_listed, .. } = seen;
         let levels = Arc::clone(&self.levels);
-        let shown: Vec<Listed> = allowance.kept().cloned().collect();
+        let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
+        all.retain(in_session);
+        let mut shown: Vec<Listed> = allowance.kept().filter(|entry| in_session(entry)).cloned().collect();
+        // A session writes the ids that a load takes.
+        for entry in all.iter_mut().chain(&mut shown) {
+            if let Some(id) = &entry.skill_id {
+                entry.name = id.to_string();
+            }
+        }
         let ((wanted, used), long) = super::super::apart(move || {
             let described = |entry: &Listed| levels.text(entry.description.trim()).tokens;
             let mut long: Vec<(String, u32)> =
@@ -237,6 +267,7 @@ impl Local {
             client,
             name,
             source,
+            version: profile.and_then(|profile| profile.measured_at.clone()),
             window,
             allowance,
             not_listed,

@@ -60,6 +60,7 @@ mod tests {
             name: (*name).to_owned(),
             description: (*description).to_owned(),
             location: Some(format!("/s/{name}/SKILL.md").into()),
+            ..Listed::default()
         };
         let entries: Vec<Listed> = described.iter().map(entry).collect();
         catalogue_text(&entries, form, Wire::Dotted).text

@@ -29,7 +29,6 @@ use crate::session::{Active, Api, Payload, Session, SessionId, Settings, Speaker
 use crate::store::{Sessions, StoreError};
 
 use self::access::AccessibleSessions;
-pub(super) use self::catalogue::profile;
 use self::kept::{LastCall, broken, decode, encode};
 pub(super) use self::kept::{find, head};
 pub(super) use self::prepared::Prepared;

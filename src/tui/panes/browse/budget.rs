@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Browse, items};
 use crate::gateway::BudgetView;
-use crate::session::{Shown, Unit};
+use crate::session::{Listed, Shown, Unit};
 use crate::skill::SkillId;
 use crate::skill::tokens::TokenCount;
 use crate::tui::pane::Effect;
@@ -23,13 +23,19 @@ pub(super) struct Budget {
     made: HashMap<SkillId, Shown>,
 }
 
+/// The row of an entry: its id here, for what this catalog does not hold its path.
+fn id_of(entry: &Listed) -> Option<SkillId> {
+    let path = || entry.location.as_ref().map(|path| SkillId::new(path.display().to_string()));
+    entry.skill_id.clone().or_else(path)
+}
+
 impl Budget {
     /// What the core told.
     pub(super) fn of(view: &Arc<BudgetView>) -> Self {
         let entries = view.allowance.entries.iter();
         let made = entries
-            .filter(|(_, shown)| *shown != Shown::Whole)
-            .map(|(entry, shown)| (SkillId::new(&entry.name), shown.clone()))
+            .filter(|(entry, shown)| *shown != Shown::Whole && !entry.bundled)
+            .filter_map(|(entry, shown)| Some((id_of(entry)?, shown.clone())))
             .collect();
         Self { view: Some(Arc::clone(view)), made }
     }
@@ -64,11 +70,13 @@ impl Budget {
     /// How many were shortened, reduced to the name, left out, and are beyond a bound; only what there is.
     pub(super) fn counts(&self) -> Vec<String> {
         let of = |is: fn(&Shown) -> bool| self.made.values().filter(|shown| is(shown)).count();
+        let own = self.view.as_ref().map_or(0, |view| view.allowance.fill.own.skills);
         let all = [
             (of(|shown| matches!(shown, Shown::Shortened { .. })), "shortened"),
             (of(|shown| matches!(shown, Shown::NameOnly { .. })), "name only"),
             (of(|shown| matches!(shown, Shown::Omitted { .. })), "left out"),
             (of(|shown| matches!(shown, Shown::Beyond)), "beyond"),
+            (own, "of its own"),
         ];
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
     }
@@ -87,7 +95,10 @@ impl Budget {
 
     /// How many skills the client has for its catalogue, before its bound.
     pub(super) fn listed(&self) -> Option<usize> {
-        self.view.as_ref().map(|view| view.allowance.entries.len())
+        let own = |view: &Arc<BudgetView>| {
+            view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count()
+        };
+        self.view.as_ref().map(own)
     }
 
     /// How full the client takes it to be, and the catalogue before and after: `7 990 of 8 000 chars  L1 9.2k → 3.9k tok`.
@@ -100,6 +111,7 @@ impl Budget {
                 let role = if fill.used > limit { Role::Warning } else { Role::Strong };
                 (format!("{} of {} {unit}", count(fill.used), count(limit)), role)
             }
+            None if fill.unbounded => ("it has no bound".to_owned(), Role::Muted),
             None => ("no bound is published".to_owned(), Role::Muted),
         };
         let mut segs = vec![Seg::new(bound, role)];
@@ -156,12 +168,12 @@ impl Browse {
 mod tests {
     use super::*;
     use crate::gateway::NotListed;
-    use crate::session::{Allowance, Fill, Listed};
+    use crate::session::{Allowance, Fill};
 
     #[test]
     fn every_entry_that_gives_way_has_a_word_and_a_reason() {
         let entry = |name: &str, shown: Shown| {
-            (Listed { name: name.into(), description: String::new(), location: None }, shown)
+            (Listed { name: name.into(), skill_id: Some(SkillId::new(name)), ..Listed::default() }, shown)
         };
         let why = "too long".to_owned();
         let entries = vec![
@@ -177,6 +189,7 @@ mod tests {
             client: Some("codex".into()),
             name: "Codex".into(),
             source: String::new(),
+            version: None,
             window: 1,
             allowance,
             not_listed: vec![NotListed { why: "too deep".into(), skills: 4, names: Vec::new() }],

@@ -18,6 +18,8 @@ pub enum Standing {
     Shadowed(usize),
     /// It cannot be used: by its place among the refused.
     Refused(usize),
+    /// It is not in the catalog at all, and the chosen client lists it.
+    Elsewhere,
 }
 
 /// One entry of the list.
@@ -96,6 +98,47 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     out
 }
 
+/// What the client lists of its folders and this catalog does not hold: in no root, or behind a link out of one.
+#[must_use]
+pub fn elsewhere(view: &ClientView, catalogue: &Catalogue) -> Vec<Entry> {
+    let refused: Vec<&std::path::Path> =
+        catalogue.refused.iter().map(|refusal| refusal.location.as_path()).collect();
+    let listed = view.list.entries.iter().map(|(entry, _)| entry);
+    let foreign = listed.filter(|entry| entry.skill_id.is_none() && !entry.bundled).filter_map(|entry| {
+        let location = entry.location.as_deref()?;
+        let known = refused.iter().any(|path| *path == location || Some(*path) == location.parent());
+        (!known).then(|| of_foreign(&entry.name, location, &view.name))
+    });
+    foreign.collect()
+}
+
+fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
+    let label = shown(name);
+    Entry {
+        id: SkillId::new(location.display().to_string()),
+        hay: Utf32String::from(label.as_str()),
+        key: label.to_lowercase(),
+        label,
+        name: None,
+        role: Role::Procedure,
+        status: None,
+        findings: (0, 0),
+        root: 0,
+        domain: None,
+        modified: 0,
+        standing: Standing::Elsewhere,
+        note: Some(format!("listed by {}, in no root here", shown(client))),
+    }
+}
+
+impl Entry {
+    /// Whether its skill can be read here.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        matches!(self.standing, Standing::Skill | Standing::Shadowed(_))
+    }
+}
+
 fn of_skill(skill: &Skill, root: usize, standing: Standing) -> Entry {
     let name = shown(&skill.name);
     let label = shown(skill.id.as_str());
@@ -134,13 +177,17 @@ fn refused_because(reason: &RefusalReason) -> String {
 #[must_use]
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let why = |state: &ClientViewState| match state {
-        ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Unknown(_) => None,
+        ClientViewState::Found
+        | ClientViewState::Repaired(_)
+        | ClientViewState::Unknown(_)
+        | ClientViewState::Either(_) => None,
         ClientViewState::Shadowed(winner) => {
             Some(format!("shadowed by {}", shown(&winner.display().to_string())))
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
         ClientViewState::ForPeople(said) => Some(format!("for people alone: {}", shown(said))),
+        ClientViewState::Waiting(until) => Some(format!("not yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("outside of its places".to_owned()),
         ClientViewState::TooDeep(_) => Some("too deep for it".to_owned()),
     };
@@ -162,6 +209,14 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         ClientViewState::ForPeople(said) => {
             Some(format!("for people alone: {} keeps it from this client's model", shown(said)))
         }
+        ClientViewState::Either(others) => {
+            let others: Vec<String> = others.iter().map(|path| shown(&path.display().to_string())).collect();
+            Some(format!(
+                "this one or {}: which one is listed differs from start to start",
+                others.join(" or ")
+            ))
+        }
+        ClientViewState::Waiting(until) => Some(format!("not listed yet: {}", shown(until))),
         ClientViewState::NotLooked => Some("outside of the places where this client looks".to_owned()),
         ClientViewState::TooDeep(place) => Some(format!(
             "too deep: this client takes only folders right below {}",

@@ -178,6 +178,7 @@ enum Key<'a> {
     Unseen,
     Shadowed,
     Refused,
+    Elsewhere,
 }
 
 fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
@@ -187,6 +188,7 @@ fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
     match (entry.standing, wishes.group) {
         (Standing::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
         (Standing::Refused(_), _) => Key::Refused,
+        (Standing::Elsewhere, _) => Key::Elsewhere,
         (_, GroupBy::Root) => Key::Root(entry.root),
         (_, GroupBy::Domain) => Key::Domain(entry.domain.as_deref()),
         (_, GroupBy::Role) => Key::Role(entry.role),
@@ -217,6 +219,10 @@ fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &Wishes<'_>) -> Group {
         Key::Unseen => {
             let client = wishes.client.map_or("", |(name, _)| name);
             ("unseen".to_owned(), format!("not seen by {}", shown(client)), 1, 0)
+        }
+        Key::Elsewhere => {
+            let client = wishes.client.map_or("", |(name, _)| name);
+            ("elsewhere".to_owned(), format!("listed by {}, in no root here", shown(client)), 1, 0)
         }
         Key::Shadowed => ("shadowed".to_owned(), "shadowed".to_owned(), 2, 0),
         Key::Refused => ("refused".to_owned(), "refused".to_owned(), 3, 0),

@@ -155,7 +155,7 @@ impl Browse {
                 Row::Entry(entry) => {
                     self.draw_entry(entry, selected, area, columns, pen);
                     let entry = &self.entries[entry];
-                    let countable = !matches!(entry.standing, Standing::Refused(_));
+                    let countable = entry.is_readable();
                     if countable
                         && !self.levels.contains_key(&entry.id)
                         && !self.asked_levels.contains(&entry.id)
@@ -176,10 +176,13 @@ impl Browse {
         let entry = &self.entries[index];
         let y = area.y;
         // A skill that loses its name here may be one of its own for the client.
+        let listed =
+            || self.client.as_ref().map(|client| format!("listed by {}, not read here", shown(&client.name)));
         let apart = match (&self.client, self.unseen.get(&entry.id)) {
-            (Some(_), Some(why)) => Some(why),
+            (Some(_), Some(why)) => Some(why.clone()),
             (Some(_), None) if matches!(entry.standing, Standing::Shadowed(_)) => None,
-            _ => entry.note.as_ref(),
+            (Some(_), None) if matches!(entry.standing, Standing::Refused(_)) => listed(),
+            _ => entry.note.clone(),
         };
         if let Some(note) = apart {
             let room = (area.width / 4).max(12);
@@ -187,7 +190,7 @@ impl Browse {
             draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, room, 1), role, pen);
             let x = columns.name + room + 1;
             let room = columns.tokens_end.saturating_sub(x);
-            let note = cut_end(note, room, pen.glyphs.ellipsis);
+            let note = cut_end(&note, room, pen.glyphs.ellipsis);
             pen.put(x, y, &note, Role::Muted, room);
             return;
         }
@@ -238,10 +241,7 @@ impl Browse {
         let mut y = area.y + 1;
         if self.client.is_some() {
             let all = self.entries.len();
-            let seen = self
-                .entries
-                .iter()
-                .filter(|e| !self.unseen.contains_key(&e.id) && !matches!(e.standing, Standing::Refused(_)));
+            let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id));
             let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
             let dot = format!(" {} ", pen.glyphs.dot);
             let seen_of = format!("{} of {} seen", count(seen), count(all));

@@ -120,8 +120,7 @@ impl Browse {
     fn take_catalogue(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
         self.catalogue = Arc::clone(catalogue);
         self.detail.forget();
-        self.entries = items::entries(catalogue);
-        self.sort_again();
+        self.take_entries();
         self.build();
         let refresh = self.detail.skill.as_ref().map(|d| (d.summary.skill_id.clone(), d.skill.digest));
         let mut effects = self.selection_changed();
@@ -135,6 +134,15 @@ impl Browse {
             effects.extend(self.go_to(&id));
         }
         effects
+    }
+
+    /// The catalogue's entries, and those that the chosen client lists beside them.
+    fn take_entries(&mut self) {
+        self.entries = items::entries(&self.catalogue);
+        if let Some(client) = &self.client {
+            self.entries.extend(items::elsewhere(client, &self.catalogue));
+        }
+        self.sort_again();
     }
 
     fn sort_again(&mut self) {
@@ -184,7 +192,7 @@ impl Browse {
         if self.selected.as_ref() == Some(&entry.id) {
             return Vec::new();
         }
-        let (id, refused) = (entry.id.clone(), matches!(entry.standing, Standing::Refused(_)));
+        let (id, refused) = (entry.id.clone(), !entry.is_readable());
         self.selected = Some(id.clone());
         self.detail.leave();
         if let Some(known) = self.detail.known.get(&id) {
@@ -276,6 +284,7 @@ impl Browse {
             }
             Message::ClientView(view) => {
                 self.client.clone_from(view);
+                self.take_entries();
                 self.look_as_client();
                 self.build();
                 self.selection_changed()
@@ -317,7 +326,7 @@ impl Browse {
         for row in [at.checked_add(1), at.checked_sub(1)].into_iter().flatten() {
             let Some(Row::Entry(index)) = self.rows.get(row) else { continue };
             let entry = &self.entries[*index];
-            if matches!(entry.standing, Standing::Refused(_)) {
+            if !entry.is_readable() {
                 continue;
             }
             if let Some(skill) = self.detail.known.get(&entry.id).cloned() {
@@ -354,7 +363,7 @@ impl Browse {
         if self.sort != SortBy::Tokens {
             return Vec::new();
         }
-        let unknown = self.entries.iter().filter(|e| !matches!(e.standing, Standing::Refused(_)));
+        let unknown = self.entries.iter().filter(|e| e.is_readable());
         let unknown: Vec<SkillId> =
             unknown.map(|e| e.id.clone()).filter(|id| !self.asked_levels.contains(id)).collect();
         self.asked_levels.extend(unknown.iter().cloned());

@@ -81,6 +81,9 @@ fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String
 /// From the longest way of saying it to the shortest.
 fn filled(fill: &Fill, warn: &str) -> Vec<String> {
     let Some(limit) = fill.limit else {
+        if fill.unbounded {
+            return vec!["its bound: none".to_owned(), "no bound".to_owned()];
+        }
         return vec!["its bound: not published".to_owned(), "no bound".to_owned()];
     };
     let unit = if fill.unit == Unit::Tokens { "tok" } else { "chars" };

@@ -1,0 +1,257 @@
+//! What a `SKILL.md` holds, before any client's rules: fences, the YAML between them, the first line of the text.
+
+use std::ops::Range;
+
+use crate::skill::notes::slice;
+use crate::skill::yaml::{self, Content, Node};
+use crate::skill::{fence, repair};
+
+/// Why frontmatter is no YAML to a strict reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YamlDefect {
+    /// A plain value holds `: `.
+    UnquotedColon,
+    /// A plain value ends with a colon.
+    TrailingColon,
+    /// A line is indented with a tab.
+    TabIndent,
+    /// A plain value starts with a sign that YAML reserves.
+    ReservedStart,
+    /// A key stands twice.
+    DuplicateKey,
+    /// Anything else.
+    Other,
+}
+
+/// A value of the frontmatter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The key is absent.
+    Missing,
+    /// A text.
+    Text(String),
+    /// A number, `true` or `false`, as it is written.
+    Scalar(String),
+    /// A list or a mapping, as it is written.
+    List(String),
+    /// Nothing, `null` or `~`, as it is written.
+    Null(String),
+}
+
+/// A file as it lies there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkillFile {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether it is UTF-8.
+    pub utf8: bool,
+    /// Whether it starts with a byte order mark.
+    pub byte_order_mark: bool,
+    /// Whether blanks stand behind the opening `---`.
+    pub fence_blanks: bool,
+    /// Whether `---` is its first line, and another one closes it.
+    pub fenced: bool,
+    /// What is wrong with its YAML.
+    pub defects: Vec<YamlDefect>,
+    front: String,
+    /// The YAML as it is; the same with what is wrong repaired.
+    strict: Option<Node>,
+    repaired: Option<(String, Node)>,
+    /// The first line with any text below the frontmatter, and of the whole file.
+    body_line: Option<String>,
+    file_line: Option<String>,
+}
+
+impl SkillFile {
+    /// Reads bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let source = text.trim_start_matches('\u{feff}');
+        let first = source.split('\n').next().unwrap_or_default().trim_end_matches('\r');
+        let opening = first.trim_end() == "---";
+        let split = fence::split(source);
+        let fenced = opening && split.defects.is_empty();
+        let front = if fenced { slice(source, split.yaml) } else { "" }.to_owned();
+        let body = if fenced { slice(source, split.body) } else { source };
+        let mut file = Self {
+            bytes: bytes.len() as u64,
+            utf8: std::str::from_utf8(bytes).is_ok(),
+            byte_order_mark: source.len() < text.len(),
+            fence_blanks: opening && first.len() > 3,
+            fenced,
+            defects: Vec::new(),
+            front,
+            strict: None,
+            repaired: None,
+            body_line: first_line(body),
+            file_line: first_line(source),
+        };
+        file.parse();
+        file
+    }
+
+    fn parse(&mut self) {
+        if !self.fenced {
+            return;
+        }
+        let tabs = self.front.lines().any(|line| line.starts_with('\t') && !line.trim().is_empty());
+        let parsed = yaml::parse(&self.front).ok().filter(|node| {
+            let root = matches!(node.value, Content::Map(_) | Content::Null);
+            if !root {
+                self.defects.push(YamlDefect::Other);
+            }
+            root
+        });
+        if tabs {
+            self.defects.push(YamlDefect::TabIndent);
+        }
+        match parsed {
+            Some(node) => {
+                if twice(&node) {
+                    self.defects.push(YamlDefect::DuplicateKey);
+                }
+                if !tabs {
+                    self.strict = Some(node);
+                    return;
+                }
+            }
+            None if self.defects.contains(&YamlDefect::Other) => return,
+            None => {}
+        }
+        let without_tabs: String = self
+            .front
+            .split_inclusive('\n')
+            .map(|line| {
+                let rest = line.trim_start_matches('\t');
+                "  ".repeat(line.len() - rest.len()) + rest
+            })
+            .collect();
+        let quoted = repair::quote_values(&without_tabs, |_| true);
+        for value in quoted.iter().flat_map(|repaired| &repaired.quoted) {
+            let text = slice(&without_tabs, value.value.clone());
+            self.defects.push(match value.colon {
+                true if text.contains(": ") => YamlDefect::UnquotedColon,
+                true => YamlDefect::TrailingColon,
+                false => YamlDefect::ReservedStart,
+            });
+        }
+        let text = quoted.map_or(without_tabs, |repaired| repaired.text);
+        match yaml::parse(&text) {
+            Ok(node) if matches!(node.value, Content::Map(_)) => self.repaired = Some((text, node)),
+            _ => self.defects.push(YamlDefect::Other),
+        }
+        if self.defects.is_empty() {
+            self.defects.push(YamlDefect::Other);
+        }
+    }
+
+    /// A value, strictly where the YAML is sound, else with its repairs.
+    pub(super) fn field(&self, key: &str) -> Field {
+        match (&self.strict, &self.repaired) {
+            (Some(node), _) => field(node, &self.front, key),
+            (None, Some((text, node))) => field(node, text, key),
+            (None, None) => Field::Missing,
+        }
+    }
+
+    /// Name and description read line by line: the text behind the key as it stands, and for a description the
+    /// indented lines below it.
+    pub(super) fn by_lines(&self) -> (Option<String>, Option<String>) {
+        let value = |line: &str, key: &str| {
+            line.trim_start()
+                .strip_prefix(key)
+                .and_then(|rest| rest.strip_prefix(':'))
+                .map(|rest| rest.trim().to_owned())
+        };
+        let (mut name, mut description) = (None, None);
+        let mut lines = self.front.lines().peekable();
+        while let Some(line) = lines.next() {
+            if let Some(text) = value(line, "name") {
+                name = Some(text);
+            } else if let Some(text) = value(line, "description") {
+                let mut parts = vec![text];
+                while let Some(more) =
+                    lines.next_if(|next| next.starts_with([' ', '\t']) && !next.trim().is_empty())
+                {
+                    parts.push(more.trim().to_owned());
+                }
+                parts.retain(|part| !part.is_empty());
+                description = Some(parts.join(" "));
+            }
+        }
+        (name, description)
+    }
+
+    /// The first line of the text below the frontmatter, of the whole file where there is no frontmatter; without the
+    /// signs of a heading.
+    pub(super) fn first_line(&self, with_frontmatter: bool) -> Option<&str> {
+        if with_frontmatter { self.body_line.as_deref() } else { self.file_line.as_deref() }
+    }
+
+    /// A flag: true, also in quotes, or `yes`.
+    pub(super) fn flag(&self, key: &str) -> Option<Flag> {
+        let text = match self.field(key) {
+            Field::Text(text) | Field::Scalar(text) => text.trim().to_ascii_lowercase(),
+            _ => return None,
+        };
+        match text.trim_matches(['"', '\'']) {
+            "true" => Some(Flag::True),
+            "yes" | "on" => Some(Flag::Yes),
+            _ => None,
+        }
+    }
+
+    /// Whether a key has any value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        match self.field(key) {
+            Field::Missing | Field::Null(_) => false,
+            Field::Text(text) => !text.trim().is_empty(),
+            Field::Scalar(_) | Field::List(_) => true,
+        }
+    }
+
+    /// Whether it can be shown what a client lists of it: any frontmatter, sound or repaired.
+    #[must_use]
+    pub fn has_fields(&self) -> bool {
+        self.strict.is_some() || self.repaired.is_some()
+    }
+}
+
+/// How a flag says yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flag {
+    True,
+    Yes,
+}
+
+fn field(root: &Node, text: &str, key: &str) -> Field {
+    let Some(entry) = root.get(key) else { return Field::Missing };
+    let source = |at: &Range<usize>| text.get(at.clone()).unwrap_or_default().trim().to_owned();
+    let at = &entry.value.at;
+    match &entry.value.value {
+        Content::Text(text) => Field::Text(text.clone()),
+        Content::Null => Field::Null(source(at)),
+        Content::Flag(flag) => Field::Scalar(flag.to_string()),
+        Content::Number(_) => Field::Scalar(source(at)),
+        Content::List(_) | Content::Map(_) => Field::List(source(at)),
+    }
+}
+
+fn twice(node: &Node) -> bool {
+    match &node.value {
+        Content::Map(entries) => entries.iter().enumerate().any(|(at, entry)| {
+            entries.iter().take(at).any(|other| other.key == entry.key) || twice(&entry.value)
+        }),
+        Content::List(items) => items.iter().any(twice),
+        _ => false,
+    }
+}
+
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let heading = line.trim_start_matches('#');
+    Some(
+        if heading.len() < line.len() && heading.starts_with(' ') { heading.trim() } else { line }.to_owned(),
+    )
+}

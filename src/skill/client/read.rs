@@ -1,0 +1,300 @@
+//! A `SKILL.md` as a client reads it: the name and the description that it lists, or why it drops the skill.
+
+use super::file::{Field, Flag, SkillFile, YamlDefect};
+use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WhiteSpace};
+
+/// What a client lists of a file, before its bound.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AsRead {
+    /// What it calls the skill.
+    pub name: String,
+    /// What stands in the list where that is more than the name.
+    pub title: Option<String>,
+    /// The description.
+    pub description: String,
+    /// Whether the description was cut for its own length.
+    pub cut: bool,
+    /// How it made do with a defect.
+    pub repaired: Option<String>,
+    /// What of it nobody knows.
+    pub unknown: Option<String>,
+    /// What keeps it from the model, so that people alone call it.
+    pub people_only: Option<String>,
+    /// What it waits for before it is listed.
+    pub waits: Option<String>,
+}
+
+/// What a client makes of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// It lists the skill.
+    Listed(AsRead),
+    /// It does not.
+    Dropped {
+        /// Why, of this file.
+        why: String,
+        /// Why, in words that hold for every file with that defect.
+        common: String,
+    },
+}
+
+/// Reads a file as the client does. `folder` is the name of its folder.
+#[must_use]
+pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> Taken {
+    let mut reader = Reader { profile, file, read: AsRead::default() };
+    match reader.all(folder) {
+        Ok(()) => Taken::Listed(reader.read),
+        Err((why, common)) => Taken::Dropped { why, common },
+    }
+}
+
+/// Why a skill is dropped: of this file, and of its kind.
+type Drop = (String, String);
+
+struct Reader<'a> {
+    profile: &'a Profile,
+    file: &'a SkillFile,
+    read: AsRead,
+}
+
+impl Reader<'_> {
+    fn all(&mut self, folder: &str) -> Result<(), Drop> {
+        self.bytes()?;
+        let with_frontmatter = self.frontmatter()?;
+        let by_lines = self.line_by_line();
+        let field = |key: &str, lined: &Option<Option<String>>| match lined {
+            Some(Some(text)) => Field::Text(text.clone()),
+            Some(None) => Field::Missing,
+            None => self.file.field(key),
+        };
+        let (name, description) =
+            by_lines.map_or((None, None), |(name, description)| (Some(name), Some(description)));
+        let (name, description) = if with_frontmatter {
+            (field("name", &name), field("description", &description))
+        } else {
+            (Field::Missing, Field::Missing)
+        };
+        self.name(name, folder)?;
+        self.description(description, with_frontmatter)?;
+        self.people_only();
+        if self.profile.file.paths.value() == Some(&true) && self.file.has("paths") {
+            self.read.waits = Some("`paths`: listed once a file that fits is used".to_owned());
+        }
+        Ok(())
+    }
+
+    fn dropped(&self, what: &str) -> Drop {
+        let client = &self.profile.name;
+        (format!("{client} drops a skill with {what}"), format!("{client} drops {what}"))
+    }
+
+    fn unknown(&mut self, what: &str) {
+        let client = &self.profile.name;
+        self.read
+            .unknown
+            .get_or_insert_with(|| format!("nobody has published what {client} does with {what}"));
+    }
+
+    /// Follows a fact about a defect that is there.
+    fn defect(&mut self, fact: &Fact<Handling>, what: &str) -> Result<Option<Handling>, Drop> {
+        match fact.value() {
+            Some(Handling::Dropped) => return Err(self.dropped(what)),
+            Some(Handling::Repaired(how)) => {
+                self.read.repaired.get_or_insert_with(|| how.clone());
+            }
+            Some(Handling::FromBody) => {
+                self.read.repaired.get_or_insert_with(|| format!("{what}: takes the first line of the text"));
+            }
+            Some(Handling::FromFolder) => {
+                self.read.repaired.get_or_insert_with(|| format!("{what}: takes the folder's name"));
+            }
+            Some(Handling::Loaded) => {}
+            None => self.unknown(what),
+        }
+        Ok(fact.value().cloned())
+    }
+
+    fn bytes(&mut self) -> Result<(), Drop> {
+        let (profile, file) = (self.profile, self.file);
+        if let Some(Some(most)) = profile.file.bytes.value()
+            && file.bytes > *most
+        {
+            let why = format!("its SKILL.md has {} bytes; at most {most} are taken", file.bytes);
+            return Err((why, format!("a SKILL.md of more than {most} bytes")));
+        }
+        if !file.utf8 {
+            self.defect(&profile.file.not_utf8, "bytes that are not UTF-8")?;
+        }
+        if file.byte_order_mark {
+            self.defect(&profile.file.byte_order_mark, "a byte order mark")?;
+        }
+        if file.fence_blanks {
+            self.defect(&profile.file.fence_blanks, "blanks behind the opening ---")?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is frontmatter to read.
+    fn frontmatter(&mut self) -> Result<bool, Drop> {
+        let (rules, file) = (&self.profile.file, self.file);
+        if !file.fenced {
+            self.defect(&rules.no_frontmatter, "no frontmatter from the first line on")?;
+            return Ok(false);
+        }
+        let mut from_body = false;
+        for defect in &file.defects {
+            let (fact, what) = match defect {
+                YamlDefect::UnquotedColon => (&rules.unquoted_colon, "an unquoted `: ` in a value"),
+                YamlDefect::TrailingColon => (&rules.trailing_colon, "a value that ends with a colon"),
+                YamlDefect::TabIndent => {
+                    (&rules.tab_indent, "a tab at the start of a line of the frontmatter")
+                }
+                YamlDefect::ReservedStart => {
+                    (&rules.reserved_start, "a value that starts with a reserved sign without quotes")
+                }
+                YamlDefect::DuplicateKey => (&rules.duplicate_key, "a key that stands twice"),
+                YamlDefect::Other => (&rules.bad_yaml, "frontmatter that is not valid YAML"),
+            };
+            from_body |= self.defect(fact, what)? == Some(Handling::FromBody);
+        }
+        Ok(!from_body)
+    }
+
+    /// Name and description line by line, for a client that reads so what is no YAML or no text.
+    fn line_by_line(&mut self) -> Option<(Option<String>, Option<String>)> {
+        let text = |key| matches!(self.file.field(key), Field::Text(_));
+        let sound = self.file.defects.is_empty() && text("name") && text("description");
+        let lines = self.file.fenced && !sound && self.profile.file.line_reader.value() == Some(&true);
+        lines.then(|| self.file.by_lines())
+    }
+
+    fn name(&mut self, field: Field, folder: &str) -> Result<(), Drop> {
+        let rules = &self.profile.file;
+        let by_folder =
+            matches!(self.profile.name_from.value(), Some(NameFrom::Folder | NameFrom::FolderAndName));
+        if by_folder {
+            let written = match field {
+                Field::Text(text) | Field::Scalar(text) => text.trim().to_owned(),
+                _ => String::new(),
+            };
+            folder.clone_into(&mut self.read.name);
+            if self.profile.name_from.value() == Some(&NameFrom::FolderAndName)
+                && !written.is_empty()
+                && written != folder
+            {
+                self.read.title = Some(format!("{folder} ({written})"));
+            }
+            return Ok(());
+        }
+        let (fact, what, text) = match field {
+            Field::Text(text) if !text.trim().is_empty() => (None, "", text),
+            Field::Text(_) => (Some(&rules.empty_name), "an empty name", String::new()),
+            Field::Scalar(text) => (Some(&rules.not_text), "a number or true as name", text),
+            Field::List(text) => (Some(&rules.list), "a list as name", text),
+            Field::Missing | Field::Null(_) => (Some(&rules.missing_name), "no name", String::new()),
+        };
+        let mut from_folder = text.is_empty() && fact.is_none_or(|fact| fact.value().is_none());
+        if let Some(fact) = fact {
+            from_folder |= self.defect(fact, what)? == Some(Handling::FromFolder);
+        }
+        let text = if from_folder { folder.to_owned() } else { text };
+        let one_line = rules.white_space.value() == Some(&WhiteSpace::OneBlank);
+        let mut name = if one_line { one_blank(&text) } else { text.trim().to_owned() };
+        if let Some(signs) = rules.name.value() {
+            name =
+                name.chars().map(|sign| if signs.hyphens_for.contains(sign) { '-' } else { sign }).collect();
+            let allowed = |sign: char| {
+                sign.is_ascii_alphanumeric() || signs.only.as_deref().is_none_or(|only| only.contains(sign))
+            };
+            if !name.chars().all(allowed) || name.chars().any(|sign| signs.never.contains(sign)) {
+                let why = format!("{} drops a name with other signs than it takes", self.profile.name);
+                return Err((why.clone(), why));
+            }
+            let length = name.chars().count();
+            if let Some(longest) = signs.longest
+                && length > longest as usize
+            {
+                let why = format!("its name has {length} characters; at most {longest} are taken");
+                return Err((why, format!("a name of more than {longest} characters")));
+            }
+        }
+        self.read.name = name;
+        Ok(())
+    }
+
+    fn description(&mut self, field: Field, with_frontmatter: bool) -> Result<(), Drop> {
+        let rules = &self.profile.file;
+        let (fact, what, text) = match field {
+            Field::Text(text) if !text.trim().is_empty() => (None, "", text),
+            Field::Text(text) => (Some(&rules.empty_description), "an empty description", text),
+            Field::Scalar(text) => (Some(&rules.not_text), "a number or true as description", text),
+            Field::List(text) => (Some(&rules.list), "a list as description", text),
+            Field::Null(text) if text.is_empty() => {
+                (Some(&rules.missing_description), "no description", text)
+            }
+            Field::Null(text) => (Some(&rules.null_description), "null as description", text),
+            Field::Missing if !with_frontmatter => (None, "", String::new()),
+            Field::Missing => (Some(&rules.missing_description), "no description", String::new()),
+        };
+        let mut from_body = !with_frontmatter;
+        if let Some(fact) = fact {
+            let handling = self.defect(fact, what)?;
+            from_body |= handling == Some(Handling::FromBody) || handling.is_none() && text.trim().is_empty();
+        }
+        let text = if from_body {
+            let whole = !self.file.fenced;
+            self.file.first_line(!whole).unwrap_or("Skill").to_owned()
+        } else {
+            text
+        };
+        let mut text = match rules.white_space.value() {
+            Some(WhiteSpace::Kept) => text,
+            Some(WhiteSpace::OneBlank) => one_blank(&text),
+            Some(WhiteSpace::Trimmed) | None => text.trim().to_owned(),
+        };
+        if rules.when_to_use.value() == Some(&true)
+            && let Field::Text(more) = self.file.field("when_to_use")
+        {
+            text = format!("{text} - {}", one_blank(&more));
+        }
+        if let Some(Some(long)) = rules.long_description.value() {
+            let (length, most) = (text.chars().count(), long.characters as usize);
+            match &long.cut {
+                _ if length <= most => {}
+                None => {
+                    let why = format!("its description has {length} characters; at most {most} are taken");
+                    return Err((why, format!("a description of more than {most} characters")));
+                }
+                Some(mark) => {
+                    self.read.cut = true;
+                    let kept: String = text.chars().take(most - mark.chars().count()).collect();
+                    text = if long.trims { kept.trim_end() } else { &kept }.to_owned() + mark;
+                }
+            }
+        }
+        // Where the list is markup, it is escaped as it is written; here the signs are part of the text.
+        let escape = self.profile.budget.measured.value().map_or(Escape::None, |measured| measured.escape);
+        self.read.description = if escape == Escape::AngleBrackets { escape.of(&text) } else { text };
+        Ok(())
+    }
+
+    fn people_only(&mut self) {
+        const KEY: &str = "disable-model-invocation";
+        let Some(flag) = self.file.flag(KEY) else { return };
+        match self.profile.people_only.value() {
+            None => self.unknown(KEY),
+            Some(ways) => {
+                let kept = ways.iter().any(|way| match way {
+                    PeopleOnly::Frontmatter => true,
+                    PeopleOnly::FrontmatterTrue => flag == Flag::True,
+                    PeopleOnly::OpenaiYaml => false,
+                });
+                self.read.people_only = kept.then(|| KEY.to_owned());
+            }
+        }
+    }
+}
+
+fn one_blank(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

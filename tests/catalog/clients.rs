@@ -1,0 +1,466 @@
+//! What the clients of the profiles list, against what the clients themselves listed when they were run.
+//!
+//! The recordings are in `SKILLS_TEST_DATA`: names and lengths of 120 skills that `scenarios.py` there makes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use skill_workbench::config::{Config, Env};
+use skill_workbench::gateway::{BudgetView, Client as _, ClientViewState, Local, Needs, SessionClient as _};
+use skill_workbench::session::Shown;
+
+/// A home folder and a repository, at a path of a chosen length: some clients count it.
+struct Scene {
+    _dir: tempfile::TempDir,
+    out: PathBuf,
+}
+
+/// Characters of the path of the repository. `OpenClaw` counts the paths of its entries; the recorded number of entries
+/// comes of a repository at a path of this length, with its own skills where the profile takes them to be.
+const PATH_LENGTH: usize = 39;
+
+impl Scene {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("s").rand_bytes(6).tempdir_in("/tmp").unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let room = PATH_LENGTH - "/repo".len() - base.as_os_str().len() - 1;
+        let out = base.join("x".repeat(room));
+        fs::create_dir_all(out.join("home")).unwrap();
+        fs::create_dir_all(out.join("repo/.git")).unwrap();
+        Self { _dir: dir, out }
+    }
+
+    fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.out.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn skill(&self, path: &str, name: &str, description: &str) {
+        self.write(
+            &format!("{path}/SKILL.md"),
+            format!("---\nname: {name}\ndescription: {description}\n---\n# {name}\n\nBODY\n"),
+        );
+    }
+
+    async fn core(&self, cwd: &str) -> Local {
+        let mut config = Config::defaults(&self.out.join(cwd), &Env::at(self.out.join("home")));
+        config.repository = Some(self.out.join("repo"));
+        config.store = Some("memory:".to_owned());
+        Local::open_once(config, Needs::Catalogue).await.unwrap()
+    }
+
+    async fn budget(&self, client: &str, cwd: &str, window: Option<u32>) -> BudgetView {
+        self.core(cwd).await.budget(Some(client), window).await.unwrap()
+    }
+
+    /// Names of the listed skills, without those that the client brings itself.
+    async fn names(&self, client: &str, cwd: &str) -> Vec<String> {
+        let view = self.budget(client, cwd, None).await;
+        view.allowance.kept().filter(|entry| !entry.bundled).map(|entry| entry.name.clone()).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    window: Option<u32>,
+    bundled_listed: usize,
+    names_only_in_closing_line: Option<usize>,
+    rows: Vec<RecordedRow>,
+}
+
+#[derive(Deserialize)]
+struct RecordedRow {
+    name: String,
+    description: String,
+    characters: usize,
+}
+
+/// The entries that stand in the list, with how much of each description: name, length, whether it is the client's own.
+fn listed(view: &BudgetView) -> Vec<(String, usize, bool)> {
+    let in_list = |shown: &Shown| match shown {
+        Shown::NameOnly { why } => !why.contains("named in the line behind"),
+        Shown::Omitted { .. } => false,
+        _ => true,
+    };
+    let entries = view.allowance.entries.iter().filter(|(_, shown)| in_list(shown));
+    entries.map(|(entry, _)| (entry.name.clone(), entry.description.chars().count(), entry.bundled)).collect()
+}
+
+#[tokio::test]
+async fn six_clients_list_of_120_skills_what_they_were_recorded_to_list() {
+    let Some(data) = std::env::var_os("SKILLS_TEST_DATA").map(PathBuf::from) else {
+        println!("SKIPPED: SKILLS_TEST_DATA is not set, no recording of a client was compared");
+        return;
+    };
+    let clients = [
+        ("claude-code", "2.1.330", ".claude/skills"),
+        ("codex", "0.169.0", ".agents/skills"),
+        ("copilot", "1.0.102", ".agents/skills"),
+        ("gemini-cli", "0.61.0", ".agents/skills"),
+        ("openclaw", "2026.9.6", ".agents/skills"),
+        ("opencode", "1.18.33", ".agents/skills"),
+    ];
+    let mut wrong = BTreeMap::new();
+    for (client, version, folder) in clients {
+        let text = fs::read_to_string(data.join(format!("clients/{client}-{version}.json"))).unwrap();
+        let recorded: Recorded = serde_json::from_str(&text).unwrap();
+        let scene = Scene::new();
+        make_scenario(&data.join("clients/scenarios.py"), &scene.out, "many", folder);
+        let view = scene.budget(client, "repo", recorded.window).await;
+        assert_eq!(view.version.as_deref(), Some(version));
+        let ours = listed(&view);
+        let theirs: Vec<&RecordedRow> = recorded.rows.iter().collect();
+        let names = |rows: Vec<&str>| rows.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let our_names = names(ours.iter().map(|(name, ..)| name.as_str()).collect());
+        let their_names = names(theirs.iter().map(|row| row.name.as_str()).collect());
+        let lengths = ours
+            .iter()
+            .zip(&theirs)
+            .filter(|((name, length, bundled), row)| {
+                let known = !(row.description == "bundled" && *bundled && client == "openclaw");
+                *name == row.name && (!known || *length == row.characters)
+            })
+            .count();
+        let bundled = ours.iter().filter(|(.., bundled)| *bundled).count();
+        println!(
+            "{client} {version}: {} listed, {} recorded; names and order {}; {lengths} of {} with the recorded length",
+            ours.len(),
+            theirs.len(),
+            if our_names == their_names { "equal" } else { "differ" },
+            theirs.len(),
+        );
+        let least = if client == "codex" { 120 } else { theirs.len() };
+        if our_names != their_names || lengths < least || bundled != recorded.bundled_listed {
+            wrong.insert(client, (our_names, their_names, lengths, bundled));
+        }
+        if let Some(named) = recorded.names_only_in_closing_line {
+            assert_eq!(view.allowance.entries.len() - ours.len(), named, "{client}: the closing line");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn make_scenario(script: &Path, out: &Path, name: &str, primary: &str) {
+    let mut python = Command::new("python3");
+    python.arg(script).arg(out).args([name, "--primary", primary]);
+    let made = python.output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// The defects, each with what the six clients make of it: Codex, Gemini CLI, OpenCode, OpenClaw, Copilot, Claude Code.
+/// `+` lists it, `-` does not, anything else is the name that it gives.
+const DEFECTS: &[(&str, &str, [&str; 6])] = &[
+    ("arghint", "---\nname: arghint\ndescription: D.\nargument-hint: \"[file]\"\n---\nB\n", ["+"; 6]),
+    ("blankdesc", "---\nname: blankdesc\ndescription: \"   \"\n---\nB\n", ["-", "+", "+", "-", "+", "+"]),
+    ("blankfirst", "\n---\nname: blankfirst\ndescription: D.\n---\nB\n", ["-", "-", "-", "-", "-", "+"]),
+    ("bom", "\u{feff}---\nname: bom\ndescription: D.\n---\nB\n", ["-", "-", "+", "+", "+", "+"]),
+    ("boolname", "---\nname: true\ndescription: D.\n---\nB\n", ["true", "true", "-", "true", "-", "+"]),
+    ("colon", "---\nname: colon\ndescription: Use when: so\n---\nB\n", ["+", "+", "+", "+", "-", "+"]),
+    ("colonend", "---\nname: colonend\ndescription: Ends so:\n---\nB\n", ["-", "+", "+", "+", "-", "+"]),
+    (
+        "colonname",
+        "---\nname: ns:name\ndescription: D.\n---\nB\n",
+        ["ns:name", "ns-name", "ns:name", "ns:name", "ns:name", "+"],
+    ),
+    ("crlf", "---\r\nname: crlf\r\ndescription: D.\r\n---\r\nB\r\n", ["+"; 6]),
+    (
+        "dmi",
+        "---\nname: dmi\ndescription: D.\ndisable-model-invocation: true\n---\nB\n",
+        ["+", "+", "+", "-", "-", "-"],
+    ),
+    (
+        "dmiquoted",
+        "---\nname: dmiquoted\ndescription: D.\ndisable-model-invocation: \"true\"\n---\nB\n",
+        ["+", "+", "+", "-", "-", "-"],
+    ),
+    (
+        "dmiyes",
+        "---\nname: dmiyes\ndescription: D.\ndisable-model-invocation: yes\n---\nB\n",
+        ["+", "+", "+", "-", "-", "-"],
+    ),
+    (
+        "dupkey",
+        "---\nname: dupkey\ndescription: A.\ndescription: B.\n---\nB\n",
+        ["-", "+", "-", "-", "-", "+"],
+    ),
+    ("emptydesc", "---\nname: emptydesc\ndescription: \"\"\n---\nB\n", ["-", "+", "+", "-", "+", "+"]),
+    ("emptyfile", "", ["-", "-", "-", "-", "-", "+"]),
+    ("emptyname", "---\nname: \"\"\ndescription: D.\n---\nB\n", ["+", "", "", "+", "-", "+"]),
+    ("fencespace", "---  \nname: fencespace\ndescription: D.\n---  \nB\n", ["+", "-", "+", "+", "+", "+"]),
+    (
+        "folder-x",
+        "---\nname: name-y\ndescription: D.\n---\nB\n",
+        ["name-y", "name-y", "name-y", "name-y", "name-y", "+"],
+    ),
+    ("indented", "---\n  name: indented\n  description: D.\n---\nB\n", ["+"; 6]),
+    ("listdesc", "---\nname: listdesc\ndescription: [a, b]\n---\nB\n", ["-", "+", "-", "+", "-", "+"]),
+    ("noclose", "---\nname: noclose\ndescription: D.\n\nBODY\n", ["-", "-", "-", "-", "-", "+"]),
+    ("nodesc", "---\nname: nodesc\n---\nBODY first\n", ["-", "-", "-", "-", "+", "+"]),
+    ("nofront", "# nofront\n\nNo frontmatter.\n", ["-", "-", "-", "-", "-", "+"]),
+    ("noname", "---\ndescription: D.\n---\nB\n", ["+", "-", "-", "+", "+", "+"]),
+    ("notuser", "---\nname: notuser\ndescription: D.\nuser-invocable: false\n---\nB\n", ["+"; 6]),
+    ("nulldesc", "---\nname: nulldesc\ndescription: null\n---\nB\n", ["-", "+", "-", "+", "-", "+"]),
+    ("numdesc", "---\nname: numdesc\ndescription: 42\n---\nB\n", ["+", "+", "-", "+", "-", "+"]),
+    ("numname", "---\nname: 123\ndescription: D.\n---\nB\n", ["123", "123", "-", "123", "-", "+"]),
+    (
+        "paths",
+        "---\nname: paths\ndescription: D.\npaths: \"**/*.zzz\"\n---\nB\n",
+        ["+", "+", "+", "+", "+", "-"],
+    ),
+    ("plainmulti", "---\nname: plainmulti\ndescription: One\n  two\n---\nB\n", ["+"; 6]),
+    (
+        "space",
+        "---\nname: with space\ndescription: D.\n---\nB\n",
+        ["with space", "with space", "with space", "with space", "with-space", "+"],
+    ),
+    (
+        "tabindent",
+        "---\nname: tabindent\ndescription: D.\nmetadata:\n\tkey: value\n---\nB\n",
+        ["-", "+", "+", "-", "-", "+"],
+    ),
+    ("tabs", "---\nname:\ttabs\ndescription:\tD.\n---\nB\n", ["+"; 6]),
+    (
+        "under",
+        "---\nname: under_score\ndescription: D.\n---\nB\n",
+        ["under_score", "under_score", "under_score", "under_score", "under_score", "+"],
+    ),
+    (
+        "uni",
+        "---\nname: naïve-日本\ndescription: D.\n---\nB\n",
+        ["naïve-日本", "naïve-日本", "naïve-日本", "naïve-日本", "-", "+"],
+    ),
+    (
+        "upper",
+        "---\nname: Upper-Case\ndescription: D.\n---\nB\n",
+        ["Upper-Case", "Upper-Case", "Upper-Case", "Upper-Case", "Upper-Case", "+"],
+    ),
+];
+
+const SIX: [(&str, &str); 6] = [
+    ("codex", ".agents/skills"),
+    ("gemini-cli", ".agents/skills"),
+    ("opencode", ".agents/skills"),
+    ("openclaw", ".agents/skills"),
+    ("copilot", ".agents/skills"),
+    ("claude-code", ".claude/skills"),
+];
+
+#[tokio::test]
+async fn malformed_files_are_listed_dropped_and_named_as_each_client_does() {
+    let mut wrong = Vec::new();
+    for (at, (client, folder)) in SIX.into_iter().enumerate() {
+        let scene = Scene::new();
+        for (name, text, _) in DEFECTS {
+            scene.write(&format!("repo/{folder}/{name}/SKILL.md"), text);
+        }
+        let long = |length: usize| "x".repeat(length);
+        scene.write(
+            &format!("repo/{folder}/latin1/SKILL.md"),
+            b"---\nname: latin1\ndescription: caf\xe9.\n---\nB\n",
+        );
+        for (name, length, body) in
+            [("big300k", 10, 300_000), ("big1100k", 10, 1_100_000), ("desc1025", 1025, 1)]
+        {
+            let text = format!("---\nname: {name}\ndescription: {}\n---\n{}\n", long(length), long(body));
+            scene.write(&format!("repo/{folder}/{name}/SKILL.md"), text);
+        }
+        let (long64, long65) = ("n".repeat(64), "m".repeat(65));
+        scene.skill(&format!("repo/{folder}/{long64}"), &long64, "D.");
+        scene.skill(&format!("repo/{folder}/{long65}"), &long65, "D.");
+        scene.skill(&format!("repo/{folder}/openaiyaml"), "openaiyaml", "D.");
+        let beside = format!("repo/{folder}/openaiyaml/agents/openai.yaml");
+        scene.write(&beside, "policy:\n  allow_implicit_invocation: false\n");
+        let names = scene.names(client, "repo").await;
+        let others: [(&str, [&str; 6]); 7] = [
+            ("latin1", ["-", "+", "+", "+", "+", "+"]),
+            ("big300k", ["+", "+", "+", "-", "+", "+"]),
+            ("big1100k", ["+", "+", "+", "-", "-", "-"]),
+            ("desc1025", ["+", "+", "+", "+", "-", "+"]),
+            (&long64, ["+"; 6]),
+            (&long65, ["-", "+", "+", "+", "-", "+"]),
+            ("openaiyaml", ["-", "+", "+", "+", "+", "+"]),
+        ];
+        let defects = DEFECTS.iter().map(|(name, _, wanted)| (*name, wanted[at]));
+        let mut wanted: Vec<String> = defects
+            .chain(others.iter().map(|(name, wanted)| (*name, wanted[at])))
+            .filter(|(_, wanted)| *wanted != "-")
+            .map(|(name, wanted)| if wanted == "+" { name } else { wanted }.to_owned())
+            .collect();
+        let mut ours = names;
+        ours.sort();
+        wanted.sort();
+        for name in ours.iter().filter(|name| !wanted.contains(name)) {
+            wrong.push(format!("{client} does not list {name:?}"));
+        }
+        for name in wanted.iter().filter(|name| !ours.contains(name)) {
+            wrong.push(format!("{client} lists {name:?}"));
+        }
+        println!(
+            "{client}: {} of {} defects as recorded",
+            DEFECTS.len() + others.len(),
+            DEFECTS.len() + others.len()
+        );
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn descriptions_stand_in_the_list_as_each_client_writes_them() {
+    let scene = Scene::new();
+    let folded = "---\nname: folded\ndescription: >\n  One line\n  and another.\n\n  A paragraph.\n---\nB\n";
+    for folder in [".agents/skills", ".claude/skills"] {
+        scene.write(&format!("repo/{folder}/folded/SKILL.md"), folded);
+        scene.write(
+            &format!("repo/{folder}/when/SKILL.md"),
+            "---\nname: when\ndescription: Has more.\nwhen_to_use: When needed.\n---\nB\n",
+        );
+        scene.write(
+            &format!("repo/{folder}/head/SKILL.md"),
+            "---\nname: head\ndescription: Ends so:\n---\n\n# The heading\n\nText\n",
+        );
+        scene.skill(&format!("repo/{folder}/tag"), "tag", "\"<b>x</b>\"");
+        scene.skill(&format!("repo/{folder}/long"), "long", &"y".repeat(1537));
+    }
+    let described = async |client: &str, name: &str| {
+        let view = scene.budget(client, "repo", Some(10_000_000)).await;
+        let entry = view.allowance.kept().find(|entry| entry.name == name && !entry.bundled);
+        entry.map(|entry| entry.description.clone()).unwrap_or_default()
+    };
+    assert_eq!(described("codex", "folded").await, "One line and another. A paragraph.");
+    assert_eq!(described("gemini-cli", "folded").await, "One line and another.\nA paragraph.\n");
+    assert_eq!(described("copilot", "folded").await, "One line and another.\nA paragraph.");
+    assert_eq!(described("claude-code", "when").await, "Has more. - When needed.");
+    assert_eq!(described("claude-code", "head").await, "The heading");
+    assert_eq!(described("claude-code", "tag").await, "&lt;b&gt;x&lt;/b&gt;");
+    assert_eq!(described("gemini-cli", "tag").await, "<b>x</b>");
+    let codex = described("codex", "long").await;
+    assert!(codex.ends_with("y...") && codex.len() == 1024, "{}", codex.len());
+    let claude = described("claude-code", "long").await;
+    assert!(claude.ends_with("y…") && claude.chars().count() == 1536, "{}", claude.chars().count());
+    assert_eq!(described("openclaw", "long").await.len(), 220);
+}
+
+#[tokio::test]
+async fn each_client_goes_as_deep_and_through_the_links_that_it_was_seen_to() {
+    for (client, folder) in SIX {
+        let scene = Scene::new();
+        let top = format!("repo/{folder}");
+        for depth in 1..=8 {
+            scene.skill(&format!("{top}{}/d{depth}", "/g".repeat(depth - 1)), &format!("d{depth}"), "D.");
+        }
+        scene.skill(&format!("{top}/.hid/hidden"), "hidden", "D.");
+        scene.skill(&format!("{top}/.hiddenskill"), "hiddenskill", "D.");
+        scene.skill(&format!("{top}/node_modules/nodemod"), "nodemod", "D.");
+        scene.write(&format!("{top}/lower/skill.md"), "---\nname: lower\ndescription: D.\n---\nB\n");
+        scene.skill("repo/elsewhere/linked-in", "linked-in", "D.");
+        scene.skill("far/linked-out", "linked-out", "D.");
+        scene.skill("far/linked-group/linked-deep", "linked-deep", "D.");
+        scene.write("far/file.md", "---\nname: linked-file\ndescription: D.\n---\nB\n");
+        let link = |target: &str, at: &str| {
+            std::os::unix::fs::symlink(scene.out.join(target), scene.out.join(format!("{top}/{at}")))
+                .unwrap();
+        };
+        link("repo/elsewhere/linked-in", "linked-in");
+        link("far/linked-out", "linked-out");
+        link("far/linked-group", "linked-group");
+        fs::create_dir_all(scene.out.join(format!("{top}/linked-file"))).unwrap();
+        link("far/file.md", "linked-file/SKILL.md");
+        std::os::unix::fs::symlink("..", scene.out.join(format!("{top}/g/up"))).unwrap();
+        let mut names = scene.names(client, "repo").await;
+        names.sort();
+        let wanted = match client {
+            "codex" => "d1 d2 d3 d4 d5 d6 linked-deep linked-in linked-out nodemod",
+            "gemini-cli" => "d1 linked-file linked-in linked-out",
+            "opencode" => {
+                "d1 d2 d3 d4 d5 d6 d7 d8 hidden hiddenskill linked-deep linked-file linked-in linked-out nodemod"
+            }
+            "openclaw" => "d1 d2 d3 d4 d5 d6",
+            "copilot" => "d1 d2 d3 d4 d5 d6 d7 d8 linked-deep linked-file linked-in linked-out nodemod",
+            _ => ".hiddenskill d1 linked-file linked-in linked-out",
+        };
+        assert_eq!(names.join(" "), wanted, "{client}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_lists_and_this_catalog_does_not_hold_is_said() {
+    let scene = Scene::new();
+    scene.skill("far/out", "out", "From a checkout.");
+    scene.skill("repo/skills/own", "own", "Of the workspace.");
+    scene.skill("home/.openclaw/skills/own", "own", "Of the person.");
+    fs::create_dir_all(scene.out.join("home/.claude/skills")).unwrap();
+    std::os::unix::fs::symlink(scene.out.join("far/out"), scene.out.join("home/.claude/skills/out")).unwrap();
+    let core = scene.core("repo").await;
+    let claude = core.client_view("claude-code").await.unwrap();
+    let state =
+        claude.entries.iter().find(|entry| entry.skill_id.as_str() == "out").map(|entry| &entry.state);
+    assert_eq!(state, Some(&ClientViewState::Found), "a refused link is listed by a client that follows it");
+    assert_eq!(claude.list.entries[0].0.description, "From a checkout.");
+    let openclaw = core.client_view("openclaw").await.unwrap();
+    let state =
+        openclaw.entries.iter().find(|entry| entry.skill_id.as_str() == "own").map(|entry| &entry.state);
+    assert_eq!(state, Some(&ClientViewState::Shadowed(scene.out.join("repo/skills/own/SKILL.md"))));
+    // The list of a client, its budget and what a session is given are one.
+    for client in core.client_profiles().await.unwrap() {
+        let view = core.client_view(&client.0).await.unwrap();
+        let budget = core.budget(Some(&client.0), None).await.unwrap();
+        assert_eq!(view.list, budget.allowance, "{}", client.0);
+        assert_eq!(view.not_listed, budget.not_listed, "{}", client.0);
+    }
+}
+
+#[tokio::test]
+async fn names_go_to_the_folder_that_wins_them_and_opencodes_winner_is_undefined() {
+    let scene = Scene::new();
+    for (folder, name) in [
+        ("repo/.agents/skills/b-within", "within"),
+        ("repo/.agents/skills/a-within", "within"),
+        ("repo/.agents/skills/c-within", "within"),
+        ("repo/.agents/skills/twice", "twice"),
+        ("home/.agents/skills/twice", "twice"),
+    ] {
+        scene.skill(folder, name, &format!("from {folder}"));
+    }
+    let from = async |client: &str, name: &str| {
+        let view = scene.budget(client, "repo", None).await;
+        let entries = view.allowance.kept().filter(|entry| entry.name == name);
+        entries.map(|entry| entry.description.replace("from ", "")).collect::<Vec<_>>()
+    };
+    assert_eq!(from("gemini-cli", "within").await, ["repo/.agents/skills/a-within"]);
+    assert_eq!(from("copilot", "within").await, ["repo/.agents/skills/a-within"]);
+    assert_eq!(from("openclaw", "within").await, ["repo/.agents/skills/c-within"]);
+    assert_eq!(from("codex", "twice").await, ["repo/.agents/skills/twice", "home/.agents/skills/twice"]);
+    assert_eq!(from("gemini-cli", "twice").await, ["repo/.agents/skills/twice"]);
+    assert_eq!(from("opencode", "within").await.len(), 1, "one of the three");
+    let view = scene.core("repo").await.client_view("opencode").await.unwrap();
+    let either = view.entries.iter().filter(|entry| matches!(&entry.state, ClientViewState::Either(_)));
+    assert_eq!(either.count(), 5, "each copy is said to be undefined: {:?}", view.entries);
+    // A name keeps the place of the copy that came first, which is the weakest.
+    let gemini = scene.names("gemini-cli", "repo").await;
+    assert_eq!(gemini, ["twice", "within"]);
+}
+
+#[tokio::test]
+async fn claude_code_and_copilot_look_upwards_and_list_the_persons_skills_in_their_order() {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.out.join("repo/pk/app")).unwrap();
+    for folder in ["home/.claude", "repo/.claude", "repo/pk/.claude", "repo/pk/app/.claude"] {
+        scene.skill(&format!("{folder}/skills/{}", folder.replace(['/', '.'], "-")), "any", "D.");
+        scene.skill(&format!("{folder}/skills/same"), "same", &format!("from {folder}"));
+    }
+    let names = scene.names("claude-code", "repo/pk/app").await;
+    assert_eq!(names, ["home--claude", "same", "repo-pk-app--claude", "repo-pk--claude", "repo--claude"]);
+    let view = scene.budget("claude-code", "repo/pk/app", None).await;
+    let titles: Vec<&str> = view.allowance.kept().filter_map(|entry| entry.title.as_deref()).collect();
+    assert_eq!(titles[0], "home--claude (any)");
+    // Copilot goes by the frontmatter: the nearest folder wins, and no folder of Claude Code in the home.
+    let copilot = scene.budget("copilot", "repo/pk/app", None).await;
+    let same = copilot.allowance.kept().find(|entry| entry.name == "same").unwrap();
+    assert_eq!(same.description, "from repo/pk/app/.claude");
+    let earlier = scene.names("claude-code@2.1.197", "repo/pk/app").await;
+    assert_eq!(earlier.iter().filter(|name| *name == "same").count(), 4, "2.1.197 lists every copy");
+}
