@@ -13,7 +13,11 @@ mod sets;
 use std::path::{Path, PathBuf};
 
 use sets::{SETS, Seeded, Set, corpus, filled, set, strangers};
-use skill_workbench::discovery::{Case, EvalOptions, EvalReport, Router, Weights, eval};
+use skill_workbench::discovery::{Case, Document, EvalOptions, EvalReport, Router, Weights, eval};
+use skill_workbench::skill::SkillId;
+
+/// Skills of the largest public collection that was counted.
+const LARGE: usize = 14_639;
 
 /// Runs with one typing error in each request; each draws other errors.
 const TYPO_SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
@@ -42,6 +46,7 @@ fn main() {
             measure("skilltrig in the corpus", &large, &strangers, &weights);
         }
     }
+    speed(data, folder, &weights);
     println!("\n| set | P@1 | with one typing error | loss | hit@5 | with one typing error |");
     println!("|---|--:|--:|--:|--:|--:|");
     for name in SETS {
@@ -87,6 +92,28 @@ fn measure(name: &str, set: &Set, strangers: &[Case], weights: &Weights) {
             share(near.routed)
         );
     }
+}
+
+/// The time of a request over the corpus, repeated under other names.
+fn speed(data: &Path, folder: &Path, weights: &Weights) {
+    let real = corpus(folder);
+    let copies = (0..).flat_map(|copy| real.iter().map(move |document| (copy, document)));
+    let skills: Vec<Document> = copies
+        .take(LARGE)
+        .map(|(copy, document)| {
+            let (id, name) = (format!("{}-{copy}", document.id), format!("{}-{copy}", document.name));
+            Document { id: SkillId::new(id), name, ..document.clone() }
+        })
+        .collect();
+    let router = filled(skills, weights);
+    let cases = set(data, "skilltrig").queries;
+    report(&router, &cases);
+    let times = report(&router, &cases).latency_us;
+    println!("\n{} skills: p50 {:.2} ms, p99 {:.2} ms", router.len(), ms(times.p50), ms(times.p99));
+}
+
+fn ms(us: u64) -> f64 {
+    us as f64 / 1_000.0
 }
 
 fn typos(data: &Path, name: &str, weights: &Weights) {

@@ -65,7 +65,9 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
         read(link.as_ref(), report, &mut reading, &cx);
     }
     if let Ok(model) = &cx.model {
-        reading.cut(model, router.weights.limits.query_pieces);
+        let nothing: Vec<bool> =
+            (0..reading.words.len()).map(|at| means_nothing(&reading, &cx, at)).collect();
+        reading.cut(model, router.weights.limits.query_pieces, |at| nothing[at]);
     }
     reading.understand(&router.words, &router.lexicon);
     let reading = reading;
@@ -245,6 +247,14 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>) -> (usize, usize) {
     let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
     let (known, unknown): (Vec<usize>, Vec<usize>) = content.partition(|at| is_known(reading, cx, *at));
     (unknown.len(), known.len())
+}
+
+/// Whether the word pieces of an unknown word are syllables at best: those of a short one, and of one with letters that
+/// the embedding does not have.
+fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
+    let text = &reading.words[at].word.text;
+    let short = text.chars().count() < cx.weights.typo.pieces_from;
+    (short || !text.is_ascii()) && !is_known(reading, cx, at)
 }
 
 /// Whether index or embedding knows a word of the request.

@@ -56,13 +56,14 @@ impl Reading {
     }
 
     /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one those of its
-    /// only completion.
-    pub fn cut(&mut self, model: &Embedding, limit: usize) {
+    /// only completion, and those for which `means_nothing` none.
+    pub fn cut(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
         let mut out: Vec<ReadPiece> = Vec::new();
         for piece in model.pieces(&self.intent, limit) {
             let at = self.words.partition_point(|w| w.word.end <= piece.start);
             let Some(read) = self.words.get(at) else { continue };
             let other = match &read.correction {
+                None if means_nothing(at) => continue,
                 None => {
                     out.push(ReadPiece { token: piece.token, word: at });
                     continue;

@@ -85,8 +85,8 @@ pub(crate) fn verdict(
     let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
     let shares_words = evidence.said_as_written > 1
         && evidence.said_as_written as f64 >= SHARED_WORDS * content.len() as f64;
-    let same_language = language.is_some() && entry.is_some_and(|e| e.language == language);
-    // Both speak the language of the request.
+    // The first result speaks the language of the request, which the embedding does not read.
+    let same_language = reading.language.is_some() && entry.is_some_and(|e| e.language == reading.language);
     let spoken = same_language && shares_words;
     let mut fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
     if spoken {
@@ -96,10 +96,7 @@ pub(crate) fn verdict(
     let mut confidence = confidence(&fitted, first.score, margin, base);
     let (fit, reason) = if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
-    } else if language.is_some()
-        && !spoken
-        && (confidence.fit == Fit::None || !(shares_words || same_language))
-    {
+    } else if language.is_some() && !spoken && (confidence.fit == Fit::None || !shares_words) {
         (Fit::None, VerdictReason::Language)
     } else if !content.is_empty() && nothing_known {
         (Fit::None, VerdictReason::NothingKnown)

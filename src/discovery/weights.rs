@@ -267,6 +267,14 @@ pub struct Typo {
     pub min_letters_turned: usize,
     /// Letters from which two edits are allowed.
     pub two_edits_from: usize,
+    /// What turned letters speak for a word, in units of rarity.
+    pub turned: f64,
+    /// What the same first letter speaks for it.
+    pub same_start: f64,
+    /// What speaks for a stop word; for another word it is what skills that say it say of the rest of the request.
+    pub stop_word: f64,
+    /// Letters from which the word pieces of a word that nobody knows count.
+    pub pieces_from: usize,
     /// Time it may take, milliseconds.
     pub budget_ms: u64,
 }

@@ -48,6 +48,11 @@ impl Words {
         self.stops.contains(word)
     }
 
+    /// The words that say little.
+    pub fn stops(&self) -> impl Iterator<Item = &str> {
+        self.stops.iter().map(String::as_str)
+    }
+
     /// The stem of a lower-case word.
     pub fn stem(&self, word: &str) -> String {
         STEMS.with_borrow_mut(|stems| {

@@ -161,13 +161,23 @@ fn english_requests_with_foreign_words_find_their_skill() {
 
 #[test]
 fn skills_in_another_language_answer_it() {
-    let router = filled(vec![
+    let documents = vec![
         Document::new("biaoge", "biaoge", "从PDF文件中提取表格并保存为电子表格。用户要求提取表格时使用。"),
         Document::new("fanyi", "fanyi", "把文档翻译成英文或其他语言。"),
         Document::new("gijiroku", "gijiroku", "会議の議事録を要約して、決定事項をまとめます。"),
         Document::new("csv", "csv-tools", "Converts and sorts columns of a CSV table."),
         Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
-    ]);
+    ];
+    // Most of them speak Chinese, or none does more than another.
+    let chinese = filled(documents[..4].to_vec());
+    let router = filled(documents);
+    for (intent, wanted) in [("从这个PDF文件中提取表格", "biaoge"), ("把这份文档翻译成英文", "fanyi")]
+    {
+        let answer = ask(&chinese, intent);
+        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_ne!(answer.fit, Fit::None, "{intent}: {}", answer.verdict.sentence);
+        assert_eq!(answer.verdict.language, None, "{intent}");
+    }
     for (intent, wanted) in [
         ("从这个PDF文件中提取表格", "biaoge"),
         ("把这份文档翻译成英文", "fanyi"),

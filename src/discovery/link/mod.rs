@@ -20,7 +20,7 @@ use super::words::Words;
 pub(crate) fn chain() -> Vec<Box<dyn Link>> {
     vec![
         Box::new(exact::Exact),
-        Box::new(typo::Typo),
+        Box::new(typo::TypoLink),
         Box::new(lexical::Lexical),
         Box::new(presence::Presence),
         Box::new(task::Task),

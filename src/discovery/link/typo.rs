@@ -1,7 +1,6 @@
 //! Typo link: a misspelt word is read as the nearest word of the index, an unfinished last word as the
 //! words that it may become. The other links then see the corrected request.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -11,16 +10,17 @@ use super::super::language::Language;
 use super::super::reading::{ReadWord, Reading};
 use super::super::segment::Key;
 use super::super::vocabulary::StemId;
+use super::super::weights::Typo;
 use super::super::words::Word;
-use super::{Context, Failure, Link};
+use super::{Context, Failure, Link, rarity};
 
 /// See the module.
-pub(super) struct Typo;
+pub(super) struct TypoLink;
 
 /// Letters that an unfinished word may have beyond a stem it grew out of (`extracti` of `extract`).
 const SUFFIX: usize = 4;
 
-impl Link for Typo {
+impl Link for TypoLink {
     fn name(&self) -> &'static str {
         "typo"
     }
@@ -32,12 +32,13 @@ impl Link for Typo {
         }
         let budget = cx.weights.typo.budget_ms;
         let deadline = Instant::now() + Duration::from_millis(budget);
+        let mut support = Support::default();
         let mut changed = join_odd_capitals(reading, cx);
         let last = reading.words.len().wrapping_sub(1);
         let ends_open =
             cx.typing && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
         for at in 0..reading.words.len() {
-            let word = &mut reading.words[at];
+            let word = &reading.words[at];
             if word.word.stop || frequency(cx, &word.word.stem) > 0 || !latin(&word.word.text) {
                 continue;
             }
@@ -49,9 +50,11 @@ impl Link for Typo {
             let open = ends_open && at == last;
             let begun = open && letters < cx.weights.completion.min_letters;
             if begun && !known {
-                word.correction = Some(Correction::Dropped);
+                reading.words[at].correction = Some(Correction::Dropped);
                 changed += 1;
-            } else if (open && !begun && complete(word, cx)) || (!known && correct(word, cx)) {
+            } else if (open && !begun && complete(&mut reading.words[at], cx))
+                || correct(reading, at, cx, &mut support)
+            {
                 changed += 1;
             }
         }
@@ -80,18 +83,17 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
                 stop: cx.words.is_stop(&whole),
                 text: whole.clone(),
             };
-            let mut read = ReadWord { word, correction: None, completions: Vec::new() };
-            let known = frequency(cx, &read.word.stem) > 0
-                || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
-            if known {
-                read.correction = Some(Correction::Typo(whole));
-            }
-            if known || correct(&mut read, cx) {
-                reading.words.splice(at..at + parts, [read]);
+            let known =
+                frequency(cx, &word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
+            let correction = known.then_some(Correction::Typo(whole));
+            let read = ReadWord { word, correction, completions: Vec::new() };
+            let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
+            if known || correct(reading, at, cx, &mut Support::default()) {
                 joined += 1;
                 at += 1;
                 continue;
             }
+            reading.words.splice(at..=at, apart);
         }
         at += parts;
     }
@@ -145,46 +147,146 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     true
 }
 
-/// Reads a misspelt word as the nearest written form of the index, or of the embedding.
-fn correct(read: &mut ReadWord, cx: &Context<'_>) -> bool {
-    let typo = &cx.weights.typo;
-    let text = read.word.text.as_str();
-    let letters = text.chars().count();
-    if text.chars().any(char::is_numeric) {
-        return false;
+/// A word that a misspelt one may be.
+struct Candidate<'a> {
+    form: &'a str,
+    /// Its stem in the index; none for a stop word that no skill has.
+    stem: Option<StemId>,
+    distance: usize,
+    /// Whether only letters are turned.
+    turned: bool,
+    same_start: bool,
+    documents: usize,
+    /// What skills that have it have of the rest of the request.
+    support: f64,
+}
+
+impl Candidate<'_> {
+    /// How likely it is meant, beside its distance.
+    fn likelihood(&self, typo: &Typo) -> f64 {
+        let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
+        self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
     }
-    let edits = if letters >= typo.two_edits_from { 2 } else { 1 };
-    let same_start = |form: &str| form.chars().next() == text.chars().next();
-    let turned = |form: &str| letter_bits(form) == letter_bits(text) && form.chars().count() == letters;
-    let mut found: Vec<(usize, bool, bool, Reverse<usize>, &str, StemId)> = Vec::new();
-    if letters >= typo.min_letters_turned {
-        cx.index.forms.near(text, edits, |near| {
-            let same = same_start(near.form);
-            let allowed = (same && letters >= typo.min_letters_unique)
-                || near.distance == 1 && (letters >= typo.min_letters || turned(near.form));
-            let df = if allowed { cx.index.frequency(Key::stem(near.stem), cx.view) } else { 0 };
-            if df > 0 && near.form.chars().count() >= letters.min(typo.min_letters_unique) {
-                found.push((near.distance, !turned(near.form), !same, Reverse(df), near.form, near.stem));
+}
+
+/// What the known words of a request give each skill that says them; made when it is first needed.
+#[derive(Default)]
+struct Support(Option<Vec<f32>>);
+
+impl Support {
+    /// The most that any skill with this stem has of the request.
+    fn of(&mut self, stem: StemId, reading: &Reading, cx: &Context<'_>) -> f64 {
+        let by_slot = self.0.get_or_insert_with(|| {
+            let mut by_slot = vec![0.0_f32; cx.index.slots()];
+            for (at, read) in reading.words.iter().enumerate() {
+                if read.word.stop || reading.row(at) != at {
+                    continue;
+                }
+                let stem = cx.index.vocabulary.find(&read.word.stem);
+                let Some(found) = stem.and_then(|stem| cx.index.find(Key::stem(stem), cx.view)) else {
+                    continue;
+                };
+                let value = rarity(cx.index.len(), found.documents) as f32;
+                found.each(|slot, _| by_slot[slot] += value);
             }
+            by_slot
         });
+        let mut most = 0.0_f32;
+        if let Some(found) = cx.index.find(Key::stem(stem), cx.view) {
+            found.each(|slot, _| most = most.max(by_slot[slot]));
+        }
+        f64::from(most)
     }
-    found.sort_unstable();
-    // A short word is one typing slip from many others: only turned letters, or the only one it can be.
-    let turned_stems = || found.iter().filter(|f| !f.1).map(|f| f.5).collect::<HashSet<_>>().len();
-    let stems = || found.iter().map(|f| f.5).collect::<HashSet<_>>().len();
-    if letters < typo.min_letters && turned_stems() != 1 && stems() > 1 {
-        return false;
-    }
-    let known = found.first().map(|f| f.4.to_owned());
-    let Some(form) = known.or_else(|| {
-        let model = cx.model.as_ref().ok().filter(|_| letters >= typo.min_letters)?;
-        model.only_near(text)
-    }) else {
-        return false;
-    };
+}
+
+/// Reads a misspelt word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
+fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
+    let Some(form) = correction(reading, at, cx, support) else { return false };
+    let read = &mut reading.words[at];
     read.word.stem = cx.words.stem(&form);
     read.word.stop = cx.words.is_stop(&form);
     read.correction = Some(Correction::Typo(form.clone()));
     read.word.text = form;
     true
+}
+
+fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> Option<String> {
+    let typo = &cx.weights.typo;
+    let text = reading.words[at].word.text.as_str();
+    let letters = text.chars().count();
+    if letters < typo.min_letters_turned || text.chars().any(char::is_numeric) {
+        return None;
+    }
+    let short = letters < typo.min_letters;
+    let mut found = candidates(text, letters, cx);
+    if cx.model.as_ref().is_ok_and(|m| m.find(text).is_some()) {
+        // A word by itself: only where the other one makes a pair with its neighbour that some skill has.
+        found.retain(|c| c.distance == 1 && c.stem.is_some_and(|stem| in_pair(reading, at, stem, cx)));
+        if found.is_empty() {
+            return None;
+        }
+    }
+    let nearest = found.iter().map(|candidate| candidate.distance).min();
+    found.retain(|candidate| Some(candidate.distance) == nearest);
+    let stems: HashSet<_> = found.iter().map(|candidate| candidate.stem).collect();
+    let turned: HashSet<_> = found.iter().filter(|c| c.turned).map(|candidate| candidate.stem).collect();
+    if stems.len() > 1 || short {
+        for candidate in &mut found {
+            candidate.support = match candidate.stem {
+                Some(stem) if !cx.words.is_stop(candidate.form) => support.of(stem, reading, cx),
+                _ => typo.stop_word,
+            };
+        }
+    }
+    let best = found.into_iter().min_by(|a, b| {
+        let likelihood = b.likelihood(typo).total_cmp(&a.likelihood(typo));
+        likelihood.then(b.documents.cmp(&a.documents)).then(a.form.cmp(b.form))
+    });
+    let Some(best) = best else {
+        return cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
+    };
+    // A short word is one slip away from many others: it has to be the only one, or to go with the rest of the request.
+    let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
+    let by_turning = best.turned && turned.len() == 1;
+    (!short || only || by_turning || best.support > 0.0).then(|| best.form.to_owned())
+}
+
+/// Whether some skill has a stem beside the content word before or after a place.
+fn in_pair(reading: &Reading, at: usize, stem: StemId, cx: &Context<'_>) -> bool {
+    let known = |read: &ReadWord| cx.index.vocabulary.find(&read.word.stem);
+    let content = |read: &&ReadWord| !read.word.stop;
+    let before = reading.words[..at].iter().rev().find(content).and_then(known);
+    let after = reading.words[at + 1..].iter().find(content).and_then(known);
+    let pairs = [before.map(|before| Key::pair(before, stem)), after.map(|after| Key::pair(stem, after))];
+    pairs.into_iter().flatten().any(|pair| cx.index.frequency(pair, cx.view) > 0)
+}
+
+/// Words near a misspelt one that some skill has, and stop words.
+fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candidate<'a>> {
+    let typo = &cx.weights.typo;
+    let edits = if letters >= typo.two_edits_from { 2 } else { 1 };
+    let bits = letter_bits(text);
+    let candidate = |form: &'a str, stem, distance, documents| Candidate {
+        form,
+        stem,
+        distance,
+        turned: letter_bits(form) == bits && form.chars().count() == letters,
+        same_start: form.chars().next() == text.chars().next(),
+        documents,
+        support: 0.0,
+    };
+    let mut out: Vec<Candidate<'a>> = Vec::new();
+    cx.index.forms.near(text, edits, |near| {
+        let documents = cx.index.frequency(Key::stem(near.stem), cx.view);
+        let candidate = candidate(near.form, Some(near.stem), near.distance, documents);
+        if documents > 0 && (candidate.same_start || near.distance == 1) {
+            out.push(candidate);
+        }
+    });
+    for word in cx.words.stops() {
+        if !out.iter().any(|known| known.form == word) && strsim::osa_distance(text, word) == 1 {
+            out.push(candidate(word, None, 1, 0));
+        }
+    }
+    out
 }
