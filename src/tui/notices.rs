@@ -30,6 +30,8 @@ pub struct Trouble {
 #[derive(Debug, Default)]
 pub struct Notices {
     notes: VecDeque<(String, Instant)>,
+    /// The note that tells of a key without an action, as long as it stands.
+    hint: Option<String>,
     errors: VecDeque<Trouble>,
 }
 
@@ -40,6 +42,15 @@ impl Notices {
         if self.notes.len() > MOST {
             self.notes.pop_front();
         }
+    }
+
+    /// Shows a hint in place of the last one.
+    pub fn hint(&mut self, text: impl Into<String>, now: Instant) {
+        let text = text.into();
+        if let Some(last) = self.hint.replace(text.clone()) {
+            self.notes.retain(|(note, _)| *note != last);
+        }
+        self.note(text, now);
     }
 
     /// Shows an error until it is seen. The same error twice is one.
@@ -198,6 +209,16 @@ mod tests {
         assert!(notices.any_error());
         assert!(notices.seen());
         assert!(!notices.any_error());
+    }
+
+    #[test]
+    fn a_hint_takes_the_place_of_the_last_one() {
+        let start = Instant::now();
+        let mut notices = Notices::default();
+        notices.note("copied", start);
+        ["w", "w", "x"].into_iter().for_each(|key| notices.hint(key, start));
+        let texts: Vec<&str> = notices.notes.iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(texts, ["copied", "x"]);
     }
 
     #[test]
