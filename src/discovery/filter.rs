@@ -90,6 +90,6 @@ mod tests {
         assert_eq!(Filter::new("über ta").ranges("Über TABLES: Überblick, ta"), [0..5, 6..8, 14..19, 25..27]);
         assert_eq!(Filter::new("表").ranges("日本語の表"), [12..15]);
         assert_eq!(Filter::new("table tab").ranges("tables"), [0..5]);
-        assert_eq!(Filter::new("istan").ranges("İSTAN"), []);
+        assert!(Filter::new("istan").ranges("İSTAN").is_empty());
     }
 }

@@ -154,7 +154,8 @@ mod tests {
         let router = router();
         let all = ask(&router, |r| r.limit = 1000);
         let kept = ask(&router, |r| "NUMBER 4".clone_into(&mut r.filter));
-        let expected: Vec<_> = all.results.iter().enumerate().filter(|(_, h)| h.description.contains('4')).collect();
+        let expected: Vec<_> =
+            all.results.iter().enumerate().filter(|(_, h)| h.description.contains('4')).collect();
         assert_eq!(kept.results.len() + kept.below_limit, expected.len());
         for (hit, (place, same)) in kept.results.iter().zip(expected) {
             assert_eq!((&hit.skill_id, hit.rank), (&same.skill_id, Some(place + 1)));

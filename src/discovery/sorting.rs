@@ -33,7 +33,13 @@ impl Ranked {
         let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
         if !strict(asked.request) {
             let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
-            return Self { slot, z, score: z + terms.iter().sum::<f64>() + preferred, rules: [0; 4], rank: None };
+            return Self {
+                slot,
+                z,
+                score: z + terms.iter().sum::<f64>() + preferred,
+                rules: [0; 4],
+                rank: None,
+            };
         }
         let by_match = if flags & matched::EXACT != 0 {
             0

@@ -254,7 +254,11 @@ fn a_blocked_command_says_why_and_is_not_in_the_footer() {
 fn a_key_without_an_action_shows_a_hint() {
     let mut harness = workbench(120, 36);
     harness.press("w");
-    assert!(harness.screen().contains("w does nothing here in Browse; ? lists the keys"), "{}", harness.screen());
+    assert!(
+        harness.screen().contains("w does nothing here in Browse; ? lists the keys"),
+        "{}",
+        harness.screen()
+    );
     harness.press("f9");
     let screen = harness.screen();
     assert!(screen.contains("F9 does nothing here") && !screen.contains("w does nothing"), "{screen}");

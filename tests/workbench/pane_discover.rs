@@ -380,12 +380,8 @@ fn the_list_scrolls_through_all_matches() {
     pane.act(Action::Top);
     assert!(screen.text(&mut pane).contains("Why skill-000 is first"));
 
-    let wheel = MouseEvent {
-        kind: MouseEventKind::ScrollDown,
-        column: 5,
-        row: 20,
-        modifiers: KeyModifiers::NONE,
-    };
+    let wheel =
+        MouseEvent { kind: MouseEventKind::ScrollDown, column: 5, row: 20, modifiers: KeyModifiers::NONE };
     (0..40).for_each(|_| drop(pane.mouse(wheel)));
     serve(&mut pane, &mut screen, 975);
     let text = screen.text(&mut pane);
@@ -469,7 +465,8 @@ fn a_skill_that_is_no_result_says_why_when_it_is_opened() {
         pane.act(Action::Submit);
         let effects = pane.message(&Message::Picked(PickerKind::SkillToOpen, id.into()));
         let [Effect::Results { lookup, .. }] = &effects[..] else { panic!("{effects:?}") };
-        let mut alone = Answer { results: Vec::new(), attachable: Vec::new(), excluded: Vec::new(), ..fits() };
+        let mut alone =
+            Answer { results: Vec::new(), attachable: Vec::new(), excluded: Vec::new(), ..fits() };
         change(&mut alone);
         pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(alone))));
         Screen::new(120, 40).text(&mut pane)

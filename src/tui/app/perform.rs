@@ -62,7 +62,9 @@ impl App {
             Action::GoAttach => self.show(PaneId::Attach),
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
-            Action::Palette => self.overlay = Some(Box::new(Palette::new(self.offered(), self.skills_offered()))),
+            Action::Palette => {
+                self.overlay = Some(Box::new(Palette::new(self.offered(), self.skills_offered())))
+            }
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),

@@ -240,7 +240,11 @@ mod tests {
     fn a_newer_key_yields_to_an_older_configuration() {
         let keymap = remapped(&[("browse.sort", &["o"])]).unwrap();
         let keys = |context, action| {
-            keymap.bindings().iter().find(|row| row.context == context && row.action == action).map(|row| row.keys.len())
+            keymap
+                .bindings()
+                .iter()
+                .find(|row| row.context == context && row.action == action)
+                .map(|row| row.keys.len())
         };
         assert_eq!(keys(Context::Browse, Action::Sort), Some(1));
         assert_eq!(keys(Context::Browse, Action::OpenByName), Some(0));

@@ -56,11 +56,25 @@ impl Chooser {
         let filter = typed(purpose, choices.len()).then(Field::new);
         let scroll = Scroll { cursor: current.unwrap_or(0), ..Scroll::default() };
         let title = title.into();
-        let widest = |texts: &mut dyn Iterator<Item = &String>, most| texts.map(|t| cells(t)).max().unwrap_or(0).min(most);
+        let widest = |texts: &mut dyn Iterator<Item = &String>, most| {
+            texts.map(|t| cells(t)).max().unwrap_or(0).min(most)
+        };
         let label = widest(&mut choices.iter().map(|(_, label, _)| label), LABEL);
         let widths = (label, widest(&mut choices.iter().map(|(.., note)| note), NOTE));
         let (rows, area) = (Vec::new(), Rect::ZERO);
-        Self { purpose, title, choices, current, widths, shown, scroll, filter, fuzzy: Fuzzy::default(), rows, area }
+        Self {
+            purpose,
+            title,
+            choices,
+            current,
+            widths,
+            shown,
+            scroll,
+            filter,
+            fuzzy: Fuzzy::default(),
+            rows,
+            area,
+        }
     }
 
     fn value(&self) -> Option<String> {

@@ -13,8 +13,8 @@ use crate::skill::SkillId;
 use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::theme::Role;
-use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::figures::count;
+use crate::tui::widgets::fuzzy::Fuzzy;
 use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
@@ -135,7 +135,9 @@ impl Palette {
 
     fn choose(&self) -> Outcome {
         match self.selected() {
-            Some(Found::Command(at)) if self.entries[at].blocked.is_none() => Outcome::Do(self.entries[at].action),
+            Some(Found::Command(at)) if self.entries[at].blocked.is_none() => {
+                Outcome::Do(self.entries[at].action)
+            }
             Some(Found::Skill(at)) => Outcome::OpenSkill(self.skills[at].id.clone()),
             _ => Outcome::Stay,
         }
@@ -312,7 +314,13 @@ impl Overlay for Palette {
             at += 1;
         }
         if self.shown.is_empty() {
-            pen.put(inside.x, top, "no command or skill has these letters in its name", Role::Muted, inside.width);
+            pen.put(
+                inside.x,
+                top,
+                "no command or skill has these letters in its name",
+                Role::Muted,
+                inside.width,
+            );
         }
         let told = self.selected().map(|found| match found {
             Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
@@ -360,10 +368,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_stands_last_and_is_not_done() {
-        let mut palette = Palette::new(vec![
-            entry(Action::Sort, "sort", Some("in Browse")),
-            entry(Action::PickTheme, "pick a theme", None),
-        ], Vec::new());
+        let mut palette = Palette::new(
+            vec![
+                entry(Action::Sort, "sort", Some("in Browse")),
+                entry(Action::PickTheme, "pick a theme", None),
+            ],
+            Vec::new(),
+        );
         let enter = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
         assert_eq!(palette.key(enter, Some(Action::Open)), Outcome::Do(Action::PickTheme));
         palette.key(enter, Some(Action::Down));
@@ -372,9 +383,13 @@ mod tests {
 
     #[test]
     fn skills_are_found_by_their_names_and_stand_before_what_cannot_be_done() {
-        let skill = |id: &str| SkillEntry { id: SkillId::new(id), name: id.into(), description: String::new() };
+        let skill =
+            |id: &str| SkillEntry { id: SkillId::new(id), name: id.into(), description: String::new() };
         let mut palette = Palette::new(
-            vec![entry(Action::Sort, "sort", Some("in Browse")), entry(Action::PickTheme, "pick a theme", None)],
+            vec![
+                entry(Action::Sort, "sort", Some("in Browse")),
+                entry(Action::PickTheme, "pick a theme", None),
+            ],
             vec![skill("support-reply"), skill("sort")],
         );
         assert_eq!(palette.shown.len(), 2, "nothing is typed");
@@ -385,10 +400,10 @@ mod tests {
 
     #[test]
     fn letters_find_and_tab_completes() {
-        let mut palette = Palette::new(vec![
-            entry(Action::Sort, "sort", None),
-            entry(Action::PickTheme, "pick a theme", None),
-        ], Vec::new());
+        let mut palette = Palette::new(
+            vec![entry(Action::Sort, "sort", None), entry(Action::PickTheme, "pick a theme", None)],
+            Vec::new(),
+        );
         type_text(&mut palette, "thm");
         assert_eq!(palette.choose(), Outcome::Do(Action::PickTheme));
         palette.key(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE), Some(Action::Complete));

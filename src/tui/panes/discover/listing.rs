@@ -121,15 +121,6 @@ impl Listing {
         if self.filter.trim().is_empty() { Some(place + 1) } else { self.hit(place)?.rank }
     }
 
-    /// The place of a skill among the results that are there.
-    #[must_use]
-    pub fn place_of(&self, id: &SkillId) -> Option<usize> {
-        let pages = self.first.iter().map(|first| (0, first));
-        pages
-            .chain(self.pages.iter().map(|(page, answer)| (page * PAGE_SIZE, answer)))
-            .find_map(|(start, answer)| answer.results.iter().position(|h| h.skill_id == *id).map(|at| start + at))
-    }
-
     /// Results whose pages are there.
     pub fn hits(&self) -> impl Iterator<Item = &Hit> {
         self.first.iter().chain(self.pages.values()).flat_map(|answer| &answer.results)
@@ -149,7 +140,9 @@ impl Listing {
         }
         self.pages.insert(page, Arc::clone(answer));
         while self.pages.len() > MAX_PAGES {
-            let Some(farthest) = self.pages.keys().copied().max_by_key(|kept| kept.abs_diff(page)) else { break };
+            let Some(farthest) = self.pages.keys().copied().max_by_key(|kept| kept.abs_diff(page)) else {
+                break;
+            };
             self.pages.remove(&farthest);
             self.asked.remove(&farthest);
         }

@@ -22,8 +22,8 @@ use ratatui::layout::Rect;
 
 use self::ask::{Asking, Options};
 pub use self::history::History;
-pub use self::listing::Lookup;
 use self::listing::Listing;
+pub use self::listing::Lookup;
 use self::rows::{Opened, Row};
 use self::selection::Chosen;
 use crate::discovery::BodyLine;

@@ -114,7 +114,9 @@ impl Discover {
                 format!("no result has “{}” in its name or description", shown(self.listing.filter().trim()))
             };
             let width = list.width.saturating_sub(4);
-            for (row, line) in wrap_to(&[Seg::new(text, Role::Muted)], width, 2, pen.glyphs.ellipsis).iter().enumerate() {
+            for (row, line) in
+                wrap_to(&[Seg::new(text, Role::Muted)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
+            {
                 pen.line(list.x + 2, list.y + 1 + row as u16, line, width);
             }
         }
@@ -458,14 +460,7 @@ fn underlined(segs: &[Seg], filter: &Filter) -> Vec<Seg> {
 }
 
 /// Name, label and score of a row.
-fn draw_named(
-    (id, label): (&str, &str),
-    value: f64,
-    role: Role,
-    layout: &Layout,
-    y: u16,
-    pen: &mut Pen<'_>,
-) {
+fn draw_named((id, label): (&str, &str), value: f64, role: Role, layout: &Layout, y: u16, pen: &mut Pen<'_>) {
     let (x, room) = (layout.name_x, layout.name_room);
     let name = shown(id);
     let name = Seg::new(cut_end(&name, room, pen.glyphs.ellipsis).into_owned(), role);

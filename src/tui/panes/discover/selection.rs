@@ -155,7 +155,11 @@ impl Discover {
     }
 
     /// Takes what was asked for beside the answer.
-    pub(super) fn take_lookup(&mut self, lookup: &Lookup, answer: &Result<Arc<Answer>, Error>) -> Vec<Effect> {
+    pub(super) fn take_lookup(
+        &mut self,
+        lookup: &Lookup,
+        answer: &Result<Arc<Answer>, Error>,
+    ) -> Vec<Effect> {
         match (lookup, answer) {
             (Lookup::Page { list, page }, Ok(answer)) => {
                 if self.listing.take_page(*list, *page, answer) {

@@ -384,7 +384,8 @@ pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16
     let label = longest.clamp(9, 16).min(column.width / 4);
     let end = column.x + label + 7;
     let rival = shown(comparison.rival.skill_id.as_str());
-    let reasons = comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, pen.glyphs.ellipsis)));
+    let reasons =
+        comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, pen.glyphs.ellipsis)));
     // Reasons are cut after bars are: they name the rival.
     let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
     let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
