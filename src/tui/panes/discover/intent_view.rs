@@ -135,16 +135,18 @@ impl Discover {
         let took = took(answer.took_us);
         let room = end.saturating_sub(x + cells(&took) + 2);
         let all = usize::from(area.height);
-        let mut rows = wrap_to(&self.verdict_segs(cx), room, all, pen.glyphs.ellipsis);
+        let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
+        let mut rows = wrap_to(&sentence, room.saturating_sub(2), all, pen.glyphs.ellipsis);
         let why = [Seg::new(self.reason_in_words(answer), Role::Muted)];
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
         rows.extend(wrap_to(&why, width, all - verdict, pen.glyphs.ellipsis));
         // Two rows stand beside the request and what its words gave.
         let top = if rows.len() < all { area.y + 1 } else { area.y };
+        let (sign, role) = fit_sign(answer.fit, cx);
+        pen.put(x, top, sign, role, 1);
         for (row, line) in rows.iter().enumerate() {
-            let indent = if row == 0 { 0 } else { 2 };
-            pen.line(x + indent, top + row as u16, line, end.saturating_sub(x + indent));
+            pen.line(x + 2, top + row as u16, line, width);
         }
         pen.right(end, top, &took, Role::Muted);
     }
@@ -153,14 +155,15 @@ impl Discover {
     pub(super) fn verdict_lines(&self, width: u16, height: u16, cx: &Draw<'_>) -> Vec<RichLine> {
         let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
         let answer = &shown_answer.answer;
-        let room = width.saturating_sub(4);
-        let mut segs = self.verdict_segs(cx);
-        let sentence: usize = segs.iter().map(|seg| seg.text.width()).sum();
+        let room = width.saturating_sub(5);
+        let sentence = self.sentence(answer);
+        let long = cells(&sentence) > room;
+        let mut segs = vec![Seg::new(sentence, Role::Strong)];
         let reason = self.reason_in_words(answer);
         if !reason.is_empty() {
             segs.push(Seg::new(format!(": {reason}"), Role::Muted));
         }
-        let rows = if height >= TALL || sentence > usize::from(room) { 2 } else { 1 };
+        let rows = if height >= TALL || long { 2 } else { 1 };
         let mut lines = wrap_to(&segs, room, rows, cx.glyphs.ellipsis);
         let took = took(answer.took_us);
         if let [line] = &mut lines[..] {
@@ -174,32 +177,24 @@ impl Discover {
 
     /// Draws what [`Self::verdict_lines`] made.
     pub(super) fn draw_verdict(&self, lines: &[RichLine], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let Some(shown_answer) = self.asking.shown() else { return };
         let mut pen = Pen::new(buf, cx);
         pen.band(area, Role::Field);
+        let (sign, role) = fit_sign(shown_answer.answer.fit, cx);
+        pen.put(area.x + 2, area.y, sign, role, 1);
         for (row, line) in lines.iter().enumerate() {
-            let indent = if row == 0 { 2 } else { 4 };
-            pen.line(area.x + indent, area.y + row as u16, line, area.width.saturating_sub(indent + 1));
+            pen.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
         }
     }
 
-    /// The sentence about the first result, with its sign and how much of the skills is read.
-    fn verdict_segs(&self, cx: &Draw<'_>) -> Vec<Seg> {
-        let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
-        let answer = &shown_answer.answer;
-        let (sign, role) = fit_sign(answer.fit, cx);
-        let mut sentence = shown(&answer.verdict.sentence);
-        let mut segs = vec![Seg::new(format!("{sign} "), role)];
-        if let Some((read, all)) = self.reading() {
-            sentence.push_str(" so far");
-            let read = format!(" {} {} of {} read", cx.glyphs.dot, count(read), count(all));
-            segs.extend([Seg::new(sentence, Role::Strong), Seg::new(read, Role::Muted)]);
-        } else {
-            segs.push(Seg::new(sentence, Role::Strong));
-        }
-        segs
+    /// The sentence about the first result; it may change while skills are read.
+    fn sentence(&self, answer: &Answer) -> String {
+        let so_far = if self.reading().is_some() { " so far" } else { "" };
+        format!("{}{so_far}", shown(&answer.verdict.sentence))
     }
 
-    /// Why the first result fits or is the nearest, and which words of the request no skill has.
+    /// How much of the skills is read, why the first result fits or is the nearest, and which words of the request no
+    /// skill has.
     fn reason_in_words(&self, answer: &Answer) -> String {
         let unknown: Vec<String> = answer
             .words
@@ -214,7 +209,8 @@ impl Discover {
             _ => shown(&first.reason),
         });
         let unknown = (!unknown.is_empty()).then(|| format!("no skill has {}", unknown.join(", ")));
-        reason.into_iter().chain(unknown).collect::<Vec<_>>().join("; ")
+        let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
+        read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -171,14 +171,19 @@ impl Discover {
         let bar_width = (area.width / 4).clamp(8, 24);
         let score_width = if best >= 9.995 { 5 } else { 4 };
         let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
-        let sidecars = self.listing.first().map(|first| &first.attachable);
-        let names = self.listing.hits().map(|h| &h.skill_id);
-        let names = names.chain(sidecars.into_iter().flatten().map(|s| &s.skill_id));
-        let longest = names.map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0).max(10);
-        let label = self.listing.hits().map(|h| cells(&label(h))).max().unwrap_or(0);
-        let label = label.max(if sidecars.is_some_and(|s| !s.is_empty()) { cells(SIDECAR) } else { 0 });
-        let labelled = longest + 2 + label <= most;
-        let used = if labelled { longest + 2 + label } else { longest.min(most) };
+        let sidecars = self.listing.first().into_iter().flat_map(|first| &first.attachable);
+        let named = self.listing.hits().map(|h| (&h.skill_id, label(h)));
+        let named = named.chain(sidecars.map(|s| (&s.skill_id, SIDECAR.to_owned())));
+        let (mut longest, mut longest_label, mut inline) = (10, 0, 10);
+        for (id, label) in named {
+            let name = cells(&shown(id.as_str()));
+            longest = longest.max(name);
+            longest_label = longest_label.max(cells(&label));
+            inline = inline.max(name + if label == USUAL { 0 } else { 1 + cells(&label) });
+        }
+        let label = longest_label;
+        let labelled = longest + 2 + label <= most.min(area.width / 2);
+        let used = if labelled { longest + 2 + label } else { inline.min(most) };
         let wanted = area.x + area.width * 31 / 60;
         let score_end = (name_x + used + 1 + score_width).max(wanted);
         let bar = Place {
@@ -228,7 +233,12 @@ impl Discover {
                         out.push(Line::Blank);
                     }
                 }
-                Row::Item(_) => out.push(Line::Row(index, 0)),
+                Row::Item(item) => {
+                    out.push(Line::Row(index, 0));
+                    if layout.density.gap() && matches!(item, Item::Attachable(_)) {
+                        out.push(Line::Blank);
+                    }
+                }
             }
         }
         out
@@ -248,7 +258,12 @@ impl Discover {
             let last = lines.iter().rposition(of_cursor).unwrap_or(first);
             // The heading above the first item comes into sight with it.
             let first = if self.cursor == 0 { 0 } else { first };
-            if first < self.results.offset {
+            let (above, below) =
+                (self.results.offset.saturating_sub(height), self.results.offset + 2 * height);
+            if first < above || last >= below {
+                // What was jumped to is seen between its neighbors.
+                self.results.offset = first.saturating_sub(height / 3);
+            } else if first < self.results.offset {
                 self.results.offset = first;
             } else if last >= self.results.offset + height {
                 self.results.offset = last + 1 - height;
@@ -437,10 +452,17 @@ const SEMANTIC: usize = 3;
 /// The least share of a score that meaning has to give for its marks to show.
 const MEANING_SHARE: f64 = 0.15;
 
+/// The role of most skills: the label that goes first where there is no room.
+const USUAL: &str = "procedure";
+
 /// The role, and the status where it says something.
 fn label(hit: &Hit) -> String {
     let role = hit.role.to_string();
-    if hit.status == "stable" { role } else { format!("{role}, {}", shown(&hit.status)) }
+    match (hit.status.as_str(), role.as_str()) {
+        ("stable", _) => role,
+        (status, USUAL) => shown(status),
+        (status, _) => format!("{role}, {}", shown(status)),
+    }
 }
 
 /// The stretches of a line with what a filter looks for underlined.
@@ -470,8 +492,7 @@ fn draw_named((id, label): (&str, &str), value: f64, role: Role, layout: &Layout
         Some(x) => {
             pen.put(x, y, label, Role::Muted, cells(label));
         }
-        // What is usual goes first.
-        None if label != "procedure" && end + 1 + cells(label) <= x + room => {
+        None if label != USUAL && end + 1 + cells(label) <= x + room => {
             pen.put(end + 1, y, label, Role::Muted, room);
         }
         None => {}

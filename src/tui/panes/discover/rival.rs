@@ -119,8 +119,8 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let theirs = |before, after| Reason { before, after: Some(after) };
     match (signal, ahead) {
         _ if label == STOP_WORDS => Reason::default(),
-        _ if label.contains('+') && ahead => ours("side by side"),
-        _ if label.contains('+') => theirs("side by side in ", ""),
+        _ if label.contains('+') && ahead => ours("adjacent words"),
+        _ if label.contains('+') => theirs("adjacent in ", ""),
         _ if never && ahead => theirs("", " never says it"),
         _ if never => theirs("only ", " says it"),
         (Signal::Name, true) => ours("in its name"),

@@ -28,7 +28,7 @@ impl Discover {
     pub(super) fn draw_why(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn.why = area;
         let focused = cx.focused && self.focus == Part::Why;
-        let title = self.why_title(focused, airy, cx);
+        let title = self.why_title(focused, airy, area.width, cx);
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
         let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
@@ -59,7 +59,7 @@ impl Discover {
         }
     }
 
-    fn why_title(&self, focused: bool, airy: bool, cx: &Draw<'_>) -> Title {
+    fn why_title(&self, focused: bool, airy: bool, width: u16, cx: &Draw<'_>) -> Title {
         let mut title = Title { focused, ..Title::default() };
         let (Some(shown_answer), Some(id)) = (self.asking.shown(), self.selected()) else {
             return Title::of("Why", focused);
@@ -73,9 +73,17 @@ impl Discover {
         };
         let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;
         if !airy {
-            let place = rank.map(|rank| format!("{} of {} {} ", count(rank), count(total), cx.glyphs.dot));
             let score = plain_score(hit.score, cx.glyphs);
-            title.note = RichLine::of(format!("{}{score}", place.unwrap_or_default()), Role::Muted);
+            let dot = cx.glyphs.dot;
+            let notes = rank.map_or_else(Vec::new, |rank| {
+                vec![
+                    format!("{} of {} {dot} {score}", count(rank), count(total)),
+                    format!("{} {dot} {score}", count(rank)),
+                ]
+            });
+            let room = width.saturating_sub(title.name.width() as u16 + 7);
+            let note = notes.into_iter().find(|note| cells(note) <= room).unwrap_or(score);
+            title.note = RichLine::of(note, Role::Muted);
             return title;
         }
         let place = match (shown_answer.answer.fit, rank) {
