@@ -9,7 +9,7 @@ use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took, wrap};
 use super::{Context, bar, ledger};
 use crate::discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
-use crate::gateway::{Code, Error, MOST_RESULTS, Needs, usual_request};
+use crate::gateway::{Code, Error, Needs, usual_request};
 use crate::skill::safe_text;
 
 /// Said by every screen that ranks.
@@ -33,6 +33,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
         with_body: usual.with_body && !args.no_body,
         typing: false,
         include_deprecated: args.include_deprecated,
+        ..Request::default()
     };
     let answer = client.discover(request.clone()).await?;
     if cx.out.json {
@@ -64,7 +65,7 @@ fn intent(words: &[String]) -> Result<String, Failure> {
     Ok(text.trim().to_owned())
 }
 
-/// The ledger of one named skill, asked for anew without a limit when it is not among the results.
+/// The breakdown of one named skill, asked for by its id when it is not among the results.
 async fn explained(
     client: &Reached,
     wanted: &str,
@@ -76,18 +77,16 @@ async fn explained(
     if let Some((place, hit)) = answer.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
         return Ok(ledger::render(place + 1, hit, look));
     }
-    let all = match client.here() {
-        Some(local) => local.discover_all(request.clone()).await?,
-        // A service ranks as many as it answers at once.
-        None => client.discover(Request { limit: MOST_RESULTS, ..request.clone() }).await?,
-    };
-    if let Some((place, hit)) = all.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
-        return Ok(ledger::render(place + 1, hit, look));
+    let alone = Request { skill: Some(id.clone()), limit: 1, ..request.clone() };
+    let all = client.discover(alone).await?;
+    if let Some(hit) = all.results.first() {
+        return Ok(ledger::render(hit.rank.unwrap_or(1), hit, look));
     }
-    let why = all.excluded.iter().find(|left| left.skill_id == id).map_or_else(
-        || "it does not match the request at all".to_owned(),
-        |left| format!("it is left out: {}", left.why),
-    );
+    let why = match (all.excluded.first(), all.attachable.first()) {
+        (Some(left), _) => format!("it is left out: {}", left.why),
+        (None, Some(_)) => "it is a sidecar, which is attached and never a result of its own".to_owned(),
+        (None, None) => "it does not match the request at all".to_owned(),
+    };
     let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
     Err(Error::new(Code::NotFound, message).into())
 }

@@ -184,6 +184,9 @@ pub struct Hit {
     /// The rule of the person's policy by which a person is asked before it runs, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_approval: Option<String>,
+    /// Its place among all results, from 1, where the request skips results or keeps only some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
 }
 
 /// A sidecar that can be attached; no direct recommendation.
@@ -197,6 +200,9 @@ pub struct Attachable {
     pub score: f64,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,
+    /// How many of the results that the request keeps stand before it by the order of the answer.
+    #[serde(default)]
+    pub results_before: usize,
 }
 
 /// Why a skill that matches is no result.

@@ -58,6 +58,7 @@ pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -
         exclusion_note: marks::exclusion(&d.description, &entry.exclusions, &numbers),
         breakdown,
         needs_approval: asked.adjustments.of(&d.id).and_then(|own| own.needs_approval.clone()),
+        rank: candidate.rank,
     })
 }
 

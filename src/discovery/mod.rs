@@ -18,6 +18,7 @@ mod embedding;
 mod eval;
 mod fast_hash;
 mod field;
+mod filter;
 mod forms;
 mod golden;
 mod hit;
@@ -59,6 +60,7 @@ pub use eval::{
     Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses, OperatingPoint, Regression,
     eval, regressions,
 };
+pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use link::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};

@@ -83,23 +83,26 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
     let asked =
         Asked { router, request, adjustments, reading: &reading, cx: &cx, read_only, direction: &direction };
     let sorted = sort(&asked, candidates(&asked, &running));
-    let mut ranked = Vec::new();
-    for candidate in sorted.results.iter().take(request.limit.saturating_add(SLACK)) {
-        let mut addends = explain(&running, &mut reports, candidate.slot);
-        limit_stop_words(&asked, &mut addends);
-        let z = addends.iter().map(|a| a.value).sum();
-        ranked.push((Ranked { z, ..candidate.clone() }, addends));
-    }
-    for (candidate, addends) in &mut ranked {
-        rules::add(&asked, candidate, addends);
-        candidate.score = addends.iter().map(|a| a.value).sum();
-    }
-    ranked.sort_by(|(a, _), (b, _)| a.compare(b, index));
+    // Beside the page, as many as may change places with its ends.
+    let start = request.offset.saturating_sub(SLACK);
+    let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
+    let page = sorted.results.get(start..end.min(sorted.results.len())).unwrap_or_default();
+    let mut ranked = exact(&asked, &running, &mut reports, page);
     let known = |at: usize| is_known(&reading, &cx, at);
-    let (verdict, confidence) = verdict::verdict(&asked, &ranked, known);
+    let (verdict, confidence) = if start == 0 && !request.is_narrowed() {
+        verdict::verdict(&asked, &ranked, known)
+    } else {
+        verdict::verdict(&asked, &exact(&asked, &running, &mut reports, &sorted.first), known)
+    };
+    ranked.drain(..(request.offset - start).min(ranked.len()));
     ranked.truncate(request.limit);
+    if request.offset > 0 && !request.is_narrowed() {
+        for (place, (candidate, _)) in ranked.iter_mut().enumerate() {
+            candidate.rank = Some(request.offset + place + 1);
+        }
+    }
     Answer {
-        below_limit: sorted.results.len() - ranked.len(),
+        below_limit: sorted.results.len().saturating_sub(request.offset.saturating_add(ranked.len())),
         results: ranked
             .into_iter()
             .filter_map(|(candidate, addends)| hit::hit(&asked, &candidate, addends))
@@ -116,6 +119,28 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
         bodies_missing: index.unread(),
         took_us: started.elapsed().as_micros() as u64,
     }
+}
+
+/// Candidates with all their addends, in the order of their exact scores.
+fn exact(
+    asked: &Asked<'_>,
+    running: &[Running<'_>],
+    reports: &mut [LinkReport],
+    candidates: &[Ranked],
+) -> Vec<(Ranked, Vec<Addend>)> {
+    let mut ranked = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        let mut addends = explain(running, reports, candidate.slot);
+        limit_stop_words(asked, &mut addends);
+        let z = addends.iter().map(|a| a.value).sum();
+        ranked.push((Ranked { z, ..candidate.clone() }, addends));
+    }
+    for (candidate, addends) in &mut ranked {
+        rules::add(asked, candidate, addends);
+        candidate.score = addends.iter().map(|a| a.value).sum();
+    }
+    ranked.sort_by(|(a, _), (b, _)| a.compare(b, asked.cx.index));
+    ranked
 }
 
 /// The weights in force: those for bodies where at least half of the skills have one.

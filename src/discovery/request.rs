@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use crate::skill::Role;
+use crate::skill::{Role, SkillId};
 
 /// How rule terms (role, status, read-only intent) meet the text score.
 #[derive(
@@ -54,6 +54,30 @@ pub struct Request {
     pub typing: bool,
     /// Rank deprecated skills too.
     pub include_deprecated: bool,
+    /// Skip this many results. The verdict is about the first one all the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub offset: usize,
+    /// Keep skills whose id, name or description has each of these words, in any case. Ranks stay those among all
+    /// results.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 20_000))]
+    pub filter: String,
+    /// Keep this skill alone: for its rank and its breakdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillId>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
+impl Request {
+    /// Whether it keeps only some of the skills that match.
+    #[must_use]
+    pub fn is_narrowed(&self) -> bool {
+        self.skill.is_some() || !self.filter.trim().is_empty()
+    }
 }
 
 impl Default for Request {
@@ -67,6 +91,98 @@ impl Default for Request {
             with_body: true,
             typing: false,
             include_deprecated: false,
+            offset: 0,
+            filter: String::new(),
+            skill: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::answer::{Answer, ExcludedWhy};
+    use super::super::{Document, Router, Weights};
+    use super::*;
+    use crate::skill::{AttachTarget, Status};
+
+    fn router() -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap());
+        let mut skills: Vec<Document> = (0..60)
+            .map(|n| {
+                let text = format!("Extracts tables number {n} from PDF files {}.", "and more ".repeat(n));
+                Document::new(format!("tables-{n}"), format!("tables-{n}"), text)
+            })
+            .collect();
+        let mut sidecar = Document::new("audit", "audit", "Audits tables of PDF files.");
+        sidecar.role = Role::Sidecar;
+        sidecar.attach_targets = vec![AttachTarget::Output];
+        let mut old = Document::new("old", "old", "Extracts tables from PDF files.");
+        old.status = Status::Deprecated;
+        skills.extend([sidecar, old, Document::new("mail", "mail", "Writes short mails.")]);
+        router.update(skills, &[]);
+        router
+    }
+
+    fn ask(router: &Router, change: impl FnOnce(&mut Request)) -> Answer {
+        let mut request = Request { intent: "extract the tables of a pdf".into(), ..Request::default() };
+        change(&mut request);
+        router.discover(&request).unwrap()
+    }
+
+    #[test]
+    fn pages_put_together_are_the_whole_list() {
+        let router = router();
+        let all = ask(&router, |r| r.limit = 1000);
+        let mut pages = Vec::new();
+        for offset in (0..all.results.len()).step_by(7) {
+            let page = ask(&router, |r| (r.offset, r.limit) = (offset, 7));
+            assert_eq!(page.verdict, all.verdict, "the verdict is about the first of all");
+            assert_eq!(page.below_limit, all.results.len() - offset - page.results.len());
+            for (place, hit) in page.results.iter().enumerate() {
+                assert_eq!(hit.rank, (offset > 0).then_some(offset + place + 1));
+            }
+            pages.extend(page.results.into_iter().map(|hit| (hit.skill_id, hit.score)));
+        }
+        let whole: Vec<_> = all.results.into_iter().map(|hit| (hit.skill_id, hit.score)).collect();
+        assert_eq!(pages, whole);
+        let beyond = ask(&router, |r| r.offset = usize::MAX);
+        assert!(beyond.results.is_empty() && beyond.below_limit == 0);
+    }
+
+    #[test]
+    fn a_filter_keeps_ranks_and_the_verdict() {
+        let router = router();
+        let all = ask(&router, |r| r.limit = 1000);
+        let kept = ask(&router, |r| "NUMBER 4".clone_into(&mut r.filter));
+        let expected: Vec<_> =
+            all.results.iter().enumerate().filter(|(_, h)| h.description.contains('4')).collect();
+        assert_eq!(kept.results.len() + kept.below_limit, expected.len());
+        for (hit, (place, same)) in kept.results.iter().zip(expected) {
+            assert_eq!((&hit.skill_id, hit.rank), (&same.skill_id, Some(place + 1)));
+        }
+        assert_eq!((kept.verdict, kept.fit), (all.verdict, all.fit));
+        assert!(kept.attachable.is_empty() && kept.excluded.is_empty());
+    }
+
+    #[test]
+    fn one_skill_is_ranked_left_out_attachable_or_absent() {
+        let router = router();
+        let all = ask(&router, |r| r.limit = 1000);
+        let alone = |id: &str| ask(&router, |r| (r.skill, r.limit) = (Some(SkillId::new(id)), 1));
+        let last = all.results.last().unwrap();
+        let found = &alone(last.skill_id.as_str()).results[0];
+        assert_eq!((found.rank, found.score), (Some(all.results.len()), last.score));
+        assert_eq!(alone("old").excluded[0].reason, ExcludedWhy::Deprecated);
+        assert_eq!(alone("audit").attachable[0].attach_targets, [AttachTarget::Output]);
+        let absent = alone("nosuch");
+        assert!(absent.results.is_empty() && absent.attachable.is_empty() && absent.excluded.is_empty());
+    }
+
+    #[test]
+    fn sidecars_know_how_many_results_stand_before_them() {
+        let all = ask(&router(), |r| r.limit = 1000);
+        let [audit] = &all.attachable[..] else { panic!("{:?}", all.attachable) };
+        let before = all.results.iter().filter(|hit| hit.score > audit.score).count();
+        assert_eq!(audit.results_before, before);
     }
 }

@@ -4,11 +4,15 @@ use std::cmp::Ordering;
 
 use super::adjust::Adjustment;
 use super::answer::{Attachable, Excluded, ExcludedWhy};
+use super::filter::Filter;
 use super::index::{Facts, Index};
 use super::link::matched;
 use super::ranking::{Asked, strict};
 use super::rules::{role_rank, terms};
 use crate::skill::{Role, Status};
+
+/// How many of the first results the verdict looks at, with room for those whose order changes with the exact score.
+const FIRST: usize = 4;
 
 /// A candidate with what its place depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +23,8 @@ pub(crate) struct Ranked {
     pub score: f64,
     /// Place by rule: role, status, match, read-only; all zero under the blended policy.
     pub rules: [u8; 4],
+    /// Place among all results, from 1, where the request keeps only some of them.
+    pub rank: Option<usize>,
 }
 
 impl Ranked {
@@ -27,7 +33,13 @@ impl Ranked {
         let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
         if !strict(asked.request) {
             let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
-            return Self { slot, z, score: z + terms.iter().sum::<f64>() + preferred, rules: [0; 4] };
+            return Self {
+                slot,
+                z,
+                score: z + terms.iter().sum::<f64>() + preferred,
+                rules: [0; 4],
+                rank: None,
+            };
         }
         let by_match = if flags & matched::EXACT != 0 {
             0
@@ -42,6 +54,7 @@ impl Ranked {
             z,
             score: z + preferred,
             rules: [role_rank(facts.role), facts.status, by_match, by_effect],
+            rank: None,
         }
     }
 
@@ -57,7 +70,9 @@ impl Ranked {
 
 /// Candidates by what becomes of them.
 pub(crate) struct Sorted {
-    /// Results, best first.
+    /// The first of all results.
+    pub first: Vec<Ranked>,
+    /// Results that the request keeps, best first.
     pub results: Vec<Ranked>,
     /// Sidecars, best first.
     pub attachable: Vec<Attachable>,
@@ -79,22 +94,42 @@ pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
             Place::Nowhere => {}
         }
     }
-    best(&mut results, asked.request.limit.saturating_add(16), |a, b| a.compare(b, index));
+    let request = asked.request;
+    let in_order = if request.is_narrowed() {
+        usize::MAX
+    } else {
+        request.offset.saturating_add(request.limit).saturating_add(16)
+    };
+    best(&mut results, in_order, |a, b| a.compare(b, index));
+    let first = results.iter().take(FIRST).cloned().collect();
+    if request.is_narrowed() {
+        for (place, result) in results.iter_mut().enumerate() {
+            result.rank = Some(place + 1);
+        }
+        let filter = Filter::new(&request.filter);
+        results.retain(|c| is_kept(asked, &filter, c.slot));
+        sidecars.retain(|c| is_kept(asked, &filter, c.slot));
+        excluded.retain(|(c, _)| is_kept(asked, &filter, c.slot));
+    }
     sidecars.sort_by(|a, b| a.compare(b, index));
+    let before = results_before(&sidecars, &results, index);
     best(&mut excluded, asked.cx.weights.limits.excluded, by_score);
     excluded.truncate(asked.cx.weights.limits.excluded);
     let document = |slot: usize| index.entry(slot).map(|e| &e.document);
     Sorted {
+        first,
         results,
         attachable: sidecars
             .into_iter()
-            .take(asked.request.limit)
-            .filter_map(|c| document(c.slot).map(|d| (c, d)))
-            .map(|(c, d)| Attachable {
+            .zip(before)
+            .take(request.limit)
+            .filter_map(|(c, before)| document(c.slot).map(|d| (c, before, d)))
+            .map(|(c, results_before, d)| Attachable {
                 skill_id: d.id.clone(),
                 name: d.name.clone(),
                 score: c.score,
                 attach_targets: d.attach_targets.clone(),
+                results_before,
             })
             .collect(),
         excluded: excluded
@@ -108,6 +143,30 @@ pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
             })
             .collect(),
     }
+}
+
+/// Whether the request keeps a skill.
+fn is_kept(asked: &Asked<'_>, filter: &Filter, slot: usize) -> bool {
+    asked.cx.index.entry(slot).is_some_and(|entry| {
+        let d = &entry.document;
+        asked.request.skill.as_ref().is_none_or(|wanted| *wanted == d.id)
+            && filter.matches(&[d.id.as_str(), &d.name, &d.description])
+    })
+}
+
+/// For each of the sidecars, which are in order, how many of the results stand before it.
+fn results_before(sidecars: &[Ranked], results: &[Ranked], index: &Index) -> Vec<usize> {
+    let mut counts = vec![0; sidecars.len() + 1];
+    if !sidecars.is_empty() {
+        for result in results {
+            counts[sidecars.partition_point(|s| s.compare(result, index) == Ordering::Less)] += 1;
+        }
+    }
+    let sum = |total: &mut usize, count: usize| {
+        *total += count;
+        Some(*total)
+    };
+    counts.into_iter().take(sidecars.len()).scan(0, sum).collect()
 }
 
 /// Brings the best `n` to the front in order; the rest stays as it is.

@@ -21,6 +21,12 @@ pub fn admit(request: Request) -> Result<Request, Error> {
             request.limit
         )));
     }
+    if request.filter.len() > LONGEST_INTENT {
+        return Err(refused(format!(
+            "the filter has {} bytes; at most {LONGEST_INTENT} are taken: say it shorter",
+            request.filter.len()
+        )));
+    }
     Ok(Request { intent: intent(&request.intent)?, ..request })
 }
 

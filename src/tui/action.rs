@@ -43,6 +43,7 @@ pub enum Action {
     Copy,
     CopyAs,
     Edit,
+    OpenByName,
     // text fields
     Submit,
     Leave,

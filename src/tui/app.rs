@@ -9,6 +9,7 @@ mod remembered;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{
@@ -29,6 +30,7 @@ use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
 use crate::config::Invocation;
 use crate::gateway::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
+use crate::registry::Catalogue;
 use crate::skill::safe_text;
 use crate::telemetry::Ring;
 pub use remembered::Remembered;
@@ -97,6 +99,8 @@ pub struct App {
     orders: BTreeMap<String, UnderWay>,
     /// Skills there are; none before the core has told.
     skills: Option<usize>,
+    /// The skills that the palette offers.
+    catalogue: Arc<Catalogue>,
     /// The client in whose eyes the catalogue is shown.
     client: Option<String>,
     full_screen: bool,
@@ -166,6 +170,7 @@ impl App {
             connection,
             orders: BTreeMap::new(),
             skills: None,
+            catalogue: Arc::default(),
             client: None,
             full_screen: false,
             splits: remembered.splits(),
@@ -332,7 +337,9 @@ impl App {
         let action = self.keymap.action(key, &contexts, in_text);
         if self.overlay.is_some() {
             match action {
-                Some(Action::Suspend | Action::Redraw) => self.perform(action.unwrap_or(Action::Redraw), now),
+                Some(Action::Suspend | Action::Redraw) => {
+                    self.perform(action.unwrap_or(Action::Redraw), now);
+                }
                 // A letter on a sheet is a slip or the beginning of a text: it leaves nothing.
                 Some(Action::Quit) if !is_letter(key) => self.leave(now),
                 _ => {
@@ -344,10 +351,14 @@ impl App {
                 }
             }
         } else if let Some(action) = action {
-            self.perform(action, now);
+            if !self.perform(action, now) && !in_text {
+                self.hint(key, now);
+            }
         } else if in_text && let Some(pane) = self.pane() {
             let effects = pane.text_key(key);
             self.effects(effects, now);
+        } else {
+            self.hint(key, now);
         }
     }
 
@@ -356,7 +367,9 @@ impl App {
         let pressed = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let hit = self.hits.iter().find(|(area, _)| area.contains(at)).map(|(_, action)| *action);
         match (&mut self.overlay, hit) {
-            (None, Some(action)) if pressed => self.perform(action, now),
+            (None, Some(action)) if pressed => {
+                self.perform(action, now);
+            }
             (Some(overlay), Some(action)) if pressed => {
                 let key = KeyEvent::new(KeyCode::Null, KeyModifiers::NONE);
                 let outcome = overlay.key(key, Some(action));
@@ -402,6 +415,7 @@ impl App {
                 match event {
                     Event::Catalogue(change) => {
                         self.skills = Some(change.catalogue.entries.len());
+                        self.catalogue = Arc::clone(&change.catalogue);
                         self.tell_overlay(message, now);
                     }
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
@@ -420,6 +434,7 @@ impl App {
             }
             Message::Catalogue(catalogue) => {
                 self.skills = Some(catalogue.entries.len());
+                self.catalogue = Arc::clone(catalogue);
                 self.tell_overlay(message, now);
             }
             _ => {}

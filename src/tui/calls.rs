@@ -187,6 +187,12 @@ impl Calls {
                     older.abort();
                 }
             }
+            Effect::Results { request, lookup } => {
+                self.spawn("discover", async move {
+                    let found = client.discover(request).await.map(Arc::new);
+                    answer(Message::Results(lookup, found))
+                });
+            }
             Effect::Describe(id) => {
                 self.spawn("describe", async move {
                     let detail = client.describe(id.as_str()).await.map(Arc::new);

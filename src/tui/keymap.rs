@@ -21,6 +21,8 @@ pub struct Binding {
     pub action: Action,
     /// By which keys; the first is the one the footer shows. None when a user took them away.
     pub keys: Vec<KeyCombination>,
+    /// Whether it gives its keys up to a user's row.
+    pub yields: bool,
     /// A few words for palette and help.
     pub name: String,
     /// What it does, in a sentence.
@@ -39,12 +41,24 @@ impl Keymap {
     /// With `in_text` a text field has the focus: its printable and readline keys ask for nothing here.
     #[must_use]
     pub fn action(&self, key: KeyEvent, contexts: &[Context], in_text: bool) -> Option<Action> {
-        let key = combination(key);
+        let key = Self::combination(key);
         let outer = if contexts.contains(&Context::Global) { &[][..] } else { &[Context::Global] };
         contexts.iter().chain(outer).find_map(|context| {
             let kept = !in_text || !owned_by_text(key, *context);
             kept.then(|| self.index.get(&(*context, key)).copied()).flatten()
         })
+    }
+
+    /// A key event as the keymap writes it: letters with their case, other characters without Shift.
+    #[must_use]
+    pub fn combination(key: KeyEvent) -> KeyCombination {
+        let mut modifiers = key.modifiers;
+        if let KeyCode::Char(typed) = key.code
+            && !typed.is_alphabetic()
+        {
+            modifiers.remove(KeyModifiers::SHIFT);
+        }
+        KeyCombination::one_key(key.code, modifiers).normalized()
     }
 
     /// All rows, in the order of the file.
@@ -72,17 +86,6 @@ impl Keymap {
             })
         })
     }
-}
-
-/// A key event as the keymap writes it: letters with their case, other characters without Shift.
-fn combination(key: KeyEvent) -> KeyCombination {
-    let mut modifiers = key.modifiers;
-    if let KeyCode::Char(typed) = key.code
-        && !typed.is_alphabetic()
-    {
-        modifiers.remove(KeyModifiers::SHIFT);
-    }
-    KeyCombination::one_key(key.code, modifiers).normalized()
 }
 
 /// Whether a text field keeps this key for itself, whatever the keymap says. A field's own contexts may

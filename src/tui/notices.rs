@@ -30,6 +30,8 @@ pub struct Trouble {
 #[derive(Debug, Default)]
 pub struct Notices {
     notes: VecDeque<(String, Instant)>,
+    /// The note that tells of a key without an action, as long as it stands.
+    hint: Option<String>,
     errors: VecDeque<Trouble>,
 }
 
@@ -40,6 +42,15 @@ impl Notices {
         if self.notes.len() > MOST {
             self.notes.pop_front();
         }
+    }
+
+    /// Shows a hint in place of the last one.
+    pub fn hint(&mut self, text: impl Into<String>, now: Instant) {
+        let text = text.into();
+        if let Some(last) = self.hint.replace(text.clone()) {
+            self.notes.retain(|(note, _)| *note != last);
+        }
+        self.note(text, now);
     }
 
     /// Shows an error until it is seen. The same error twice is one.
@@ -111,6 +122,7 @@ impl Notices {
             let text = cut_end(text, area.width.saturating_sub(6), pen.glyphs.ellipsis);
             let width = cells(&text) + 4;
             let row = Rect::new(area.right().saturating_sub(width), bottom, width, 1);
+            clear_text_before(row, area.x, pen);
             super::overlay::clear(row, pen);
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
             pen.put(row.x + 2, row.y, &text, role, width);
@@ -174,6 +186,27 @@ impl Notices {
     }
 }
 
+/// Clears the text that a note in this row would cut, back to a gap, a line between parts, or the left edge.
+fn clear_text_before(row: Rect, left: u16, pen: &mut Pen<'_>) {
+    let is_blank = |x: u16, pen: &Pen<'_>| pen.buf.cell((x, row.y)).is_none_or(|cell| cell.symbol() == " ");
+    let is_line =
+        |x: u16, pen: &Pen<'_>| pen.buf.cell((x, row.y)).is_some_and(|cell| cell.symbol() == pen.glyphs.bar);
+    let mut x = row.x;
+    while x > left
+        && !is_line(x - 1, pen)
+        && !(is_blank(x - 1, pen) && (x < left + 2 || is_blank(x - 2, pen)))
+    {
+        x -= 1;
+    }
+    let base = pen.theme.style(Role::Base);
+    for x in x..row.x {
+        if let Some(cell) = pen.buf.cell_mut((x, row.y)) {
+            cell.reset();
+            cell.set_style(base);
+        }
+    }
+}
+
 /// Whether notes may stand over an area without hiding what they tell of.
 fn roomy(area: Rect) -> bool {
     area.width >= 100 && area.height >= 26
@@ -198,6 +231,16 @@ mod tests {
         assert!(notices.any_error());
         assert!(notices.seen());
         assert!(!notices.any_error());
+    }
+
+    #[test]
+    fn a_hint_takes_the_place_of_the_last_one() {
+        let start = Instant::now();
+        let mut notices = Notices::default();
+        notices.note("copied", start);
+        ["w", "w", "x"].into_iter().for_each(|key| notices.hint(key, start));
+        let texts: Vec<&str> = notices.notes.iter().map(|(text, _)| text.as_str()).collect();
+        assert_eq!(texts, ["copied", "x"]);
     }
 
     #[test]

@@ -19,10 +19,11 @@ use super::pane::{Effect, Message, PaneId, PickerKind};
 use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
+use crate::skill::SkillId;
 pub use chooser::Chooser;
 pub use help::{Help, Section};
 pub use log::LogView;
-pub use palette::{Entry, Palette};
+pub use palette::{Entry, Palette, SkillEntry};
 pub use question::Question;
 pub use reader::{Passage, Reader, Reading};
 pub use sheet::{
@@ -54,6 +55,8 @@ pub enum Outcome {
     Do(Action),
     /// It stays, and this is done for a pane.
     Ask(PaneId, Vec<Effect>),
+    /// It closes, and this skill is opened.
+    OpenSkill(SkillId),
     /// It closes, and this is done for a pane.
     Done(PaneId, Vec<Effect>),
     /// It closes with this value.

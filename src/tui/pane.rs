@@ -12,9 +12,11 @@ use serde_json::{Map, Value};
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
 use super::overlay::{Reading, Sheet};
+use super::panes::discover::Lookup;
 use super::run_traffic::{RunAsk, RunTold};
 use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
+use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
 use crate::discovery::{Answer, BodyLine, Request};
 use crate::gateway::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
@@ -46,6 +48,13 @@ pub enum Effect {
         request: Request,
         /// Counts up per pane.
         generation: u64,
+    },
+    /// Rank for a part of the list that the answer does not hold: a page, a filter, one skill.
+    Results {
+        /// What.
+        request: Request,
+        /// Comes back with the answer.
+        lookup: Lookup,
     },
     /// Everything about a skill.
     Describe(SkillId),
@@ -127,6 +136,30 @@ pub struct Picker {
     pub current: Option<usize>,
 }
 
+/// As much of a description as a list of skills shows, safe to draw.
+#[must_use]
+pub fn beginning(description: &str) -> String {
+    let end = description.char_indices().nth(MAX_BEGINNING).map_or(description.len(), |(at, _)| at);
+    shown(&description[..end])
+}
+
+/// Characters of a description in a list of skills.
+const MAX_BEGINNING: usize = 200;
+
+/// All skills of a catalog, to open one by its name; none when there are none.
+#[must_use]
+pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Option<Picker> {
+    let shadowed = catalogue.shadowed.iter().map(|loser| &loser.skill);
+    let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(shadowed);
+    let choice = |skill: &Arc<crate::skill::Skill>| {
+        (skill.id.to_string(), shown(skill.id.as_str()), beginning(&skill.description))
+    };
+    let choices: Vec<_> = skills.map(choice).collect();
+    let current = current.and_then(|id| choices.iter().position(|(known, ..)| known == id.as_str()));
+    let title = "Open a skill by its name".to_owned();
+    (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
+}
+
 /// What a picker chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say what")]
@@ -138,6 +171,7 @@ pub enum PickerKind {
     Checkpoint,
     Launchable,
     SkillToLoad,
+    SkillToOpen,
     FileToRead,
     ScriptToRun,
     Session,
@@ -158,6 +192,7 @@ impl PickerKind {
                 | Self::Launchable
                 | Self::ScriptToRun
                 | Self::SkillToLoad
+                | Self::SkillToOpen
         )
     }
 }
@@ -182,6 +217,8 @@ pub struct RenderJob {
 pub enum Message {
     /// Answer to [`Effect::Discover`].
     Answer(u64, Result<Arc<Answer>, Error>),
+    /// Answer to [`Effect::Results`].
+    Results(Lookup, Result<Arc<Answer>, Error>),
     /// Answer to [`Effect::Describe`].
     Detail(SkillId, Result<Arc<SkillDetail>, Error>),
     /// Answer to [`Effect::ReadFile`].

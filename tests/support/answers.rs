@@ -107,6 +107,7 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
         exclusion_note: None,
         breakdown,
         needs_approval: None,
+        rank: None,
     }
 }
 
@@ -188,14 +189,16 @@ pub fn fits() -> Answer {
             Attachable {
                 skill_id: SkillId::new("table-audit"),
                 name: "table-audit".into(),
-                score: 0.8,
+                score: 1.05,
                 attach_targets: vec![AttachTarget::Output, AttachTarget::Artifact],
+                results_before: 4,
             },
             Attachable {
                 skill_id: SkillId::new("cost-watch"),
                 name: "cost-watch".into(),
                 score: 0.4,
                 attach_targets: vec![AttachTarget::Run],
+                results_before: 6,
             },
         ],
         excluded: vec![

@@ -251,6 +251,33 @@ fn a_blocked_command_says_why_and_is_not_in_the_footer() {
 }
 
 #[test]
+fn a_key_without_an_action_shows_a_hint() {
+    let mut harness = workbench(120, 36);
+    harness.press("w");
+    assert!(
+        harness.screen().contains("w does nothing here in Browse; ? lists the keys"),
+        "{}",
+        harness.screen()
+    );
+    harness.press("f9");
+    let screen = harness.screen();
+    assert!(screen.contains("F9 does nothing here") && !screen.contains("w does nothing"), "{screen}");
+    harness.press("2").type_text("turn").press("esc tab w");
+    let screen = harness.screen();
+    let hint = screen.lines().rev().nth(1).unwrap_or_default();
+    assert!(
+        hint.contains("│") && !hint.contains("this ") && hint.contains("  w does nothing here"),
+        "{hint}"
+    );
+    harness.press("1").resize(80, 24).press("w");
+    assert!(last_row(&harness).contains("w does nothing here"), "{}", last_row(&harness));
+    harness.pass(Duration::from_secs(10));
+    assert!(!harness.screen().contains("does nothing"));
+    harness.press("2").type_text("w");
+    assert!(!harness.screen().contains("does nothing"), "a text field takes letters");
+}
+
+#[test]
 fn clients_are_asked_from_the_core_and_the_choice_goes_back() {
     let mut harness = workbench(80, 24);
     harness.press("v").wait_for("Look as a client");

@@ -92,7 +92,7 @@ fn browse_and_discover_are_the_screens() {
     compare(
         &mut harness,
         "discover.svg",
-        "Discover: a request, its ranking, and the ledger of the first result",
+        "Discover: a request, its ranking, and the breakdown of the first result",
     );
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
-use skill_workbench::discovery::{Answer, Policy, Request, Signal};
-use skill_workbench::skill::Role;
+use skill_workbench::discovery::{Answer, Hit, Policy, Request, Signal};
+use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::{Action, Context};
 use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
 use skill_workbench::tui::panes::discover::{Discover, History};
@@ -118,7 +118,7 @@ fn emptying_the_field_takes_the_answer_away_and_up_brings_the_intent_back() {
 }
 
 #[test]
-fn arrows_move_through_every_group_and_enter_opens_the_skill() {
+fn arrows_move_in_order_of_score_and_enter_opens_the_skill() {
     let mut pane = answered(INTENT, fits());
     pane.act(Action::Submit);
     let mut seen = Vec::new();
@@ -135,9 +135,9 @@ fn arrows_move_through_every_group_and_enter_opens_the_skill() {
         "xlsx",
         "doc-convert",
         "pdf-forms",
+        "table-audit",
         "csv-tools",
         "report-builder",
-        "table-audit",
         "cost-watch",
         "old-pdf",
         "pdf-tables@3f9a01c2",
@@ -185,14 +185,15 @@ fn while_the_index_grows_the_first_stays_selected_until_a_person_chooses() {
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("Why xlsx is first"), "{screen}");
     assert!(screen.contains("confidence high so far"), "{screen}");
-    assert!(Screen::new(80, 24).text(&mut pane).contains("fits so far · 100 of 312 read"));
+    assert!(screen.contains("100 of 312 read"), "{screen}");
+    assert!(Screen::new(80, 24).text(&mut pane).contains("100 of 312 read"));
 
     pane.act(Action::Down);
     ranked_again(&mut pane, fits());
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("Why pdf-tables is first") && !screen.contains("so far"), "chosen: {screen}");
     ranked_again(&mut pane, with_new_first(0));
-    assert!(Screen::new(120, 36).text(&mut pane).contains("Why pdf-tables is number 2"), "and kept");
+    assert!(Screen::new(120, 36).text(&mut pane).contains("Why pdf-tables is number 2 of 6"), "and kept");
 }
 
 #[test]
@@ -228,13 +229,12 @@ fn copies_are_one_line_that_unfolds() {
         copy.skill_id = skill_workbench::skill::SkillId::new(format!("pdf-tables@0000000{n}"));
         answer.excluded.insert(0, copy);
     }
-    answer.below_limit = 651;
     let mut pane = answered(INTENT, answer);
     pane.act(Action::Submit);
     let screen = Screen::new(120, 36).text(&mut pane);
     assert!(screen.contains("4 copies or other versions, shadowed ▸"), "{screen}");
     assert!(screen.find("deprecated") < screen.find("4 copies"), "{screen}");
-    assert!(screen.contains("651 more match below the limit") && !screen.contains("pdf-tables@"), "{screen}");
+    assert!(screen.contains("1–6 of 6") && !screen.contains("pdf-tables@"), "{screen}");
     pane.act(Action::Bottom);
     assert!(pane.act(Action::Open).unwrap().is_empty());
     let screen = Screen::new(120, 40).text(&mut pane);
@@ -282,7 +282,7 @@ fn a_click_selects_a_result_and_one_in_the_intent_edits_it() {
         modifiers: KeyModifiers::NONE,
     };
     pane.mouse(click(at.x, at.y));
-    assert!(screen.text(&mut pane).contains("Why doc-convert is number 3"));
+    assert!(screen.text(&mut pane).contains("Why doc-convert is number 3 of 6"));
     assert!(!pane.in_text());
     let at = find(&buffer, "turn the").unwrap();
     pane.mouse(click(at.x, at.y));
@@ -321,6 +321,206 @@ fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
     let levels = support::catalogues::levels;
     pane.message(&Message::Levels(vec![levels("pdf-tables", 24, 3_240), levels("xlsx", 21, 2_100)]));
     insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
+}
+
+/// An answer with so many results in all, of which the first page is there.
+fn long(total: usize) -> Answer {
+    let mut answer = fits();
+    answer.results = (0..total.min(40)).map(|n| numbered(n, &answer)).collect();
+    answer.below_limit = total - answer.results.len();
+    (answer.attachable, answer.excluded) = (Vec::new(), Vec::new());
+    answer
+}
+
+fn numbered(n: usize, from: &Answer) -> Hit {
+    let id = format!("skill-{n:03}");
+    let mut hit = Hit { skill_id: SkillId::new(&id), name: id, ..from.results[0].clone() };
+    hit.score -= n as f64 / 1000.0;
+    hit
+}
+
+/// Answers what the last frame asked for, as a core with so many results would.
+fn serve(pane: &mut Discover, screen: &mut Screen, total: usize) -> Vec<Request> {
+    let (_, wanted) = screen.draw(pane);
+    let mut served = Vec::new();
+    for effect in wanted {
+        if let Effect::Results { request, lookup } = effect {
+            let mut answer = fits();
+            let end = (request.offset + request.limit).min(total);
+            let rank = |n: usize| Hit { rank: Some(n + 1), ..numbered(n, &fits()) };
+            answer.results = (request.offset..end).map(rank).collect();
+            answer.below_limit = total - end;
+            pane.message(&Message::Results(lookup, Ok(Arc::new(answer))));
+            served.push(request);
+        }
+    }
+    served
+}
+
+#[test]
+fn the_list_scrolls_through_all_matches() {
+    let mut pane = answered(INTENT, long(975));
+    pane.act(Action::Submit);
+    let mut screen = Screen::new(120, 36);
+    assert!(screen.text(&mut pane).contains("of 975"), "{}", screen.text(&mut pane));
+    assert!(serve(&mut pane, &mut screen, 975).is_empty(), "the first page came with the answer");
+
+    pane.act(Action::Bottom);
+    let served = serve(&mut pane, &mut screen, 975);
+    assert_eq!(served.iter().map(|r| (r.offset, r.limit)).collect::<Vec<_>>(), [(960, 40)]);
+    let text = screen.text(&mut pane);
+    assert!(text.contains("skill-974") && text.contains("–975 of 975"), "{text}");
+    assert!(text.contains("Why skill-974 is number 975 of 975"), "{text}");
+    assert!(serve(&mut pane, &mut screen, 975).is_empty(), "each page is asked for once");
+
+    pane.act(Action::PageUp);
+    pane.act(Action::PageUp);
+    serve(&mut pane, &mut screen, 975);
+    assert!(screen.text(&mut pane).contains("skill-955"), "{}", screen.text(&mut pane));
+    pane.act(Action::Top);
+    assert!(screen.text(&mut pane).contains("Why skill-000 is first"));
+
+    let wheel =
+        MouseEvent { kind: MouseEventKind::ScrollDown, column: 5, row: 20, modifiers: KeyModifiers::NONE };
+    (0..40).for_each(|_| drop(pane.mouse(wheel)));
+    serve(&mut pane, &mut screen, 975);
+    let text = screen.text(&mut pane);
+    assert!(text.contains("Why skill-000 is first") && !text.contains("1 skill-000"), "{text}");
+    assert!(text.contains("skill-065"), "{text}");
+}
+
+#[test]
+fn a_filter_keeps_results_by_name_and_description() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    assert_eq!(pane.act(Action::Filter), Some(Vec::new()));
+    assert!(pane.in_text());
+    let mut effects = Vec::new();
+    for c in "csv".chars() {
+        effects = pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
+    }
+    let [Effect::Results { request, lookup }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((request.filter.as_str(), request.intent.as_str()), ("csv", INTENT));
+    let mut kept = fits();
+    let of = |id: &str, rank| {
+        let hit = fits().results.into_iter().find(|h| h.skill_id.as_str() == id).unwrap();
+        Hit { rank: Some(rank), ..hit }
+    };
+    kept.results = vec![of("pdf-tables", 1), of("csv-tools", 5)];
+    (kept.attachable, kept.excluded) = (Vec::new(), Vec::new());
+    pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(kept))));
+    pane.act(Action::Submit);
+    insta::assert_snapshot!("discover-filter-120x36", Screen::new(120, 36).text(&mut pane));
+    pane.act(Action::Down);
+    assert_eq!(pane.act(Action::Copy), Some(vec![Effect::Copy("csv-tools".into(), "id".into())]));
+
+    pane.act(Action::Back);
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("report-builder") && screen.contains("Why csv-tools is number 5"), "{screen}");
+}
+
+#[test]
+fn an_older_filter_does_not_replace_a_newer_one() {
+    let mut pane = answered(INTENT, fits());
+    pane.act(Action::Submit);
+    pane.act(Action::Filter);
+    let mut asked = Vec::new();
+    for c in "cs".chars() {
+        for effect in pane.text_key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)) {
+            let Effect::Results { lookup, .. } = effect else { panic!("{effect:?}") };
+            asked.push(lookup);
+        }
+    }
+    let answer = |n: usize| Ok(Arc::new(Answer { results: vec![numbered(n, &fits())], ..fits() }));
+    pane.message(&Message::Results(asked[1].clone(), answer(1)));
+    pane.message(&Message::Results(asked[0].clone(), answer(0)));
+    let screen = Screen::new(120, 36).text(&mut pane);
+    assert!(screen.contains("skill-001") && !screen.contains("skill-000"), "{screen}");
+}
+
+#[test]
+fn any_skill_is_opened_by_its_name_at_every_width() {
+    for (width, height) in [(200, 60), (120, 36), (80, 24), (60, 20)] {
+        let mut pane = answered(INTENT, long(975));
+        pane.act(Action::Submit);
+        let mut screen = Screen::new(width, height);
+        screen.draw(&mut pane);
+        let effects = pane.message(&Message::Picked(PickerKind::SkillToOpen, "skill-700".into()));
+        let [Effect::Results { request, lookup }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(request.skill, Some(SkillId::new("skill-700")));
+        let mut alone = fits();
+        alone.results = vec![Hit { rank: Some(701), ..numbered(700, &fits()) }];
+        pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(alone))));
+        serve(&mut pane, &mut screen, 975);
+        let text = screen.text(&mut pane);
+        assert!(text.contains("Why skill-700") && text.contains("701 of 975"), "{width}: {text}");
+        assert!(text.contains("spreadsheet") && text.contains("0.53"), "its breakdown, {width}: {text}");
+    }
+}
+
+#[test]
+fn a_skill_that_is_no_result_says_why_when_it_is_opened() {
+    let open = |id: &str, change: &dyn Fn(&mut Answer)| {
+        let mut pane = answered(INTENT, fits());
+        pane.act(Action::Submit);
+        let effects = pane.message(&Message::Picked(PickerKind::SkillToOpen, id.into()));
+        let [Effect::Results { lookup, .. }] = &effects[..] else { panic!("{effects:?}") };
+        let mut alone =
+            Answer { results: Vec::new(), attachable: Vec::new(), excluded: Vec::new(), ..fits() };
+        change(&mut alone);
+        pane.message(&Message::Results(lookup.clone(), Ok(Arc::new(alone))));
+        Screen::new(120, 40).text(&mut pane)
+    };
+    let screen = open("mail-writer", &|_| {});
+    assert!(screen.contains("Why mail-writer is not a result"), "{screen}");
+    assert!(screen.contains("does not match this request"), "{screen}");
+    let screen = open("table-audit", &|alone| alone.attachable = fits().attachable[..1].to_vec());
+    assert!(screen.contains("Why table-audit is not a result") && screen.contains("a sidecar"), "{screen}");
+    let screen = open("old-pdf", &|alone| alone.excluded = fits().excluded[..1].to_vec());
+    assert!(screen.contains("left out: deprecated"), "{screen}");
+    let mut pane = Discover::new(History::default());
+    let effects = pane.message(&Message::Picked(PickerKind::SkillToOpen, "xlsx".into()));
+    assert!(
+        matches!(&effects[..], [Effect::Go(PaneId::Browse, Some(Target::Skill(id)))] if id.as_str() == "xlsx"),
+        "without a request it is opened in Browse: {effects:?}"
+    );
+}
+
+#[test]
+fn the_verdict_is_about_the_first_result_and_keeps_names_whole() {
+    let mut answer = fits();
+    let id = "abusing-dpapi-for-credential-access-on-windows";
+    answer.results[0].skill_id = SkillId::new(id);
+    answer.verdict.sentence = format!("{id} fits, confidence high, see also the next");
+    let mut pane = answered(INTENT, answer);
+    pane.act(Action::Submit);
+    pane.act(Action::Down);
+    for (width, height) in [(200, 60), (120, 36), (80, 24), (60, 20)] {
+        let text = Screen::new(width, height).text(&mut pane);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(id), "{width}: {text}");
+        assert!(words.replace(" │ ", " ").contains("fits, confidence high"), "{width}: {text}");
+    }
+    let text = Screen::new(80, 24).text(&mut pane);
+    assert!(text.contains("its name and description say"), "{text}");
+}
+
+#[test]
+fn marks_by_meaning_show_only_where_meaning_counts() {
+    let marked = |answer: Answer| {
+        let mut pane = answered(INTENT, answer);
+        pane.act(Action::Submit);
+        let text = Screen::ascii(120, 36).text(&mut pane);
+        text.contains("[rows]")
+    };
+    assert!(marked(fits()));
+    let mut weak = fits();
+    let [name, .., semantic, _] = &mut weak.results[0].breakdown.signals;
+    (*name, *semantic) = (*name + *semantic - 0.1, 0.1);
+    assert!(!marked(weak));
+    let mut below = fits();
+    below.confidence.as_mut().unwrap().fits_from = 9.0;
+    assert!(!marked(below));
 }
 
 #[test]

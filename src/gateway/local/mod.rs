@@ -188,22 +188,6 @@ impl Local {
         Ok(checks)
     }
 
-    /// Every skill that matches a request, ranked, whatever limit it names: for the place of one of them.
-    ///
-    /// # Errors
-    /// As [`Client::discover`].
-    pub async fn discover_all(&self, request: Request) -> Result<Answer, Error> {
-        let began = Instant::now();
-        let answer = match door::intent(&request.intent) {
-            Ok(intent) => {
-                let limit = self.registry.snapshot().entries.len().max(1);
-                self.ranked(Request { intent, limit, ..request }).await
-            }
-            Err(error) => Err(error),
-        };
-        self.operations.counted("discover", began, answer)
-    }
-
     async fn ranked(&self, request: Request) -> Result<Answer, Error> {
         self.ranked_by(request, self.adjustments()?).await
     }

@@ -2,12 +2,16 @@
 
 use std::time::Instant;
 
+use crossterm::event::{KeyCode, KeyEvent};
+
 use super::{App, Want};
 use crate::tui::action::Action;
-use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader};
-use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind};
+use crate::tui::keymap::{Keymap, key_name};
+use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry};
+use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::tui::theme::contrast;
 use crate::tui::theme::{Depth, Role};
+use crate::tui::widgets::measure::shown;
 
 /// How far `<` and `>` move a split, and how far at most.
 const SPLIT_STEP: i16 = 2;
@@ -42,13 +46,14 @@ impl App {
         stored && self.passing && self.elsewhere().is_none()
     }
 
-    pub(super) fn perform(&mut self, action: Action, now: Instant) {
+    /// Does what an action asks for; false where nothing here knows it.
+    pub(super) fn perform(&mut self, action: Action, now: Instant) -> bool {
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
         if let Some(why) =
             commands.into_iter().find(|command| command.action == action).and_then(|command| command.blocked)
         {
             self.notices.note(why, now);
-            return;
+            return true;
         }
         match action {
             Action::Quit => self.leave(now),
@@ -57,7 +62,9 @@ impl App {
             Action::GoAttach => self.show(PaneId::Attach),
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
-            Action::Palette => self.overlay = Some(Box::new(Palette::new(self.offered()))),
+            Action::Palette => {
+                self.overlay = Some(Box::new(Palette::new(self.offered(), self.skills_offered())))
+            }
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
@@ -77,9 +84,31 @@ impl App {
             _ => match self.pane().and_then(|pane| pane.act(action)) {
                 Some(effects) => self.effects(effects, now),
                 None if action == Action::Back => self.full_screen = false,
-                None => {}
+                None => return false,
             },
         }
+        true
+    }
+
+    /// Says that a key does nothing here, and which one lists those that do.
+    pub(super) fn hint(&mut self, key: KeyEvent, now: Instant) {
+        let is_typed = !matches!(
+            key.code,
+            KeyCode::Null
+                | KeyCode::Modifier(_)
+                | KeyCode::Media(_)
+                | KeyCode::CapsLock
+                | KeyCode::NumLock
+                | KeyCode::ScrollLock
+        );
+        if !is_typed {
+            return;
+        }
+        let name = key_name(Keymap::combination(key), self.glyphs);
+        let pane = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
+        let help = self.here(|here| here.keymap.key_for(Action::Help, here.contexts, here.in_text));
+        let help = help.map(|key| format!("; {} lists the keys", key_name(key, self.glyphs)));
+        self.notices.hint(format!("{name} does nothing here in {pane}{}", help.unwrap_or_default()), now);
     }
 
     pub(super) fn leave(&mut self, now: Instant) {
@@ -112,6 +141,13 @@ impl App {
                 self.recent.insert(0, action);
                 self.recent.truncate(RECENT);
                 self.perform(action, now);
+            }
+            Outcome::OpenSkill(id) => {
+                self.overlay = None;
+                let shown = self.panes.get(self.active).map(|pane| pane.id());
+                let pane = if shown == Some(PaneId::Discover) { PaneId::Discover } else { PaneId::Browse };
+                self.show(pane);
+                self.tell(pane, &Message::Picked(PickerKind::SkillToOpen, id.to_string()), now);
             }
             Outcome::Ask(pane, effects) | Outcome::HeardAsk(pane, effects) => {
                 self.effects_of(pane, effects, now);
@@ -241,6 +277,15 @@ impl App {
             let split = self.splits.entry(id).or_default();
             *split = (*split + by).clamp(-SPLIT_MOST, SPLIT_MOST);
         }
+    }
+
+    fn skills_offered(&self) -> Vec<SkillEntry> {
+        let skill = |entry: &crate::registry::Entry| SkillEntry {
+            id: entry.skill.id.clone(),
+            name: shown(entry.skill.id.as_str()),
+            description: beginning(&entry.skill.description),
+        };
+        self.catalogue.entries.iter().map(skill).collect()
     }
 
     fn offered(&self) -> Vec<crate::tui::overlay::Entry> {

@@ -35,6 +35,10 @@ pub struct Remap {
 #[serde(deny_unknown_fields)]
 struct Row {
     keys: Vec<Spanned<String>>,
+    /// Whether a key that a user's configuration gives to another action is left to that one: such configurations are
+    /// older than this row.
+    #[serde(default)]
+    yields: bool,
     name: String,
     does: String,
 }
@@ -70,7 +74,14 @@ impl Keymap {
                     .collect::<Result<_, _>>()?;
                 rows.push((
                     line,
-                    Binding { context, action, keys, name: row.value.name, does: row.value.does },
+                    Binding {
+                        context,
+                        action,
+                        keys,
+                        yields: row.value.yields,
+                        name: row.value.name,
+                        does: row.value.does,
+                    },
                 ));
             }
         }
@@ -101,7 +112,17 @@ impl Keymap {
                 return Err(wrong(format!("{action} has no keys in {context}")));
             };
             row.keys = keys;
+            row.yields = false;
             *place = (remap.file.clone(), remap.line);
+        }
+        let taken: Vec<(Context, KeyCombination)> = rows
+            .iter()
+            .zip(&places)
+            .filter(|(_, (file, _))| file != FILE)
+            .flat_map(|(row, _)| row.keys.iter().map(|key| (row.context, *key)))
+            .collect();
+        for row in rows.iter_mut().filter(|row| row.yields) {
+            row.keys.retain(|key| !taken.contains(&(row.context, *key)));
         }
         Self::indexed(rows, &places)
     }
@@ -213,6 +234,22 @@ mod tests {
             let error = remapped(&[(name, keys)]).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn a_newer_key_yields_to_an_older_configuration() {
+        let keymap = remapped(&[("browse.sort", &["o"])]).unwrap();
+        let keys = |context, action| {
+            keymap
+                .bindings()
+                .iter()
+                .find(|row| row.context == context && row.action == action)
+                .map(|row| row.keys.len())
+        };
+        assert_eq!(keys(Context::Browse, Action::Sort), Some(1));
+        assert_eq!(keys(Context::Browse, Action::OpenByName), Some(0));
+        assert_eq!(keys(Context::Discover, Action::OpenByName), Some(1));
+        assert!(remapped(&[("browse.sort", &["o"]), ("browse.open-by-name", &["o"])]).is_err());
     }
 
     #[test]

@@ -21,6 +21,8 @@ use crate::tui::widgets::scroll::Scroll;
 /// Lists longer than this begin with the filter, whatever they list.
 const LONG: usize = 12;
 
+/// Cells that names get at most.
+const LABEL: u16 = 40;
 /// Cells that the notes beside the names get at most.
 const NOTE: u16 = 72;
 
@@ -31,6 +33,8 @@ pub struct Chooser {
     /// `(value, label, note)`.
     choices: Vec<(String, String, String)>,
     current: Option<usize>,
+    /// Cells of the longest label and of the longest note, within bounds.
+    widths: (u16, u16),
     /// Indices into `choices` that the filter leaves.
     shown: Vec<usize>,
     scroll: Scroll,
@@ -52,8 +56,25 @@ impl Chooser {
         let filter = typed(purpose, choices.len()).then(Field::new);
         let scroll = Scroll { cursor: current.unwrap_or(0), ..Scroll::default() };
         let title = title.into();
+        let widest = |texts: &mut dyn Iterator<Item = &String>, most| {
+            texts.map(|t| cells(t)).max().unwrap_or(0).min(most)
+        };
+        let label = widest(&mut choices.iter().map(|(_, label, _)| label), LABEL);
+        let widths = (label, widest(&mut choices.iter().map(|(.., note)| note), NOTE));
         let (rows, area) = (Vec::new(), Rect::ZERO);
-        Self { purpose, title, choices, current, shown, scroll, filter, fuzzy: Fuzzy::default(), rows, area }
+        Self {
+            purpose,
+            title,
+            choices,
+            current,
+            widths,
+            shown,
+            scroll,
+            filter,
+            fuzzy: Fuzzy::default(),
+            rows,
+            area,
+        }
     }
 
     fn value(&self) -> Option<String> {
@@ -75,7 +96,8 @@ impl Chooser {
         // Whoever types a name whole means that one, however well a longer one fits too.
         let wanted = text.trim().to_lowercase();
         scored.sort_by_cached_key(|(score, at)| {
-            (named(&self.choices[*at], &wanted), std::cmp::Reverse(*score), *at)
+            let (value, label, _) = &self.choices[*at];
+            (named(&[value, label], &wanted), std::cmp::Reverse(*score), *at)
         });
         self.shown = scored.into_iter().map(|(_, at)| at).collect();
         // Without letters everything is there again, the present value under the cursor.
@@ -84,14 +106,15 @@ impl Chooser {
     }
 }
 
-/// How a choice is called by what was typed: by its whole name, by the beginning of it, or in another way.
-fn named((value, label, _): &(String, String, String), wanted: &str) -> u8 {
-    let names = [value.to_lowercase(), label.to_lowercase()];
+/// How something is called by what was typed: by its whole name, by the beginning of it, by a part, or by letters of it.
+pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
+    let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     match wanted {
-        "" => 2,
+        "" => 3,
         _ if names.iter().any(|name| name == wanted) => 0,
         _ if names.iter().any(|name| name.starts_with(wanted)) => 1,
-        _ => 2,
+        _ if names.iter().any(|name| name.contains(wanted)) => 2,
+        _ => 3,
     }
 }
 
@@ -172,8 +195,7 @@ impl Overlay for Chooser {
     }
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
-        let label = self.choices.iter().map(|(_, label, _)| cells(label)).max().unwrap_or(0).min(40);
-        let note = self.choices.iter().map(|(_, _, note)| cells(note)).max().unwrap_or(0).min(NOTE);
+        let (label, note) = self.widths;
         let head = u16::from(self.filter.is_some()) * 2;
         let width = (label + note + 12).max(cells(&self.title) + 8).max(30).min(area.width.saturating_sub(2));
         let height = (self.choices.len() as u16).saturating_add(4 + head).min(area.height.saturating_sub(4));

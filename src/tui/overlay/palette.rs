@@ -1,4 +1,5 @@
-//! The command palette: every action with its key, found by a few letters; what cannot be done now says why.
+//! The command palette: every action with its key and every skill, found by a few letters; what cannot be done now says
+//! why.
 
 use std::time::Instant;
 
@@ -6,13 +7,15 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use nucleo_matcher::Utf32String;
 use ratatui::layout::{Position, Rect};
 
-use super::chooser::underline_letters;
+use super::chooser::{named, underline_letters};
 use super::{Hint, Outcome, Overlay, centred, frame, row_at};
+use crate::skill::SkillId;
 use crate::tui::action::Action;
 use crate::tui::field::Field;
 use crate::tui::theme::Role;
+use crate::tui::widgets::figures::count;
 use crate::tui::widgets::fuzzy::Fuzzy;
-use crate::tui::widgets::measure::cut_end;
+use crate::tui::widgets::measure::{cells, cut_end};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::scroll::Scroll;
@@ -35,13 +38,35 @@ pub struct Entry {
     pub blocked: Option<String>,
 }
 
+/// A skill as the palette offers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillEntry {
+    /// The skill.
+    pub id: SkillId,
+    /// Its id, safe to draw.
+    pub name: String,
+    /// Its description, safe to draw.
+    pub description: String,
+}
+
+/// What a row of the palette stands for: an index into its commands or its skills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Command(usize),
+    Skill(usize),
+}
+
 /// The palette.
 pub struct Palette {
     entries: Vec<Entry>,
-    /// Indices into `entries` that match: first what can be done, then the rest.
-    shown: Vec<usize>,
-    /// How many of `shown` can be done.
-    live: usize,
+    /// Offered once letters are typed.
+    skills: Vec<SkillEntry>,
+    /// What matches: commands that can be done, skills, other commands.
+    shown: Vec<Found>,
+    /// Where skills begin in `shown`.
+    skills_at: usize,
+    /// Where commands begin in `shown` that cannot be done.
+    blocked_at: usize,
     field: Field,
     fuzzy: Fuzzy,
     scroll: Scroll,
@@ -52,11 +77,13 @@ pub struct Palette {
 impl Palette {
     /// A palette over these entries, in the order in which they shall stand before anything is typed.
     #[must_use]
-    pub fn new(entries: Vec<Entry>) -> Self {
+    pub fn new(entries: Vec<Entry>, skills: Vec<SkillEntry>) -> Self {
         let mut palette = Self {
             entries,
+            skills,
             shown: Vec::new(),
-            live: 0,
+            skills_at: 0,
+            blocked_at: 0,
             field: Field::new(),
             fuzzy: Fuzzy::default(),
             scroll: Scroll::default(),
@@ -76,24 +103,85 @@ impl Palette {
             }
         }
         scored.sort_unstable();
-        self.live = scored.iter().filter(|(blocked, ..)| !blocked).count();
-        self.shown = scored.into_iter().map(|(.., at)| at).collect();
+        self.skills_at = scored.iter().filter(|(blocked, ..)| !blocked).count();
+        let mut commands = scored.into_iter().map(|(.., at)| Found::Command(at));
+        self.shown = commands.by_ref().take(self.skills_at).collect();
+        let skills = self.matching_skills();
+        self.shown.extend(skills);
+        self.blocked_at = self.shown.len();
+        self.shown.extend(commands);
         self.scroll = Scroll::default();
     }
 
-    fn selected(&self) -> Option<&Entry> {
-        self.shown.get(self.scroll.cursor).map(|at| &self.entries[*at])
+    /// Skills that match what is typed, best first: a whole name, then a beginning, then letters.
+    fn matching_skills(&mut self) -> Vec<Found> {
+        if self.fuzzy.is_empty() {
+            return Vec::new();
+        }
+        let wanted = self.field.text().trim().to_lowercase();
+        let mut scored: Vec<(u8, std::cmp::Reverse<u32>, usize)> = Vec::new();
+        for (at, skill) in self.skills.iter().enumerate() {
+            if let Some(score) = self.fuzzy.score(&Utf32String::from(skill.name.as_str())) {
+                scored.push((named(&[&skill.name], &wanted), std::cmp::Reverse(score), at));
+            }
+        }
+        scored.sort_unstable();
+        scored.into_iter().map(|(.., at)| Found::Skill(at)).collect()
+    }
+
+    fn selected(&self) -> Option<Found> {
+        self.shown.get(self.scroll.cursor).copied()
     }
 
     fn choose(&self) -> Outcome {
         match self.selected() {
-            Some(entry) if entry.blocked.is_none() => Outcome::Do(entry.action),
+            Some(Found::Command(at)) if self.entries[at].blocked.is_none() => {
+                Outcome::Do(self.entries[at].action)
+            }
+            Some(Found::Skill(at)) => Outcome::OpenSkill(self.skills[at].id.clone()),
             _ => Outcome::Stay,
         }
     }
 
+    /// What stands above a row, where a section begins with it.
+    fn heading(&self, at: usize) -> Option<&'static str> {
+        if at == self.skills_at && at < self.blocked_at {
+            Some("skills")
+        } else if at == self.blocked_at && at < self.shown.len() {
+            Some("not here now")
+        } else {
+            None
+        }
+    }
+
+    fn draw_skill(&mut self, pen: &mut Pen<'_>, row: Rect, skill: usize, selected: bool) {
+        let skill = &self.skills[skill];
+        let (x, end) = (row.x + 2, row.right() - 2);
+        let role = if selected { Role::Strong } else { Role::Text };
+        let room = cells(&skill.name).max((end - x) * 9 / 20).min(end - x);
+        let name = cut_end(&skill.name, room, pen.glyphs.ellipsis).into_owned();
+        pen.put(x, row.y, &name, role, room);
+        let style = pen.theme.style(role);
+        underline_letters(pen, x, row.y, &name, &self.fuzzy.letters(&name), style);
+        let at = x + room + 2;
+        let room = end.saturating_sub(at);
+        if room > 3 {
+            pen.put(at, row.y, &cut_end(&skill.description, room, pen.glyphs.ellipsis), Role::Muted, room);
+        }
+    }
+
     fn draw_row(&mut self, pen: &mut Pen<'_>, row: Rect, at: usize) {
-        let entry = &self.entries[self.shown[at]];
+        let entry = match self.shown[at] {
+            Found::Command(entry) => &self.entries[entry],
+            Found::Skill(skill) => {
+                let selected = at == self.scroll.cursor;
+                if selected {
+                    pen.band(row, Role::Selection);
+                    pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+                }
+                return self.draw_skill(pen, row, skill, selected);
+            }
+        };
         let selected = at == self.scroll.cursor;
         if selected {
             pen.band(row, Role::Selection);
@@ -133,7 +221,11 @@ impl Overlay for Palette {
             Some(Action::PageDown) => self.scroll.by(self.scroll.page(), len),
             Some(Action::Open) => return self.choose(),
             Some(Action::Complete) => {
-                if let Some(name) = self.selected().map(|entry| entry.name.clone()) {
+                let name = self.selected().map(|found| match found {
+                    Found::Command(at) => self.entries[at].name.clone(),
+                    Found::Skill(at) => self.skills[at].name.clone(),
+                });
+                if let Some(name) = name {
                     self.field.set(&name);
                     self.refilter();
                 }
@@ -185,8 +277,9 @@ impl Overlay for Palette {
         let height = area.height.saturating_sub(4).clamp(10, 20);
         self.area = centred(area, 70.min(area.width.saturating_sub(2)), height);
         let inside = frame(self.area, pen, "", "", false);
-        let count = format!("{} of {}", self.shown.len(), self.entries.len());
-        let count_at = pen.right(inside.right(), inside.y, &count, Role::Muted);
+        let skills = if self.fuzzy.is_empty() { 0 } else { self.skills.len() };
+        let found = format!("{} of {}", count(self.shown.len()), count(self.entries.len() + skills));
+        let count_at = pen.right(inside.right(), inside.y, &found, Role::Muted);
         pen.put(inside.x, inside.y, ":", Role::Muted, 1);
         let text = Rect::new(inside.x + 2, inside.y, count_at.saturating_sub(inside.x + 3), 1);
         let style = pen.theme.style(Role::Strong);
@@ -197,19 +290,21 @@ impl Overlay for Palette {
         let top = inside.y + 2 + u16::from(inside.height > 12);
         let bottom = inside.bottom().saturating_sub(3);
         let lines = usize::from(bottom.saturating_sub(top));
-        let heading = usize::from(self.live < self.shown.len()) * if self.live > 0 { 2 } else { 1 };
-        let crosses = self.shown.len() + heading > lines || self.live < self.shown.len();
-        self.scroll.follow(self.shown.len(), lines.saturating_sub(if crosses { heading } else { 0 }).max(1));
+        // A heading takes a row, and one above it where rows stand before.
+        let headings = [self.skills_at, self.blocked_at];
+        let headings = headings.into_iter().filter(|at| self.heading(*at).is_some());
+        let headings: usize = headings.map(|at| 1 + usize::from(at > 0)).sum();
+        self.scroll.follow(self.shown.len(), lines.saturating_sub(headings).max(1));
         self.rows.clear();
         let mut y = top;
         let mut at = self.scroll.offset;
         while y < bottom && at < self.shown.len() {
-            if at == self.live {
+            if let Some(heading) = self.heading(at) {
                 y += u16::from(at > self.scroll.offset);
                 if y + 1 >= bottom {
                     break;
                 }
-                pen.put(inside.x, y, "not here now", Role::Muted, inside.width);
+                pen.put(inside.x, y, heading, Role::Muted, inside.width);
                 y += 1;
             }
             let row = Rect::new(self.area.x + 1, y, self.area.width - 2, 1);
@@ -219,11 +314,21 @@ impl Overlay for Palette {
             at += 1;
         }
         if self.shown.is_empty() {
-            pen.put(inside.x, top, "no command has these letters in its name", Role::Muted, inside.width);
+            pen.put(
+                inside.x,
+                top,
+                "no command or skill has these letters in its name",
+                Role::Muted,
+                inside.width,
+            );
         }
-        if let Some(entry) = self.selected() {
-            let name = Seg::new(capital(&entry.name), Role::Text);
-            let does = Seg::new(format!(" {} {}", pen.glyphs.dot, entry.does), Role::Muted);
+        let told = self.selected().map(|found| match found {
+            Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
+            Found::Skill(at) => (self.skills[at].name.clone(), self.skills[at].description.as_str()),
+        });
+        if let Some((name, does)) = told {
+            let name = Seg::new(name, Role::Text);
+            let does = Seg::new(format!(" {} {does}", pen.glyphs.dot), Role::Muted);
             let lines = wrap_to(&[name, does], inside.width, 2, pen.glyphs.ellipsis);
             for (line, y) in lines.iter().zip(inside.bottom() - 2..) {
                 pen.line(inside.x, y, line, inside.width);
@@ -263,10 +368,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_stands_last_and_is_not_done() {
-        let mut palette = Palette::new(vec![
-            entry(Action::Sort, "sort", Some("in Browse")),
-            entry(Action::PickTheme, "pick a theme", None),
-        ]);
+        let mut palette = Palette::new(
+            vec![
+                entry(Action::Sort, "sort", Some("in Browse")),
+                entry(Action::PickTheme, "pick a theme", None),
+            ],
+            Vec::new(),
+        );
         let enter = KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE);
         assert_eq!(palette.key(enter, Some(Action::Open)), Outcome::Do(Action::PickTheme));
         palette.key(enter, Some(Action::Down));
@@ -274,13 +382,30 @@ mod tests {
     }
 
     #[test]
+    fn skills_are_found_by_their_names_and_stand_before_what_cannot_be_done() {
+        let skill =
+            |id: &str| SkillEntry { id: SkillId::new(id), name: id.into(), description: String::new() };
+        let mut palette = Palette::new(
+            vec![
+                entry(Action::Sort, "sort", Some("in Browse")),
+                entry(Action::PickTheme, "pick a theme", None),
+            ],
+            vec![skill("support-reply"), skill("sort")],
+        );
+        assert_eq!(palette.shown.len(), 2, "nothing is typed");
+        type_text(&mut palette, "sor");
+        assert_eq!(palette.shown, [Found::Skill(1), Found::Skill(0), Found::Command(0)]);
+        assert_eq!(palette.choose(), Outcome::OpenSkill(SkillId::new("sort")));
+    }
+
+    #[test]
     fn letters_find_and_tab_completes() {
-        let mut palette = Palette::new(vec![
-            entry(Action::Sort, "sort", None),
-            entry(Action::PickTheme, "pick a theme", None),
-        ]);
+        let mut palette = Palette::new(
+            vec![entry(Action::Sort, "sort", None), entry(Action::PickTheme, "pick a theme", None)],
+            Vec::new(),
+        );
         type_text(&mut palette, "thm");
-        assert_eq!(palette.selected().map(|entry| entry.action), Some(Action::PickTheme));
+        assert_eq!(palette.choose(), Outcome::Do(Action::PickTheme));
         palette.key(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE), Some(Action::Complete));
         assert_eq!(palette.field.text(), "pick a theme");
     }

@@ -30,21 +30,26 @@ pub struct Row {
     pub sum: f64,
 }
 
-/// The same breakdown with its function words in one row, where there are several: columns still add up.
+/// Whether a row is that of a stop word of the request.
+#[must_use]
+pub fn is_stop_word(row: &WordRow, words: &[QueryWord]) -> bool {
+    row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop)
+}
+
+/// The same breakdown with its stop words in one row, where there are several: columns still add up.
 /// Parts keep the row they had, as only rule rows show theirs.
 #[must_use]
-pub fn small_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
-    let is_small = |row: &WordRow| row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop);
-    let small = breakdown.words.iter().filter(|row| is_small(row)).count();
+pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
+    let count = breakdown.words.iter().filter(|row| is_stop_word(row, words)).count();
     let mut out = breakdown.clone();
-    if small < 2 {
+    if count < 2 {
         return out;
     }
     let mut one =
-        WordRow { label: format!("{small} small words"), query_word: None, by_signal: [0.0; 5], sum: 0.0 };
+        WordRow { label: format!("{count} stop words"), query_word: None, by_signal: [0.0; 5], sum: 0.0 };
     let mut last = None;
     for (place, row) in out.words.iter_mut().enumerate() {
-        if is_small(row) {
+        if is_stop_word(row, words) {
             for (sum, value) in one.by_signal.iter_mut().zip(&mut row.by_signal) {
                 *sum += std::mem::take(value);
             }

@@ -9,7 +9,7 @@ use super::list::Row;
 use super::{Browse, Part};
 use crate::skill::Invocation;
 use crate::tui::action::{Action, Command, Context};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::tui::widgets::measure::shown as safe;
 
 impl Pane for Browse {
@@ -61,6 +61,10 @@ impl Pane for Browse {
                 self.focus = Part::Filter;
                 Vec::new()
             }
+            Action::OpenByName => {
+                let current = self.shown_entry().map(|entry| &entry.id);
+                vec![Effect::Pick(skills_to_open(&self.catalogue, current)?)]
+            }
             Action::Copy => {
                 let id = self.shown_entry()?.id.to_string();
                 vec![Effect::Copy(id, "id".to_owned())]
@@ -83,7 +87,7 @@ impl Pane for Browse {
             other => return self.act_in_part(other),
         };
         // What was done, was done with the skill under the cursor.
-        self.moved |= !matches!(action, Action::PickClient | Action::Filter);
+        self.moved |= !matches!(action, Action::PickClient | Action::Filter | Action::OpenByName);
         Some(effects)
     }
 
@@ -357,6 +361,7 @@ impl Browse {
             Command { blocked: none.clone(), ..shown(Action::Down, "move") },
             on_skill(shown(Action::Open, "open")),
             on_skill(shown(Action::Filter, "filter")),
+            on_skill(shown(Action::OpenByName, "open by name")),
             on_skill(shown(Action::Edit, "edit")),
             shown(Action::PickClient, "client"),
             on_skill(shown(Action::Sort, "sort")),
@@ -399,6 +404,7 @@ impl Browse {
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Filter, "filter"),
+            on_skill(hidden(Action::OpenByName, "open by name")),
             hidden(Action::PickClient, "client"),
             hidden(Action::PreviousTab, "previous tab"),
             hidden(Action::NextPart, "next part"),

@@ -316,6 +316,7 @@ impl Browse {
                 Vec::new()
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
+            Message::Picked(PickerKind::SkillToOpen, id) => self.go_to(&SkillId::new(id)),
             _ => Vec::new(),
         }
     }

@@ -5,14 +5,13 @@ use ratatui::layout::Rect;
 
 use super::Discover;
 use super::rival::{compare, nearest};
-use super::rows::Item;
 use super::why_view::draw_differences;
 use crate::discovery::Hit;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
 use crate::tui::widgets::bars::{Place, stacked};
 use crate::tui::widgets::figures::{plain_score, signed};
-use crate::tui::widgets::measure::{cut_end, shown};
+use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::Seg;
 use crate::tui::widgets::rule::Title;
@@ -20,9 +19,9 @@ use crate::tui::widgets::rule::Title;
 impl Discover {
     pub(super) fn draw_against(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
-        let Some((Item::Hit(index), _)) = self.items.get(self.cursor).copied() else { return };
-        let Some(rival) = nearest(&answer, index) else { return };
-        let (hit, other) = (&answer.results[index], &answer.results[rival]);
+        let Some(hit) = self.hit().cloned() else { return };
+        let Some(other) = nearest(&answer, &hit) else { return };
+        let hit = &hit;
         let mut pen = Pen::new(buf, cx);
         let mut title = Title::of("Against ", false).note("nearest rival");
         title.name.segs.push(Seg::new(shown(other.skill_id.as_str()), Role::Strong));
@@ -31,13 +30,16 @@ impl Discover {
         let column = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
         let best = answer.results.iter().map(|h| h.score).fold(3.5, f64::max);
         let mut y = area.y + 2;
-        draw_scored(hit, Role::Strong, column, y, best, true, &mut pen);
-        draw_scored(other, Role::Text, column, y + 2, best, true, &mut pen);
+        let longest = answer.results.iter().take(10).chain([hit]).map(|h| cells(&shown(h.skill_id.as_str())));
+        let least = column.width * 3 / 10;
+        let name = longest.max().unwrap_or(0).clamp(least, column.width.saturating_sub(24).max(least));
+        draw_scored(hit, Role::Strong, column, y, (best, name, true), &mut pen);
+        draw_scored(other, Role::Text, column, y + 2, (best, name, true), &mut pen);
         y += 4;
 
         pen.put(column.x, y, "where the lead comes from", Role::Muted, column.width);
         let room = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
-        let comparison = compare(hit, other, room);
+        let comparison = compare(hit, other, &answer.words, room);
         y += 1 + draw_differences(&comparison, column, y + 1, &mut pen);
         pen.run(column.x, y, pen.glyphs.rule, column.width, Role::Rule);
         pen.put(column.x, y + 1, "lead", Role::Muted, column.width);
@@ -50,15 +52,13 @@ impl Discover {
         let near: Vec<&Hit> = answer
             .results
             .iter()
-            .enumerate()
-            .filter(|(i, _)| *i != index && *i != rival)
-            .map(|(_, h)| h)
+            .filter(|h| h.skill_id != hit.skill_id && h.skill_id != other.skill_id)
             .take(usize::from(area.bottom().saturating_sub(y + 1)).min(8))
             .collect();
         if !near.is_empty() {
-            pen.put(column.x, y, "other near skills", Role::Strong, column.width);
+            pen.put(column.x, y, "other results", Role::Strong, column.width);
             for (row, hit) in near.into_iter().enumerate() {
-                draw_scored(hit, Role::Text, column, y + 1 + row as u16, best, false, &mut pen);
+                draw_scored(hit, Role::Text, column, y + 1 + row as u16, (best, name, false), &mut pen);
             }
         }
     }
@@ -70,14 +70,21 @@ fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
 }
 
-fn draw_scored(hit: &Hit, role: Role, column: Rect, y: u16, best: f64, air: bool, pen: &mut Pen<'_>) {
+/// A name with its score and bar. The name gets what it needs as long as a bar is left: it is cut last.
+fn draw_scored(
+    hit: &Hit,
+    role: Role,
+    column: Rect,
+    y: u16,
+    (best, name, air): (f64, u16, bool),
+    pen: &mut Pen<'_>,
+) {
     if y >= column.bottom() {
         return;
     }
-    let name = column.width * 3 / 10;
     let text = shown(hit.skill_id.as_str());
     pen.put(column.x, y, &cut_end(&text, name, pen.glyphs.ellipsis), role, name);
-    let end = column.x + name + 5;
+    let end = column.x + name + if best >= 9.995 { 6 } else { 5 };
     pen.right(end, y, &plain_score(hit.score, pen.glyphs), role);
     let width = column.right().saturating_sub(end + 1);
     stacked(pen, Place { x: end + 1, y, width, scale: best, air }, &hit.breakdown.signals);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::listing::PAGE_SIZE;
 use crate::discovery::{Answer, Policy, Request};
 use crate::gateway::Error;
 use crate::skill::Role;
@@ -44,6 +45,21 @@ impl Options {
         };
     }
 
+    /// The request for the first page of results.
+    #[must_use]
+    pub fn request(&self, intent: &str, typing: bool) -> Request {
+        Request {
+            intent: intent.to_owned(),
+            domain: self.domain.iter().cloned().collect(),
+            role_filter: self.role,
+            limit: PAGE_SIZE,
+            policy: self.policy,
+            with_body: self.with_body,
+            typing,
+            ..Request::default()
+        }
+    }
+
     /// The command line that asks the same.
     #[must_use]
     pub fn command_line(&self, intent: &str) -> String {
@@ -82,6 +98,8 @@ fn quoted(text: &str) -> String {
 pub struct Shown {
     /// What was asked.
     pub intent: String,
+    /// Whether its last word may have been unfinished.
+    pub typing: bool,
     /// What came back.
     pub answer: Arc<Answer>,
 }
@@ -93,7 +111,7 @@ pub struct Asking {
     /// Whether the last word of the last question may have been unfinished.
     typing: bool,
     floor: u64,
-    open: Vec<(u64, String)>,
+    open: Vec<(u64, String, bool)>,
     shown: Option<Shown>,
     error: Option<Error>,
 }
@@ -103,16 +121,8 @@ impl Asking {
     pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
         self.generation += 1;
         self.typing = typing;
-        self.open.push((self.generation, intent.to_owned()));
-        let request = Request {
-            intent: intent.to_owned(),
-            domain: options.domain.iter().cloned().collect(),
-            role_filter: options.role,
-            policy: options.policy,
-            with_body: options.with_body,
-            typing,
-            ..Request::default()
-        };
+        self.open.push((self.generation, intent.to_owned(), typing));
+        let request = options.request(intent, typing);
         (request, self.generation)
     }
 
@@ -136,14 +146,14 @@ impl Asking {
         if generation <= self.floor {
             return false;
         }
-        let Some(at) = self.open.iter().position(|(g, _)| *g == generation) else { return false };
-        let (_, intent) = self.open.swap_remove(at);
-        self.open.retain(|(g, _)| *g > generation);
+        let Some(at) = self.open.iter().position(|(g, ..)| *g == generation) else { return false };
+        let (_, intent, typing) = self.open.swap_remove(at);
+        self.open.retain(|(g, ..)| *g > generation);
         self.floor = generation;
         match answer {
             Ok(answer) => {
                 self.error = None;
-                self.shown = Some(Shown { intent, answer: Arc::clone(answer) });
+                self.shown = Some(Shown { intent, typing, answer: Arc::clone(answer) });
             }
             Err(error) => {
                 self.error = Some(error.clone());

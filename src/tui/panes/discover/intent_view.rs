@@ -6,17 +6,21 @@ use std::ops::Range;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::view::fit_words;
+use super::view::fit_sign;
 use super::{Discover, Part};
 use crate::discovery::{Answer, Correction, Fit, QueryWord};
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{count, plain_score, score, took};
+use crate::tui::widgets::figures::{count, score, took};
 use crate::tui::widgets::measure::{cells, cut_end, shown};
 use crate::tui::widgets::pen::Pen;
 use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::wrap::wrap_to;
+
+/// From this height on the verdict may take two rows.
+const TALL: u16 = 16;
 
 impl Discover {
     /// Draws the field's band with the text in its row `row`, and what each word gave below it.
@@ -122,65 +126,76 @@ impl Discover {
         }
     }
 
-    /// Whether anything fits, and in a row or two why the selected one does.
+    /// The verdict in the place beside the intent: what it says about the first result, and why in the rows below.
     pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
         let mut pen = Pen::new(buf, cx);
-        let (sign, role, _) = fit_words(answer.fit, cx);
-        let sentence = shown(&answer.verdict.sentence);
-        let x = area.x + 2;
-        let end = area.right().saturating_sub(1);
-        let room = end.saturating_sub(x + cells(&took(answer.took_us)) + 1);
-        let reading = self.reading();
-        let so_far = if reading.is_some() { " so far" } else { "" };
-        let mut line = RichLine::from_segs(vec![
-            Seg::new(format!("{sign} "), role),
-            Seg::new(format!("{sentence}{so_far}"), Role::Strong),
-        ]);
-        let mut groups: Vec<Vec<Seg>> = Vec::new();
-        if let Some((read, all)) = reading {
-            let text = format!(" {} {} of {} read", pen.glyphs.dot, count(read), count(all));
-            groups.push(vec![Seg::new(text, Role::Muted)]);
+        let (x, end) = (area.x + 2, area.right().saturating_sub(1));
+        let took = took(answer.took_us);
+        let room = end.saturating_sub(x + cells(&took) + 2);
+        let all = usize::from(area.height);
+        let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
+        let mut rows = wrap_to(&sentence, room.saturating_sub(2), all, pen.glyphs.ellipsis);
+        let why = [Seg::new(self.reason_in_words(answer), Role::Muted)];
+        let width = end.saturating_sub(x + 2);
+        let verdict = rows.len();
+        rows.extend(wrap_to(&why, width, all - verdict, pen.glyphs.ellipsis));
+        // Two rows stand beside the request and what its words gave.
+        let top = if rows.len() < all { area.y + 1 } else { area.y };
+        let (sign, role) = fit_sign(answer.fit, cx);
+        pen.put(x, top, sign, role, 1);
+        for (row, line) in rows.iter().enumerate() {
+            pen.line(x + 2, top + row as u16, line, width);
         }
-        if let (Fit::None, Some(best)) = (answer.fit, answer.results.first()) {
-            groups.push(vec![
-                Seg::new("   best ", Role::Muted),
-                Seg::new(plain_score(best.score, pen.glyphs), Role::Text),
-            ]);
+        pen.right(end, top, &took, Role::Muted);
+    }
+
+    /// The verdict with its reason over the whole width, in a row or two; names are cut last.
+    pub(super) fn verdict_lines(&self, width: u16, height: u16, cx: &Draw<'_>) -> Vec<RichLine> {
+        let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
+        let answer = &shown_answer.answer;
+        let room = width.saturating_sub(5);
+        let sentence = self.sentence(answer);
+        let long = cells(&sentence) > room;
+        let mut segs = vec![Seg::new(sentence, Role::Strong)];
+        let reason = self.reason_in_words(answer);
+        if !reason.is_empty() {
+            segs.push(Seg::new(format!(": {reason}"), Role::Muted));
         }
-        for group in groups {
-            let group = RichLine::from_segs(group);
-            if line.width() + group.width() <= usize::from(room) {
-                line.segs.extend(group.segs);
+        let rows = if height >= TALL || long { 2 } else { 1 };
+        let mut lines = wrap_to(&segs, room, rows, cx.glyphs.ellipsis);
+        let took = took(answer.took_us);
+        if let [line] = &mut lines[..] {
+            let gap = usize::from(room).saturating_sub(line.width() + took.width());
+            if gap > 1 {
+                line.segs.push(Seg::new(format!("{}{took}", " ".repeat(gap)), Role::Muted));
             }
         }
-        let why = RichLine::of(self.why_in_words(answer), Role::Muted);
-        let width = end.saturating_sub(x + 2);
-        // A long reason takes the row above, which is blank else.
-        let rows = wrap_to(&why.segs, width, usize::from(area.height.saturating_sub(1)), pen.glyphs.ellipsis);
-        let top = area.bottom().saturating_sub(rows.len().max(1) as u16 + 1);
-        pen.line(x, top, &line, room);
-        pen.right(end, top, &took(answer.took_us), Role::Muted);
-        for (row, why) in rows.iter().enumerate() {
-            pen.line(x + 2, top + 1 + row as u16, why, width);
-        }
+        lines
     }
 
-    /// The short status at the right end of a row; answers the cells it took.
-    pub(super) fn draw_status_line(&self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
-        let line = self.short_status(cx, row.width.saturating_sub(32));
+    /// Draws what [`Self::verdict_lines`] made.
+    pub(super) fn draw_verdict(&self, lines: &[RichLine], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let Some(shown_answer) = self.asking.shown() else { return };
         let mut pen = Pen::new(buf, cx);
-        pen.band(row, Role::Field);
-        let width = line.width() as u16;
-        if width == 0 || width + 30 > row.width {
-            return 0;
+        pen.band(area, Role::Field);
+        let (sign, role) = fit_sign(shown_answer.answer.fit, cx);
+        pen.put(area.x + 2, area.y, sign, role, 1);
+        for (row, line) in lines.iter().enumerate() {
+            pen.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
         }
-        pen.line_right(row.right() - 2, row.y, &line);
-        width + 3
     }
 
-    fn why_in_words(&self, answer: &Answer) -> String {
+    /// The sentence about the first result; it may change while skills are read.
+    fn sentence(&self, answer: &Answer) -> String {
+        let so_far = if self.reading().is_some() { " so far" } else { "" };
+        format!("{}{so_far}", shown(&answer.verdict.sentence))
+    }
+
+    /// How much of the skills is read, why the first result fits or is the nearest, and which words of the request no
+    /// skill has.
+    fn reason_in_words(&self, answer: &Answer) -> String {
         let unknown: Vec<String> = answer
             .words
             .iter()
@@ -188,12 +203,14 @@ impl Discover {
             .filter_map(|w| self.asking.shown()?.intent.get(w.start as usize..w.end as usize))
             .map(|w| format!("“{}”", shown(w)))
             .collect();
-        let reason = self.hit().map(|h| shown(&h.reason)).unwrap_or_default();
-        match (unknown.is_empty(), reason.is_empty()) {
-            (true, _) => reason,
-            (false, true) => format!("no skill has {}", unknown.join(", ")),
-            (false, false) => format!("{reason}; no skill has {}", unknown.join(", ")),
-        }
+        let reason = answer.results.first().map(|first| match answer.fit {
+            // Where nothing fits, the sentence does not name it.
+            Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
+            _ => shown(&first.reason),
+        });
+        let unknown = (!unknown.is_empty()).then(|| format!("no skill has {}", unknown.join(", ")));
+        let read = self.reading().map(|(read, all)| format!("{} of {} read", count(read), count(all)));
+        read.into_iter().chain(reason).chain(unknown).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -8,7 +8,7 @@ use super::rows::Item;
 use super::{Discover, Part};
 use crate::skill::Invocation;
 use crate::tui::action::{Action, Command, Context};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::tui::widgets::figures::count;
 
 impl Pane for Discover {
@@ -20,17 +20,19 @@ impl Pane for Discover {
         match self.focus {
             Part::Intent => vec![Context::DiscoverIntent, Context::Field],
             Part::Results => vec![Context::Discover, Context::List],
+            Part::Filter => vec![Context::Field],
             Part::Why => vec![Context::Discover, Context::Text],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Intent
+        matches!(self.focus, Part::Intent | Part::Filter)
     }
 
     fn commands(&self) -> Vec<Command> {
         match self.focus {
             Part::Intent => self.intent_commands(),
+            Part::Filter => filter_commands(),
             Part::Results | Part::Why => self.result_commands(),
         }
     }
@@ -55,6 +57,12 @@ impl Pane for Discover {
             }
             Action::PickDomain => vec![Effect::Pick(self.domains())],
             Action::CopyAs => self.copy_choices()?,
+            Action::OpenByName => vec![Effect::Pick(skills_to_open(&self.catalogue, self.selected())?)],
+            Action::Filter => {
+                self.asking.shown()?;
+                self.focus = Part::Filter;
+                Vec::new()
+            }
             Action::NextPart => self.turn(1),
             Action::PreviousPart => self.turn(2),
             other => return self.act_in_part(other),
@@ -63,6 +71,9 @@ impl Pane for Discover {
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.focus == Part::Filter {
+            return if self.filter.key(key) { self.filter_typed() } else { Vec::new() };
+        }
         let changed = self.field.key(key);
         if changed {
             self.history.stop();
@@ -71,6 +82,9 @@ impl Pane for Discover {
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if self.focus == Part::Filter {
+            return if self.filter.paste(text) { self.filter_typed() } else { Vec::new() };
+        }
         if self.field.paste(text) {
             self.history.stop();
             self.ask()
@@ -109,6 +123,7 @@ impl Discover {
         match self.focus {
             Part::Intent => self.act_in_intent(action),
             Part::Results => self.act_in_results(action),
+            Part::Filter => self.act_in_filter(action),
             Part::Why => self.act_in_why(action),
         }
     }
@@ -148,28 +163,56 @@ impl Discover {
     }
 
     fn act_in_results(&mut self, action: Action) -> Option<Vec<Effect>> {
-        let count = self.items.len();
-        let page = self.results.page();
-        let rows = match action {
-            Action::Up => -1,
-            Action::Down => 1,
-            Action::PageUp => -page,
-            Action::PageDown => page,
-            Action::Top => isize::MIN,
-            Action::Bottom => isize::MAX,
+        match action {
             Action::Open | Action::Fold if self.on_copies() => {
                 self.unfolded = !self.unfolded;
                 let cursor = self.cursor;
                 self.set_rows();
                 self.cursor = cursor;
-                return Some(Vec::new());
+                Some(Vec::new())
             }
-            Action::Open => return Some(self.open()),
-            _ => return self.act_on_skill(action),
+            Action::Open => Some(self.open()),
+            Action::Back if !self.filter.is_empty() => {
+                self.filter.clear();
+                Some(self.filter_results())
+            }
+            other if self.move_cursor(other) => Some(Vec::new()),
+            other => self.act_on_skill(other),
+        }
+    }
+
+    fn act_in_filter(&mut self, action: Action) -> Option<Vec<Effect>> {
+        match action {
+            Action::Submit | Action::Leave | Action::Back => {
+                self.focus = Part::Results;
+                Some(Vec::new())
+            }
+            Action::Clear => Some(if self.filter.kill_to_start() { self.filter_typed() } else { Vec::new() }),
+            other => self.move_cursor(other).then(Vec::new),
+        }
+    }
+
+    /// While a filter is typed, the first that it keeps is what is meant.
+    fn filter_typed(&mut self) -> Vec<Effect> {
+        self.chosen = None;
+        self.filter_results()
+    }
+
+    /// Moves the cursor by a row, a page or to an end; false for every other action.
+    fn move_cursor(&mut self, action: Action) -> bool {
+        let last = self.items.len().saturating_sub(1);
+        let at = match action {
+            Action::Up => self.cursor.saturating_sub(1),
+            Action::Down => self.cursor + 1,
+            Action::PageUp => self.cursor.saturating_sub(self.page_items()),
+            Action::PageDown => self.cursor + self.page_items(),
+            Action::Top => 0,
+            Action::Bottom => last,
+            _ => return false,
         };
-        self.choose(self.cursor.saturating_add_signed(rows).min(count.saturating_sub(1)));
+        self.choose(at.min(last));
         self.follow = true;
-        Some(Vec::new())
+        true
     }
 
     fn act_in_why(&mut self, action: Action) -> Option<Vec<Effect>> {
@@ -210,9 +253,16 @@ impl Discover {
         }
     }
 
+    /// How many items a page goes on: one stays in sight.
+    fn page_items(&self) -> usize {
+        let mut seen: Vec<usize> = self.drawn.items.iter().map(|(_, item)| *item).collect();
+        seen.dedup();
+        seen.len().saturating_sub(1).max(1)
+    }
+
     /// Whether the cursor is on the line that stands for all copies.
     pub(super) fn on_copies(&self) -> bool {
-        matches!(self.items.get(self.cursor), Some((Item::Copies(_), _)))
+        matches!(self.item(), Some(Item::Copies(_)))
     }
 
     /// In one column Enter first shows why; else it opens the skill in Browse.
@@ -231,7 +281,8 @@ impl Discover {
 
     fn turn(&mut self, steps: usize) -> Vec<Effect> {
         let parts = [Part::Intent, Part::Results, Part::Why];
-        let at = parts.iter().position(|p| *p == self.focus).unwrap_or(0);
+        let focus = if self.focus == Part::Filter { Part::Results } else { self.focus };
+        let at = parts.iter().position(|p| *p == focus).unwrap_or(0);
         self.focus = parts[(at + steps) % parts.len()];
         if at == 0 { self.finish() } else { Vec::new() }
     }
@@ -327,8 +378,11 @@ impl Discover {
         if self.focus == Part::Why {
             out.push(shown(Action::Back, "results"));
         }
+        let ranked = self.asking.shown().is_none().then(|| "nothing is ranked yet".to_owned());
         out.extend([
             shown(Action::FocusIntent, "intent"),
+            Command { blocked: ranked, ..shown(Action::Filter, "filter") },
+            shown(Action::OpenByName, "open by name"),
             shown(Action::TogglePolicy, "policy"),
             shown(Action::CycleRole, "role"),
             shown(Action::PickDomain, "domain"),
@@ -347,6 +401,20 @@ impl Discover {
         );
         out
     }
+}
+
+fn filter_commands() -> Vec<Command> {
+    vec![
+        shown(Action::Submit, "results"),
+        shown(Action::Down, "move"),
+        shown(Action::Clear, "clear"),
+        shown(Action::Leave, "leave"),
+        hidden(Action::Up, "move"),
+        hidden(Action::PageUp, "page up"),
+        hidden(Action::PageDown, "page down"),
+        hidden(Action::NextPart, "next part"),
+        hidden(Action::PreviousPart, "previous part"),
+    ]
 }
 
 fn shown(action: Action, label: &str) -> Command {

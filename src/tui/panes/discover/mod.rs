@@ -6,6 +6,7 @@ mod ask;
 mod history;
 mod intent_view;
 mod keys;
+mod listing;
 mod mouse;
 mod results_view;
 mod rival;
@@ -21,9 +22,11 @@ use ratatui::layout::Rect;
 
 use self::ask::{Asking, Options};
 pub use self::history::History;
-use self::rows::{Item, Row};
+use self::listing::Listing;
+pub use self::listing::Lookup;
+use self::rows::{Opened, Row};
 use self::selection::Chosen;
-use crate::discovery::{BodyLine, Hit};
+use crate::discovery::BodyLine;
 use crate::gateway::{Event, LevelTokens, SkillDetail};
 use crate::registry::{Catalogue, ScanProgress};
 use crate::skill::SkillId;
@@ -37,6 +40,8 @@ enum Part {
     #[default]
     Intent,
     Results,
+    /// The filter of the results.
+    Filter,
     Why,
 }
 
@@ -54,6 +59,7 @@ struct Drawn {
     intent: Rect,
     field: Rect,
     results: Rect,
+    filter: Rect,
     why: Rect,
     /// Whether the parts share one column.
     folded: bool,
@@ -71,13 +77,21 @@ pub struct Discover {
     asking: Asking,
     history: History,
     focus: Part,
+    listing: Listing,
+    filter: Field,
     rows: Vec<Row>,
-    items: Vec<(Item, Option<usize>)>,
+    /// Rows that the cursor can stand on.
+    items: Vec<usize>,
+    /// Index into `items`.
     cursor: usize,
     /// What a person put the cursor on; none while it stays on the first by itself.
     chosen: Option<Chosen>,
     /// What the cursor stood on after the last answer.
     held: Option<SkillId>,
+    /// A skill that is to be opened by its name, until its place is known.
+    opening: Option<SkillId>,
+    /// One that was opened and is no row of the list.
+    opened: Option<Opened>,
     /// Whether the shadowed copies are listed one by one.
     unfolded: bool,
     scan: ScanProgress,
@@ -108,23 +122,13 @@ impl Discover {
         &self.history
     }
 
-    fn hit(&self) -> Option<&Hit> {
-        let (item, _) = self.items.get(self.cursor)?;
-        item.hit(&self.asking.shown()?.answer)
-    }
-
-    fn selected(&self) -> Option<&SkillId> {
-        let (item, _) = self.items.get(self.cursor)?;
-        item.skill(&self.asking.shown()?.answer)
-    }
-
     /// Asks for what stands in the field. An empty field asks nothing.
     fn ask(&mut self) -> Vec<Effect> {
         if self.field.text().trim().is_empty() {
             self.asking.clear();
-            self.chosen = None;
-            self.set_rows();
-            return Vec::new();
+            self.filter.clear();
+            (self.chosen, self.opening) = (None, None);
+            return self.take_answer();
         }
         let typing = self.focus == Part::Intent && self.field.cursor() == self.field.text().len();
         let intent = self.field.text().to_owned();
@@ -136,14 +140,15 @@ impl Discover {
         match message {
             Message::Answer(generation, answer) => {
                 let before = self.asking.shown().map(|s| s.intent.clone());
-                if self.asking.take(*generation, answer) {
-                    if self.asking.shown().map(|s| &s.intent) != before.as_ref() {
-                        self.chosen = None;
-                    }
-                    self.set_rows();
+                if !self.asking.take(*generation, answer) {
+                    return Vec::new();
                 }
-                Vec::new()
+                if self.asking.shown().map(|s| &s.intent) != before.as_ref() {
+                    (self.chosen, self.follow) = (None, true);
+                }
+                self.take_answer()
             }
+            Message::Results(lookup, answer) => self.take_lookup(lookup, answer),
             Message::Levels(levels) => {
                 self.levels.extend(levels.iter().map(|l| (l.skill_id.clone(), l.clone())));
                 Vec::new()
@@ -179,6 +184,7 @@ impl Discover {
                 self.history.keep(self.field.text());
                 self.field.set(intent);
                 self.history.keep(intent);
+                self.filter.clear();
                 self.focus = Part::Results;
                 self.ask()
             }
@@ -187,7 +193,50 @@ impl Discover {
                 self.ask()
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
+            Message::Picked(PickerKind::SkillToOpen, id) => self.open_by_name(&SkillId::new(id)),
             _ => Vec::new(),
+        }
+    }
+
+    /// Makes the list of the answer that is shown now.
+    fn take_answer(&mut self) -> Vec<Effect> {
+        self.opened = None;
+        let answer = self.asking.shown().map(|s| Arc::clone(&s.answer));
+        if answer.is_some() && !self.filter.text().trim().is_empty() {
+            return self.filter_results();
+        }
+        self.listing.set(answer, "");
+        self.set_rows();
+        match self.opening.clone() {
+            Some(id) => self.look_up(id),
+            None => self.find_chosen(),
+        }
+    }
+
+    /// Asks for the results that the filter keeps. The present list stays until they are there.
+    fn filter_results(&mut self) -> Vec<Effect> {
+        let Some(shown) = self.asking.shown() else { return Vec::new() };
+        let text = self.filter.text().to_owned();
+        if text.trim().is_empty() {
+            self.listing.set(Some(Arc::clone(&shown.answer)), "");
+            self.set_rows();
+            return self.find_chosen();
+        }
+        let mut request = self.options.request(&shown.intent, shown.typing);
+        request.filter.clone_from(&text);
+        let list = self.listing.next();
+        vec![Effect::Results { request, lookup: Lookup::Filter { list, text } }]
+    }
+
+    /// Asks for the page of a place in the list, where it is not there.
+    fn want_place(&mut self, place: usize) {
+        let Some(shown) = self.asking.shown() else { return };
+        let mut request = self.options.request(&shown.intent, shown.typing);
+        if let Some(page) = self.listing.missing(place) {
+            request.offset = page * listing::PAGE_SIZE;
+            self.listing.filter().clone_into(&mut request.filter);
+            let lookup = Lookup::Page { list: self.listing.number(), page };
+            self.wanted.push(Effect::Results { request, lookup });
         }
     }
 

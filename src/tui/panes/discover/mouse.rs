@@ -22,6 +22,11 @@ impl Discover {
         if self.drawn.intent.contains(at) {
             self.focus = Part::Intent;
             self.field.click(at);
+        } else if self.drawn.filter.contains(at) {
+            let writing = self.focus == Part::Intent;
+            self.focus = Part::Filter;
+            self.filter.click(at);
+            return if writing { self.finish() } else { Vec::new() };
         } else if self.drawn.results.contains(at) {
             let writing = self.focus == Part::Intent;
             self.focus = Part::Results;

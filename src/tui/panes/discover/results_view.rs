@@ -1,13 +1,13 @@
-//! The result list: hits in the order of their scores with bars on one fixed scale, then what can be attached and
-//! what was left out.
+//! The result list: hits and sidecars in the order of the answer with bars on one fixed scale, then what was left out.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 
-use super::rows::{Density, Item, Row};
+use super::rows::{Density, Item, Outcome, Row};
 use super::view::{DISCLAIMER, disclaimer};
 use super::{Discover, Part};
-use crate::discovery::{Answer, Excluded, ExcludedWhy, Fit, Group, Hit};
+use crate::discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
 use crate::skill::AttachTarget;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
@@ -33,67 +33,159 @@ enum Line {
 /// Columns and scale, the same for all rows of a frame.
 struct Layout {
     density: Density,
+    /// Where names begin; ranks end a column before.
+    name_x: u16,
+    name_room: u16,
+    /// Where labels begin, where they have a column of their own.
+    label_x: Option<u16>,
     score_end: u16,
     bar: Place,
+    /// Where the notes of those that are left out begin.
     note_x: u16,
     fits_from: Option<f64>,
     none_fits: bool,
+    filter: Filter,
 }
 
 impl Discover {
     pub(super) fn draw_results(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let focused = cx.focused && self.focus == Part::Results;
-        let mut pen = Pen::new(buf, cx);
+        let focused = cx.focused && matches!(self.focus, Part::Results | Part::Filter);
         self.drawn.results = area;
-        self.results_title(focused, area.width, cx).draw(&mut pen, area.x, area.y, area.width);
-        let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let mut list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        if self.listing.first().is_some() && (self.focus == Part::Filter || !self.filter.is_empty()) {
+            self.draw_filter(Rect { height: 1, ..list }, buf, cx);
+            list = Rect { y: list.y + 1, height: list.height.saturating_sub(1), ..list };
+        }
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
+            let mut pen = Pen::new(buf, cx);
+            self.results_title(focused, "", area.width, cx).draw(&mut pen, area.x, area.y, area.width);
             self.draw_nothing_asked(list, &mut pen);
             return;
         };
+        let foot = u16::from(self.drawn.folded && list.height > 8);
+        let list = Rect { height: list.height - foot, ..list };
         let layout = self.layout(list, &answer);
         let lines = self.lines(&layout);
         self.keep_in_sight(&lines, usize::from(list.height));
+        let window = lines.iter().skip(self.results.offset).take(usize::from(list.height));
+        let places = window.clone().filter_map(|line| match line {
+            Line::Row(row, 0) => Some(self.rows[*row]),
+            _ => None,
+        });
+        let places: Vec<usize> = places
+            .filter_map(|row| match row {
+                Row::Item(Item::Hit(place)) => Some(place),
+                _ => None,
+            })
+            .collect();
+        let range = match (places.first(), places.last()) {
+            (Some(first), Some(last)) => {
+                format!("{}–{} of {}", count(first + 1), count(last + 1), count(self.listing.total()))
+            }
+            _ => format!("{} above", count(self.listing.total())),
+        };
+        let mut pen = Pen::new(buf, cx);
+        let range = if self.listing.total() == 0 { "" } else { &range };
+        self.results_title(focused, range, area.width, cx).draw(&mut pen, area.x, area.y, area.width);
         let mut y = list.y;
-        for line in lines.iter().skip(self.results.offset).take(usize::from(list.height)) {
+        for line in window {
             if let Line::Row(row, part) = *line {
-                self.draw_row(row, part, &layout, &answer, Rect { y, height: 1, ..list }, &mut pen, focused);
+                let area = Rect { y, height: 1, ..list };
+                if let Ok(item) = self.items.binary_search(&row) {
+                    self.drawn.items.push((area, item));
+                }
+                self.draw_row(row, part, &layout, &answer, area, &mut pen, focused);
             }
             y += 1;
         }
-        if self.drawn.folded && y + 1 < list.bottom() {
+        for place in places {
+            self.want_place(place);
+        }
+        if foot > 0 {
             let room = list.width.saturating_sub(4);
-            pen.put(list.x + 2, list.bottom() - 1, disclaimer(room), Role::Muted, room);
+            pen.put(list.x + 2, list.bottom(), disclaimer(room), Role::Muted, room);
         }
         if answer.skills == 0 {
             self.draw_no_skills(list, &mut pen);
-        } else if answer.results.is_empty() {
-            pen.put(list.x + 2, list.y + 1, "nothing matches a word of it", Role::Muted, list.width - 4);
+        } else if self.rows.is_empty() {
+            let text = if self.listing.filter().trim().is_empty() {
+                "no skill matches this request".to_owned()
+            } else {
+                format!("no result has “{}” in its name or description", shown(self.listing.filter().trim()))
+            };
+            let width = list.width.saturating_sub(4);
+            for (row, line) in
+                wrap_to(&[Seg::new(text, Role::Muted)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
+            {
+                pen.line(list.x + 2, list.y + 1 + row as u16, line, width);
+            }
         }
     }
 
-    fn results_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
+    /// The filter over the list, with how many results it keeps.
+    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        pen.band(row, Role::Field);
+        pen.put(row.x + 2, row.y, "/", Role::Strong, 1);
+        let all = self.asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
+        let note = format!("{} of {}", count(self.listing.total()), count(all));
+        let start = pen.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
+        let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
+        self.drawn.filter = row;
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = self.filter.draw(line, buf, style, &[]);
+        if cx.focused && self.focus == Part::Filter {
+            cx.cursor = cursor;
+        }
+    }
+
+    /// The list's name, from which score on a skill fits, and which results are in sight.
+    fn results_title(&self, focused: bool, range: &str, width: u16, cx: &Draw<'_>) -> Title {
         let answer = self.asking.shown().map(|s| &s.answer);
         let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
-        let mut title = Title::of(if none { "Nearest, none fits" } else { "Results" }, focused);
-        if self.drawn.folded {
-            title.note = self.short_status(cx, width.saturating_sub(title.name.width() as u16 + 7));
-        } else if let Some(confidence) = answer.and_then(|a| a.confidence) {
-            let from = plain_score(confidence.fits_from, cx.glyphs);
-            title = title.note(format!("{} fits from {from}", cx.glyphs.tick));
-        }
-        title
+        let title = Title::of(if none { "Nearest, none fits" } else { "Results" }, focused);
+        let room = width.saturating_sub(title.name.width() as u16 + 7);
+        let confidence = answer.and_then(|a| a.confidence).filter(|_| !self.drawn.folded);
+        let notes = match confidence.map(|c| plain_score(c.fits_from, cx.glyphs)) {
+            Some(from) => vec![
+                format!("{} fits from {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+                format!("{} {from} {} {range}", cx.glyphs.tick, cx.glyphs.dot),
+                range.to_owned(),
+            ],
+            None => vec![range.to_owned()],
+        };
+        let note = notes.into_iter().find(|note| cells(note) <= room && !range.is_empty());
+        title.note(note.unwrap_or_default())
     }
 
     fn layout(&self, area: Rect, answer: &Answer) -> Layout {
         let best = answer.results.iter().map(|h| h.score).fold(SCALE, f64::max);
-        let none_fits = answer.fit == Fit::None;
         let density = if self.drawn.folded {
             Density::Dense
         } else {
             Density::choose(&self.rows, area.width, area.height)
         };
-        let score_end = area.x + (area.width * 31 / 60).max(22);
+        let digits = (answer.results.len() + answer.below_limit).to_string().len() as u16;
+        let name_x = area.x + (digits + 2).max(4);
+        // The least that bars get: names are cut last.
+        let bar_width = (area.width / 4).clamp(8, 24);
+        let score_width = if best >= 9.995 { 5 } else { 4 };
+        let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
+        let sidecars = self.listing.first().into_iter().flat_map(|first| &first.attachable);
+        let named = self.listing.hits().map(|h| (&h.skill_id, label(h)));
+        let named = named.chain(sidecars.map(|s| (&s.skill_id, SIDECAR.to_owned())));
+        let (mut longest, mut longest_label, mut inline) = (10, 0, 10);
+        for (id, label) in named {
+            let name = cells(&shown(id.as_str()));
+            longest = longest.max(name);
+            longest_label = longest_label.max(cells(&label));
+            inline = inline.max(name + if label == USUAL { 0 } else { 1 + cells(&label) });
+        }
+        let label = longest_label;
+        let labelled = longest + 2 + label <= most.min(area.width / 2);
+        let used = if labelled { longest + 2 + label } else { inline.min(most) };
+        let wanted = area.x + area.width * 31 / 60;
+        let score_end = (name_x + used + 1 + score_width).max(wanted);
         let bar = Place {
             x: score_end + 1,
             y: area.y,
@@ -101,40 +193,39 @@ impl Discover {
             scale: best,
             air: density.description() > 0,
         };
-        let names = self.items.iter().filter(|(item, _)| !matches!(item, Item::Hit(_)));
-        let longest = names.filter_map(|(item, _)| item.skill(answer)).map(|id| cells(id.as_str())).max();
-        let name = longest.unwrap_or(0).clamp(14, (area.width / 3).max(14));
+        let left_out = self.listing.first().into_iter().flat_map(|first| &first.excluded);
+        let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
         Layout {
             density,
+            name_x,
+            name_room: if labelled { longest } else { score_end.saturating_sub(name_x + 1 + score_width) },
+            label_x: labelled.then(|| score_end - score_width - 1 - label),
             score_end,
             bar,
-            note_x: area.x + 4 + name + 2,
+            note_x: name_x + longest_out.clamp(14, (area.width / 3).max(14)) + 2,
             fits_from: answer.confidence.map(|c| c.fits_from),
-            none_fits,
+            none_fits: answer.fit == Fit::None,
+            filter: Filter::new(self.listing.filter()),
         }
     }
 
     /// The screen rows of the whole list.
     fn lines(&self, layout: &Layout) -> Vec<Line> {
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(self.rows.len() * 2);
         let cursor_row = self.cursor_row();
+        if layout.none_fits && !self.drawn.folded && !self.rows.is_empty() {
+            out.push(Line::Blank);
+        }
         for (index, row) in self.rows.iter().enumerate() {
             match row {
                 Row::Heading(..) => {
-                    let first = out.is_empty();
-                    if first && (self.drawn.folded || layout.none_fits) {
-                        if layout.none_fits && !self.drawn.folded {
-                            out.push(Line::Blank);
-                        }
-                        continue;
-                    }
                     let blank_before = matches!(out.last(), Some(Line::Row(..)));
                     if blank_before && layout.density != Density::Dense {
                         out.push(Line::Blank);
                     }
                     out.push(Line::Row(index, 0));
                 }
-                Row::Item(Item::Hit(_), _) => {
+                Row::Item(Item::Hit(_)) => {
                     let unfolded = self.drawn.folded && Some(index) == cursor_row;
                     let below = if unfolded { 3 } else { layout.density.description() };
                     out.extend((0..=below).map(|part| Line::Row(index, part)));
@@ -142,15 +233,19 @@ impl Discover {
                         out.push(Line::Blank);
                     }
                 }
-                Row::Item(..) | Row::Below(_) => out.push(Line::Row(index, 0)),
+                Row::Item(item) => {
+                    out.push(Line::Row(index, 0));
+                    if layout.density.gap() && matches!(item, Item::Attachable(_)) {
+                        out.push(Line::Blank);
+                    }
+                }
             }
         }
         out
     }
 
     fn cursor_row(&self) -> Option<usize> {
-        let (item, _) = self.items.get(self.cursor)?;
-        self.rows.iter().position(|row| matches!(row, Row::Item(other, _) if other == item))
+        self.items.get(self.cursor).copied()
     }
 
     fn keep_in_sight(&mut self, lines: &[Line], height: usize) {
@@ -163,7 +258,12 @@ impl Discover {
             let last = lines.iter().rposition(of_cursor).unwrap_or(first);
             // The heading above the first item comes into sight with it.
             let first = if self.cursor == 0 { 0 } else { first };
-            if first < self.results.offset {
+            let (above, below) =
+                (self.results.offset.saturating_sub(height), self.results.offset + 2 * height);
+            if first < above || last >= below {
+                // What was jumped to is seen between its neighbors.
+                self.results.offset = first.saturating_sub(height / 3);
+            } else if first < self.results.offset {
                 self.results.offset = first;
             } else if last >= self.results.offset + height {
                 self.results.offset = last + 1 - height;
@@ -174,7 +274,7 @@ impl Discover {
 
     #[allow(clippy::too_many_arguments, reason = "one row of one list in one frame")]
     fn draw_row(
-        &mut self,
+        &self,
         row: usize,
         part: usize,
         layout: &Layout,
@@ -184,65 +284,78 @@ impl Discover {
         focused: bool,
     ) {
         let selected = self.cursor_row() == Some(row);
-        if let Row::Item(item, _) = self.rows[row]
-            && let Some(place) = self.items.iter().position(|(other, _)| *other == item)
-        {
-            self.drawn.items.push((area, place));
-        }
         if selected {
             pen.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
             let role = if focused { Role::Gutter } else { Role::Muted };
             pen.put(area.x, area.y, pen.glyphs.gutter, role, 1);
         }
+        let first = self.listing.first().map_or(answer, |first| first);
         match self.rows[row] {
             Row::Heading(name, members) => {
                 pen.put(area.x + 2, area.y, name, Role::Muted, area.width - 2);
-                if name == "left out" {
+                if members > 1 {
                     pen.right(area.right() - 2, area.y, &count(members), Role::Muted);
                 }
             }
-            Row::Below(more) => {
-                let text = if more == 1 {
-                    "1 more matches below the limit".to_owned()
-                } else {
-                    format!("{} more match below the limit", count(more))
-                };
-                pen.put(area.x + 4, area.y, &text, Role::Muted, area.width - 5);
-            }
-            Row::Item(Item::Hit(hit), rank) => {
-                let hit = &answer.results[hit];
-                if part == 0 {
-                    draw_hit(hit, rank, layout, area, pen, selected);
-                } else {
-                    self.draw_below(hit, part, layout, area, pen);
+            Row::Item(Item::Hit(place)) => {
+                if let (0, Some(rank)) = (part, self.listing.rank(place)) {
+                    pen.right(layout.name_x - 1, area.y, &rank.to_string(), Role::Muted);
+                }
+                match self.listing.hit(place) {
+                    Some(hit) if part == 0 => draw_hit(hit, layout, area, pen, selected),
+                    Some(hit) => self.draw_below(hit, part, layout, area, pen),
+                    None if part == 0 => {
+                        pen.put(layout.name_x, area.y, pen.glyphs.ellipsis, Role::Muted, 3);
+                    }
+                    None => {}
                 }
             }
-            Row::Item(Item::Attachable(index), _) => {
-                let attachable = &answer.attachable[index];
-                let note = targets(&attachable.attach_targets, area.width >= 50);
-                draw_other(attachable.skill_id.as_str(), &note, Role::Text, layout, area, pen);
+            Row::Item(Item::Attachable(index)) => {
+                if let Some(sidecar) = first.attachable.get(index) {
+                    draw_sidecar(sidecar, layout, area, pen, selected);
+                }
             }
-            Row::Item(Item::Excluded(index), _) => {
-                let excluded = &answer.excluded[index];
+            Row::Item(Item::Excluded(index)) => {
+                let Some(excluded) = first.excluded.get(index) else { return };
                 let room = area.right().saturating_sub(layout.note_x + 2);
                 let note = why_left_out(excluded, room, pen.glyphs.ellipsis);
-                draw_other(excluded.skill_id.as_str(), &note, Role::Muted, layout, area, pen);
+                draw_other(excluded.skill_id.as_str(), &note, layout, area, pen);
             }
-            Row::Item(Item::Copies(copies), _) => {
+            Row::Item(Item::Copies(copies)) => {
                 let sign = if self.unfolded { pen.glyphs.open } else { pen.glyphs.closed };
-                let room = area.width.saturating_sub(6);
+                let room = area.right().saturating_sub(layout.name_x + 2);
                 let long = format!("{} copies or other versions, shadowed", count(copies));
                 let short = format!("{} copies, shadowed", count(copies));
                 let text = if cells(&long) + 2 <= room { long } else { short };
                 let role = if selected { Role::Text } else { Role::Muted };
-                pen.put(area.x + 4, area.y, &format!("{text} {sign}"), role, room);
+                pen.put(layout.name_x, area.y, &format!("{text} {sign}"), role, room);
+            }
+            Row::Item(Item::Opened) => {
+                let Some(opened) = &self.opened else { return };
+                let room = area.right().saturating_sub(layout.note_x + 2);
+                let note = match &opened.outcome {
+                    Outcome::Excluded(excluded) => why_left_out(excluded, room, pen.glyphs.ellipsis),
+                    Outcome::Sidecar(_) => SIDECAR.to_owned(),
+                    Outcome::NoMatch => "does not match the request".to_owned(),
+                };
+                draw_other(opened.id.as_str(), &note, layout, area, pen);
             }
         }
     }
 
+    /// What counted in a description. Marks by meaning only where meaning counted.
+    pub(super) fn description_marks(&self, hit: &Hit) -> Vec<Mark> {
+        let answer = self.asking.shown().map(|s| &s.answer);
+        let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fits_from);
+        let semantic = hit.breakdown.signals[SEMANTIC];
+        let weak = !fits || semantic < MEANING_SHARE * hit.score;
+        let marks = hit.description_marks.iter();
+        marks.filter(|mark| !(weak && mark.signal == Signal::Semantic)).copied().collect()
+    }
+
     /// A line below a hit's own: its description, or in one column what its words gave.
     fn draw_below(&self, hit: &Hit, part: usize, layout: &Layout, area: Rect, pen: &mut Pen<'_>) {
-        let width = area.width.saturating_sub(6);
+        let width = area.right().saturating_sub(layout.name_x + 2);
         if self.drawn.folded && part == 3 {
             let mut line = RichLine::default();
             for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
@@ -254,22 +367,29 @@ impl Discover {
                     line.segs.extend([Seg::new(label, Role::Muted), Seg::new(value, Role::Strong), gap]);
                 }
             }
-            pen.line(area.x + 4, area.y, &line, width);
+            pen.line(layout.name_x, area.y, &line, width);
             return;
         }
         let role = if self.drawn.folded { Role::Text } else { Role::Muted };
         let lines = if self.drawn.folded { 2 } else { layout.density.description() };
         // A long description begins where it first counts, so that its words show without opening it.
-        let from = excerpt_from(&hit.description, &hit.description_marks, width * lines as u16);
-        let (rest, marks) =
-            (hit.description.get(from..).unwrap_or_default(), marks_from(&hit.description_marks, from));
+        let marks = self.description_marks(hit);
+        let filtered = layout.filter.ranges(&hit.description);
+        let sought: Vec<Mark> = filtered
+            .iter()
+            .map(|r| Mark { start: r.start as u32, end: r.end as u32, signal: Signal::Description })
+            .collect();
+        let sought = if sought.is_empty() { &marks } else { &sought };
+        let from = excerpt_from(&hit.description, sought, width * lines as u16);
+        let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&marks, from));
         let mut segs = marked(rest, &marks, role, pen.glyphs.ascii);
         if from > 0 {
             segs.insert(0, Seg::new(format!("{} ", pen.glyphs.ellipsis), role));
         }
         let wrapped = wrap_to(&segs, width, lines, pen.glyphs.ellipsis);
         if let Some(line) = wrapped.get(part - 1) {
-            pen.line(area.x + 4, area.y, line, width);
+            let line = RichLine::from_segs(underlined(&line.segs, &layout.filter));
+            pen.line(layout.name_x, area.y, &line, width);
         }
     }
 
@@ -325,30 +445,68 @@ impl Discover {
     }
 }
 
-fn draw_hit(hit: &Hit, rank: Option<usize>, layout: &Layout, area: Rect, pen: &mut Pen<'_>, selected: bool) {
-    if let Some(rank) = rank {
-        pen.right(area.x + 3, area.y, &rank.to_string(), Role::Muted);
+/// The label of a row that is no result of its own.
+const SIDECAR: &str = "sidecar";
+/// The place of meaning among the signals.
+const SEMANTIC: usize = 3;
+/// The least share of a score that meaning has to give for its marks to show.
+const MEANING_SHARE: f64 = 0.15;
+
+/// The role of most skills: the label that goes first where there is no room.
+const USUAL: &str = "procedure";
+
+/// The role, and the status where it says something.
+fn label(hit: &Hit) -> String {
+    let role = hit.role.to_string();
+    match (hit.status.as_str(), role.as_str()) {
+        ("stable", _) => role,
+        (status, USUAL) => shown(status),
+        (status, _) => format!("{role}, {}", shown(status)),
     }
-    let x = area.x + 4;
-    let room = layout.score_end.saturating_sub(5 + x);
+}
+
+/// The stretches of a line with what a filter looks for underlined.
+fn underlined(segs: &[Seg], filter: &Filter) -> Vec<Seg> {
+    let mut out = Vec::new();
+    for seg in segs {
+        let mut at = 0;
+        for range in filter.ranges(&seg.text) {
+            let (before, inside) = (seg.text.get(at..range.start), seg.text.get(range.clone()));
+            out.push(seg.piece(before.unwrap_or_default()));
+            out.push(seg.piece(inside.unwrap_or_default()).with(Modifier::UNDERLINED | Modifier::BOLD));
+            at = range.end;
+        }
+        out.push(seg.piece(seg.text.get(at..).unwrap_or_default()));
+    }
+    out
+}
+
+/// Name, label and score of a row.
+fn draw_named((id, label): (&str, &str), value: f64, role: Role, layout: &Layout, y: u16, pen: &mut Pen<'_>) {
+    let (x, room) = (layout.name_x, layout.name_room);
+    let name = shown(id);
+    let name = Seg::new(cut_end(&name, room, pen.glyphs.ellipsis).into_owned(), role);
+    let name = RichLine::from_segs(underlined(&[name], &layout.filter));
+    let end = pen.line(x, y, &name, room);
+    match layout.label_x {
+        Some(x) => {
+            pen.put(x, y, label, Role::Muted, cells(label));
+        }
+        None if label != USUAL && end + 1 + cells(label) <= x + room => {
+            pen.put(end + 1, y, label, Role::Muted, room);
+        }
+        None => {}
+    }
+    pen.right(layout.score_end, y, &plain_score(value, pen.glyphs), role);
+}
+
+fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, pen: &mut Pen<'_>, selected: bool) {
     let role = match (selected, layout.none_fits) {
         (true, false) => Role::Strong,
         (_, true) => Role::Muted,
         (false, false) => Role::Text,
     };
-    let name = shown(hit.skill_id.as_str());
-    let end = pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
-    let group = match hit.group {
-        Group::Primary => None,
-        Group::Secondary => Some("utility".to_owned()),
-        Group::Attachable => Some("sidecar".to_owned()),
-    };
-    let status = Some(shown(&hit.status)).filter(|status| status != "stable");
-    let label = group.into_iter().chain(status).collect::<Vec<_>>().join(", ");
-    if end + 1 + cells(&label) <= x + room {
-        pen.put(end + 1, area.y, &label, Role::Muted, room);
-    }
-    pen.right(layout.score_end, area.y, &plain_score(hit.score, pen.glyphs), role);
+    draw_named((hit.skill_id.as_str(), &label(hit)), hit.score, role, layout, area.y, pen);
     let bar = Place { y: area.y, ..layout.bar };
     stacked(pen, bar, &hit.breakdown.signals);
     if let Some(from) = layout.fits_from.filter(|from| hit.score < *from) {
@@ -356,11 +514,22 @@ fn draw_hit(hit: &Hit, rank: Option<usize>, layout: &Layout, area: Rect, pen: &m
     }
 }
 
-fn draw_other(id: &str, note: &str, role: Role, layout: &Layout, area: Rect, pen: &mut Pen<'_>) {
-    let x = area.x + 4;
+/// A sidecar in its place by score: what it can be attached to stands where results have their bars.
+fn draw_sidecar(sidecar: &Attachable, layout: &Layout, area: Rect, pen: &mut Pen<'_>, selected: bool) {
+    let role = if selected { Role::Strong } else { Role::Muted };
+    draw_named((sidecar.skill_id.as_str(), SIDECAR), sidecar.score, role, layout, area.y, pen);
+    let room = area.right().saturating_sub(layout.bar.x + 1);
+    let long = targets(&sidecar.attach_targets, true);
+    let note = if cells(&long) <= room { long } else { targets(&sidecar.attach_targets, false) };
+    pen.put(layout.bar.x, area.y, &cut_end(&note, room, pen.glyphs.ellipsis), Role::Muted, room);
+}
+
+/// A row that has no score to show: its name, and why.
+fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, pen: &mut Pen<'_>) {
+    let x = layout.name_x;
     let room = layout.note_x.saturating_sub(x + 2);
     let name = shown(id);
-    pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
+    pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), Role::Muted, room);
     let room = area.right().saturating_sub(layout.note_x + 2);
     pen.put(layout.note_x, area.y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
 }

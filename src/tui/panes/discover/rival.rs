@@ -1,10 +1,14 @@
 //! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
 
-use crate::discovery::{Answer, Hit, Signal, SignalSums};
-use crate::tui::widgets::measure::{cut_end, shown};
+use crate::discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
+use crate::tui::widgets::ledger::is_stop_word;
+use crate::tui::widgets::measure::{cells, cut_end, shown};
 
 /// Scores that are nearer than this look the same.
 pub const LEVEL: f64 = 0.005;
+
+/// The label of all stop words together.
+const STOP_WORDS: &str = "stop words";
 
 /// One word's share in the lead.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,10 +17,28 @@ pub struct Difference {
     pub label: String,
     /// What the first has more (or, below zero, less).
     pub value: f64,
-    /// Why, in a few words.
-    pub reason: String,
-    /// The same without the rival's name, where that has no room.
-    pub short: &'static str,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a word made a difference, in a few words that say of which skill they hold: the rival's name stands between the
+/// two parts, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reason {
+    before: &'static str,
+    /// What follows the rival's name; none where the selected skill is meant.
+    after: Option<&'static str>,
+}
+
+impl Reason {
+    /// As a text of at most `room` cells: the rival's name is cut for it.
+    #[must_use]
+    pub fn text(self, rival: &str, room: u16, ellipsis: &str) -> String {
+        let Some(after) = self.after else { return cut_end(self.before, room, ellipsis).into_owned() };
+        let name = room.saturating_sub(cells(self.before) + cells(after));
+        let text = format!("{}{}{after}", self.before, cut_end(rival, name, ellipsis));
+        cut_end(&text, room, ellipsis).into_owned()
+    }
 }
 
 /// A comparison of the selected hit with another one.
@@ -32,23 +54,26 @@ pub struct Comparison<'a> {
 
 /// The hit to compare with: for the first of the list the second, for every other one the first.
 #[must_use]
-pub fn nearest(answer: &Answer, selected: usize) -> Option<usize> {
-    (0..answer.results.len()).find(|index| *index != selected)
+pub fn nearest<'a>(answer: &'a Answer, selected: &Hit) -> Option<&'a Hit> {
+    answer.results.iter().find(|hit| hit.skill_id != selected.skill_id)
 }
 
-/// Compares, with at most `max` rows; the smallest are gathered in the last.
+/// Compares, with at most `max` rows; the smallest are gathered in the last, stop words of the request in one.
 #[must_use]
-pub fn compare<'a>(selected: &Hit, rival: &'a Hit, max: usize) -> Comparison<'a> {
-    let name = cut_end(&shown(rival.skill_id.as_str()), 12, "…").into_owned();
+pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usize) -> Comparison<'a> {
+    fn of<'r>(row: &'r WordRow, words: &[QueryWord]) -> &'r str {
+        if is_stop_word(row, words) { STOP_WORDS } else { &row.label }
+    }
     let mut labels: Vec<&str> = Vec::new();
     for row in selected.breakdown.words.iter().chain(&rival.breakdown.words) {
-        if !labels.contains(&row.label.as_str()) {
-            labels.push(&row.label);
+        let label = of(row, words);
+        if !labels.contains(&label) {
+            labels.push(label);
         }
     }
     let sums = |hit: &Hit, label: &str| {
         let mut out: SignalSums = [0.0; 5];
-        for row in hit.breakdown.words.iter().filter(|r| r.label == label) {
+        for row in hit.breakdown.words.iter().filter(|r| of(r, words) == label) {
             for (sum, value) in out.iter_mut().zip(row.by_signal) {
                 *sum += value;
             }
@@ -60,8 +85,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, max: usize) -> Comparison<'a>
         let (ours, theirs) = (sums(selected, label), sums(rival, label));
         let value = ours.iter().sum::<f64>() - theirs.iter().sum::<f64>();
         if value.abs() >= 0.005 {
-            let (reason, short) = reason(label, &ours, &theirs, &name);
-            rows.push(Difference { label: shown(label), value, reason, short });
+            rows.push(Difference { label: shown(label), value, reason: reason(label, &ours, &theirs) });
         }
     }
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
@@ -76,38 +100,41 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, max: usize) -> Comparison<'a>
     if !rest.is_empty() {
         let value = rest.iter().map(|r| r.value).sum();
         let label = format!("{} more", rest.len());
-        rows.push(Difference { label, value, reason: String::new(), short: "" });
+        rows.push(Difference { label, value, reason: Reason::default() });
     }
     Comparison { rival, lead, rows }
 }
 
-/// Which signal made the difference, in words: with the rival's name, and without.
-fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums, rival: &str) -> (String, &'static str) {
+/// Which signal made the difference, and for which of the two.
+fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let ahead = ours.iter().sum::<f64>() > theirs.iter().sum::<f64>();
     let (more, less) = if ahead { (ours, theirs) } else { (theirs, ours) };
     let signals = [Signal::Name, Signal::Description, Signal::Body, Signal::Semantic, Signal::Rule];
     let largest = (0..5).max_by(|&a, &b| (more[a] - less[a]).total_cmp(&(more[b] - less[b]))).unwrap_or(0);
     let said = |sums: &SignalSums| sums[..3].iter().any(|v| *v >= 0.005);
     let alone = less[largest] < 0.005;
-    let never = signals[largest] != Signal::Rule && said(more) && !said(less);
-    let ours = |text: &'static str| (text.to_owned(), text);
-    match (signals[largest], ahead) {
-        _ if label.contains('+') && ahead => ours("side by side"),
-        _ if label.contains('+') => (format!("side by side in {rival}"), "side by side"),
-        _ if never && ahead => (format!("{rival} never says it"), "never said"),
-        _ if never => (format!("only {rival} says it"), "said alone"),
+    let signal = signals[largest];
+    let never = signal != Signal::Rule && said(more) && !said(less);
+    let ours = |before| Reason { before, after: None };
+    let theirs = |before, after| Reason { before, after: Some(after) };
+    match (signal, ahead) {
+        _ if label == STOP_WORDS => Reason::default(),
+        _ if label.contains('+') && ahead => ours("adjacent words"),
+        _ if label.contains('+') => theirs("adjacent in ", ""),
+        _ if never && ahead => theirs("", " never says it"),
+        _ if never => theirs("only ", " says it"),
         (Signal::Name, true) => ours("in its name"),
-        (Signal::Name, false) => (format!("in the name {rival}"), "in the name"),
+        (Signal::Name, false) => theirs("in the name ", ""),
         (Signal::Description, true) if alone => ours("in its description"),
-        (Signal::Description, true) => ours("said stronger"),
-        (Signal::Description, false) if alone => (format!("{rival} describes it"), "described"),
-        (Signal::Description, false) => (format!("{rival} says it stronger"), "said stronger"),
+        (Signal::Description, true) => theirs("more than in ", ""),
+        (Signal::Description, false) if alone => theirs("", " describes it"),
+        (Signal::Description, false) => theirs("", " says it more"),
         (Signal::Body, true) if alone => ours("in its body"),
         (Signal::Body, true) => ours("more in its body"),
-        (Signal::Body, false) => (format!("in the body of {rival}"), "in the body"),
-        (Signal::Semantic, true) => ours("nearer in meaning"),
-        (Signal::Semantic, false) => (format!("{rival} is nearer"), "nearer in meaning"),
+        (Signal::Body, false) => theirs("in the body of ", ""),
+        (Signal::Semantic, true) => ours("its meaning is nearer"),
+        (Signal::Semantic, false) => theirs("", " is nearer"),
         (Signal::Rule, true) => ours("by rule"),
-        (Signal::Rule, false) => (format!("by rule for {rival}"), "by rule"),
+        (Signal::Rule, false) => theirs("by rule for ", ""),
     }
 }

@@ -1,40 +1,53 @@
-//! What the result list holds, in the order it is shown: hits in the order of the answer, attachable ones, left out
-//! ones.
+//! What the result list holds, in the order it is shown: results and sidecars in the order of the answer, then what was
+//! left out, and last a skill that was opened by its name and stands in none of these places.
 
-use crate::discovery::{Answer, ExcludedWhy};
+use super::listing::Listing;
+use crate::discovery::{Answer, Excluded, ExcludedWhy};
 use crate::skill::SkillId;
 
-/// Something the cursor can stand on; indices into the answer.
+/// Something the cursor can stand on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// A result.
+    /// A result, by its place in the list.
     Hit(usize),
-    /// A sidecar that matches.
+    /// A sidecar that matches, by its place in the answer.
     Attachable(usize),
-    /// Left out, with a reason.
+    /// Left out, with a reason, by its place in the answer.
     Excluded(usize),
     /// So many copies and other versions of ids that others have, in one line.
     Copies(usize),
+    /// Opened by its name, and none of these.
+    Opened,
 }
 
-impl Item {
-    /// The skill it is about.
-    #[must_use]
-    pub fn skill(self, answer: &Answer) -> Option<&SkillId> {
-        match self {
-            Self::Hit(i) => answer.results.get(i).map(|h| &h.skill_id),
-            Self::Attachable(i) => answer.attachable.get(i).map(|a| &a.skill_id),
-            Self::Excluded(i) => answer.excluded.get(i).map(|e| &e.skill_id),
-            Self::Copies(_) => None,
-        }
-    }
+/// A skill that was opened by its name and has no row of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// The skill.
+    pub id: SkillId,
+    /// Why it is no result.
+    pub outcome: Outcome,
+}
 
-    /// The result it is, if it is one.
+/// What a request makes of a skill that is no result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It matches and was left out.
+    Excluded(Excluded),
+    /// It is a sidecar, with its score.
+    Sidecar(f64),
+    /// It does not match.
+    NoMatch,
+}
+
+impl Outcome {
+    /// From the answer about this skill alone.
     #[must_use]
-    pub fn hit(self, answer: &Answer) -> Option<&crate::discovery::Hit> {
-        match self {
-            Self::Hit(i) => answer.results.get(i),
-            _ => None,
+    pub fn of(answer: &Answer) -> Self {
+        match (answer.excluded.first(), answer.attachable.first()) {
+            (Some(excluded), _) => Self::Excluded(excluded.clone()),
+            (None, Some(sidecar)) => Self::Sidecar(sidecar.score),
+            (None, None) => Self::NoMatch,
         }
     }
 }
@@ -42,60 +55,59 @@ impl Item {
 /// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// A group's name with the number of its members.
+    /// A heading with the number of what stands below it.
     Heading(&'static str, usize),
-    /// Something to stand on, with its place among the hits (from 1) where it is one.
-    Item(Item, Option<usize>),
-    /// Matches below the limit.
-    Below(usize),
+    /// Something to stand on.
+    Item(Item),
 }
 
-/// All rows of an answer, without blanks; copies one by one where they are unfolded.
+/// All rows of a list, without blanks; copies one by one where they are unfolded.
 #[must_use]
-pub fn rows(answer: &Answer, unfolded: bool) -> Vec<Row> {
-    let hit = |index: usize| Row::Item(Item::Hit(index), Some(index + 1));
-    let mut out: Vec<Row> = (0..answer.results.len()).map(hit).collect();
-    if !answer.attachable.is_empty() {
-        out.push(Row::Heading("attachable", answer.attachable.len()));
-        out.extend((0..answer.attachable.len()).map(|i| Row::Item(Item::Attachable(i), None)));
+pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
+    let Some(answer) = listing.first() else { return Vec::new() };
+    let total = listing.total();
+    let mut out = Vec::with_capacity(total + answer.attachable.len() + answer.excluded.len() + 3);
+    let mut sidecars = answer.attachable.iter().enumerate().peekable();
+    for place in 0..=total {
+        while let Some((index, _)) = sidecars.next_if(|(_, s)| s.results_before <= place || place == total) {
+            out.push(Row::Item(Item::Attachable(index)));
+        }
+        if place < total {
+            out.push(Row::Item(Item::Hit(place)));
+        }
     }
-    if !answer.excluded.is_empty() || answer.below_limit > 0 {
-        out.push(Row::Heading("left out", answer.excluded.len() + answer.below_limit));
+    if !answer.excluded.is_empty() {
+        out.push(Row::Heading("left out", answer.excluded.len()));
         // What the request itself left out says more than copies do.
         let shadowed = |i: &usize| matches!(answer.excluded[*i].reason, ExcludedWhy::Shadowed(_));
         let (copies, others): (Vec<usize>, Vec<usize>) = (0..answer.excluded.len()).partition(shadowed);
-        let row = |i: usize| Row::Item(Item::Excluded(i), None);
+        let row = |i: usize| Row::Item(Item::Excluded(i));
         out.extend(others.into_iter().map(row));
         if copies.len() > 1 {
-            out.push(Row::Item(Item::Copies(copies.len()), None));
+            out.push(Row::Item(Item::Copies(copies.len())));
         }
         if copies.len() == 1 || unfolded {
             out.extend(copies.into_iter().map(row));
         }
     }
-    if answer.below_limit > 0 {
-        out.push(Row::Below(answer.below_limit));
+    if opened {
+        out.extend([Row::Heading("opened by name", 1), Row::Item(Item::Opened)]);
     }
     out
 }
 
-/// The rows the cursor can stand on, in order.
+/// The rows the cursor can stand on, by their places.
 #[must_use]
-pub fn items(rows: &[Row]) -> Vec<(Item, Option<usize>)> {
-    rows.iter()
-        .filter_map(|row| match row {
-            Row::Item(item, rank) => Some((*item, *rank)),
-            _ => None,
-        })
-        .collect()
+pub fn items(rows: &[Row]) -> Vec<usize> {
+    rows.iter().enumerate().filter(|(_, row)| matches!(row, Row::Item(_))).map(|(at, _)| at).collect()
 }
 
 /// How much a hit shows of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Density {
-    /// One line, groups without a blank row between.
+    /// One line, no blank row before a heading.
     Dense,
-    /// One line, a blank row between groups.
+    /// One line, a blank row before a heading.
     Tight,
     /// A line of description below.
     Close,
@@ -104,6 +116,9 @@ pub enum Density {
     /// Two lines of description and a blank row.
     Roomy,
 }
+
+/// How many results should be seen without scrolling.
+const IN_SIGHT: usize = 10;
 
 impl Density {
     /// Lines of description.
@@ -122,17 +137,16 @@ impl Density {
         self >= Self::Airy
     }
 
-    /// The richest form in which the hits fit; what comes after them may be scrolled to.
+    /// The richest form in which the first hits fit; what comes after them may be scrolled to.
     #[must_use]
     pub fn choose(rows: &[Row], width: u16, height: u16) -> Self {
-        let hits = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_), _))).count();
+        let all = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_)))).count();
+        let hits = all.min(IN_SIGHT);
         let headings = rows.iter().filter(|r| matches!(r, Row::Heading(..))).count();
-        let rest = rows.len() - hits - headings;
+        let rest = if all > hits { 0 } else { rows.len() - hits + headings };
         let room = usize::from(height);
-        let groups = headings + headings.saturating_sub(1);
         let wanted = |density: Self, rest: usize| {
-            let each = 1 + density.description() + usize::from(density.gap());
-            hits * each + if density == Self::Dense { headings } else { groups } + rest
+            hits * (1 + density.description() + usize::from(density.gap())) + rest
         };
         let described = width >= 50;
         if described && width >= 64 && wanted(Self::Roomy, rest) <= room {

@@ -1,23 +1,71 @@
 //! What the cursor stands on while answers come and go: the first of the ranking until a person chooses
-//! another, and then that very bundle, known by its place on disk where the catalogue tells it. While roots
+//! another, and then that very bundle, known by its place on disk where the catalog tells it. While roots
 //! are read an id can pass from one bundle to another.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::Discover;
-use super::rows::{self, Item};
+use super::listing::Lookup;
+use super::rows::{self, Item, Opened, Outcome};
+use super::{Discover, Part};
+use crate::discovery::{Answer, Hit};
+use crate::gateway::Error;
 use crate::skill::SkillId;
+use crate::tui::pane::{Effect, PaneId, Target};
 
 /// What the person put the cursor on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
     /// A skill, and where it stands.
     Skill(SkillId, Option<PathBuf>),
+    /// A place in the list whose page is on its way.
+    Place(usize),
     /// The line that stands for all copies.
     Copies,
 }
 
 impl Discover {
+    /// The item under the cursor.
+    pub(super) fn item(&self) -> Option<Item> {
+        match self.rows.get(*self.items.get(self.cursor)?)? {
+            rows::Row::Item(item) => Some(*item),
+            rows::Row::Heading(..) => None,
+        }
+    }
+
+    /// The skill that an item is about, where its page is there.
+    pub(super) fn skill_of(&self, item: Item) -> Option<&SkillId> {
+        let answer = || self.listing.first();
+        match item {
+            Item::Hit(place) => self.listing.hit(place).map(|h| &h.skill_id),
+            Item::Attachable(i) => answer()?.attachable.get(i).map(|a| &a.skill_id),
+            Item::Excluded(i) => answer()?.excluded.get(i).map(|e| &e.skill_id),
+            Item::Opened => self.opened.as_ref().map(|opened| &opened.id),
+            Item::Copies(_) => None,
+        }
+    }
+
+    /// The result under the cursor.
+    pub(super) fn hit(&self) -> Option<&Hit> {
+        match self.item()? {
+            Item::Hit(place) => self.listing.hit(place),
+            _ => None,
+        }
+    }
+
+    /// Its place among all results, from 1.
+    pub(super) fn rank(&self) -> Option<usize> {
+        match self.item()? {
+            Item::Hit(place) => self.listing.rank(place),
+            _ => None,
+        }
+    }
+
+    /// The skill under the cursor.
+    pub(super) fn selected(&self) -> Option<&SkillId> {
+        self.skill_of(self.item()?)
+    }
+
     /// Puts the cursor on an item because a person wants it there.
     pub(super) fn choose(&mut self, place: usize) {
         if place == self.cursor {
@@ -25,10 +73,16 @@ impl Discover {
         }
         self.cursor = place;
         self.why.offset = 0;
+        self.remember_choice();
+    }
+
+    fn remember_choice(&mut self) {
         self.held = self.selected().cloned();
-        self.chosen = match &self.held {
-            Some(id) => Some(Chosen::Skill(id.clone(), self.location(id))),
-            None => self.on_copies().then_some(Chosen::Copies),
+        self.chosen = match (&self.held, self.item()) {
+            (Some(id), _) => Some(Chosen::Skill(id.clone(), self.location(id))),
+            (None, Some(Item::Copies(_))) => Some(Chosen::Copies),
+            (None, Some(Item::Hit(place))) => Some(Chosen::Place(place)),
+            _ => None,
         };
     }
 
@@ -36,12 +90,13 @@ impl Discover {
         self.catalogue.by_id(id.as_str()).map(|skill| skill.location.clone())
     }
 
-    /// Rows of the present answer, and the cursor where it belongs in them.
+    /// Rows of the present list, and the cursor where it belongs in them.
     pub(super) fn set_rows(&mut self) {
         let before = self.held.take();
-        self.rows = self.asking.shown().map(|s| rows::rows(&s.answer, self.unfolded)).unwrap_or_default();
+        self.rows = rows::rows(&self.listing, self.unfolded, self.opened.is_some());
         self.items = rows::items(&self.rows);
-        self.cursor = self.place_of_chosen().unwrap_or(0);
+        let place = self.place_of_chosen();
+        self.cursor = place.unwrap_or(0);
         self.held = self.selected().cloned();
         // Reading on is not disturbed by an answer that leaves the selection where it was.
         if self.held != before {
@@ -51,18 +106,148 @@ impl Discover {
     }
 
     fn place_of_chosen(&self) -> Option<usize> {
-        let answer = &self.asking.shown()?.answer;
-        let is_chosen = |item: &Item| match (self.chosen.as_ref(), item) {
+        let is_chosen = |item: Item| match (self.chosen.as_ref(), item) {
             (Some(Chosen::Copies), Item::Copies(_)) => true,
+            (Some(Chosen::Place(wanted)), Item::Hit(place)) => *wanted == place,
             (Some(Chosen::Skill(chosen, wanted)), item) => {
-                item.skill(answer).is_some_and(|id| match (wanted, self.location(id)) {
+                self.skill_of(item).is_some_and(|id| match (wanted, self.location(id)) {
                     (Some(wanted), Some(location)) => *wanted == location,
                     _ => id == chosen,
                 })
             }
             _ => false,
         };
-        self.items.iter().position(|(item, _)| is_chosen(item))
+        self.items.iter().position(|row| match self.rows[*row] {
+            rows::Row::Item(item) => is_chosen(item),
+            rows::Row::Heading(..) => false,
+        })
+    }
+
+    /// Asks where the chosen skill stands now, where its page is not there.
+    pub(super) fn find_chosen(&mut self) -> Vec<Effect> {
+        match &self.chosen {
+            Some(Chosen::Skill(id, _)) if self.place_of_chosen().is_none() => {
+                let id = id.clone();
+                self.look_up(id)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Asks for the place and the breakdown of a skill.
+    pub(super) fn look_up(&self, id: SkillId) -> Vec<Effect> {
+        let Some(shown) = self.asking.shown() else { return Vec::new() };
+        let mut request = self.options.request(&shown.intent, shown.typing);
+        (request.skill, request.limit) = (Some(id.clone()), 1);
+        vec![Effect::Results { request, lookup: Lookup::Skill { list: self.listing.number(), id } }]
+    }
+
+    /// Opens a skill by its name: in the ranking of the present request, or in Browse where there is none.
+    pub(super) fn open_by_name(&mut self, id: &SkillId) -> Vec<Effect> {
+        if self.asking.shown().is_none() {
+            return vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())))];
+        }
+        let writing = self.focus == Part::Intent;
+        self.focus = if self.drawn.folded { Part::Why } else { Part::Results };
+        self.opening = Some(id.clone());
+        let finished = if writing { self.finish() } else { Vec::new() };
+        if finished.is_empty() { self.look_up(id.clone()) } else { finished }
+    }
+
+    /// Takes what was asked for beside the answer.
+    pub(super) fn take_lookup(
+        &mut self,
+        lookup: &Lookup,
+        answer: &Result<Arc<Answer>, Error>,
+    ) -> Vec<Effect> {
+        match (lookup, answer) {
+            (Lookup::Page { list, page }, Ok(answer)) => {
+                if self.listing.take_page(*list, *page, answer) {
+                    self.page_came();
+                }
+            }
+            (Lookup::Page { page, .. }, Err(error)) => {
+                self.listing.forget(*page);
+                return vec![trouble("results could not be loaded", error)];
+            }
+            (Lookup::Filter { list, text }, Ok(answer)) => {
+                if self.listing.take_filtered(*list, text, answer) {
+                    self.results.offset = 0;
+                    self.set_rows();
+                    return self.opening.clone().map(|id| self.look_up(id)).unwrap_or_default();
+                }
+            }
+            (Lookup::Filter { .. }, Err(error)) => {
+                return vec![trouble("the results could not be filtered", error)];
+            }
+            (Lookup::Skill { list, id }, Ok(answer)) => {
+                if *list == self.listing.number() {
+                    self.place_skill(id, answer);
+                }
+            }
+            (Lookup::Skill { .. }, Err(error)) => {
+                return vec![trouble("the skill could not be ranked", error)];
+            }
+        }
+        Vec::new()
+    }
+
+    /// What the cursor waits for may be there now; a skill that was opened may stand a place from where it was said.
+    fn page_came(&mut self) {
+        if let Some(place) = self.place_of_chosen() {
+            self.follow |= place != self.cursor;
+            self.cursor = place;
+        }
+        if self.chosen.is_some() && self.selected().is_some() {
+            self.remember_choice();
+        }
+    }
+
+    /// Puts the cursor on a skill that was opened or chosen, by the answer about it alone.
+    fn place_skill(&mut self, id: &SkillId, answer: &Answer) {
+        let opening = self.opening.take_if(|opening| opening == id).is_some();
+        if !opening && !matches!(&self.chosen, Some(Chosen::Skill(chosen, _)) if chosen == id) {
+            return;
+        }
+        let rank = answer.results.first().and_then(|hit| hit.rank);
+        self.opened = None;
+        if self.place_of(id).is_none() && !self.filter.is_empty() {
+            // The filter hides it.
+            self.filter.clear();
+            self.listing.set(self.asking.shown().map(|s| Arc::clone(&s.answer)), "");
+            self.set_rows();
+        }
+        if self.place_of(id).is_none() && rank.is_none() && !self.unfolded {
+            self.unfolded = true;
+            self.set_rows();
+            self.unfolded = self.place_of(id).is_some();
+        }
+        let place = self.place_of(id).or_else(|| self.place_of_item(Item::Hit(rank?.checked_sub(1)?)));
+        if place.is_none() {
+            self.opened = Some(Opened { id: id.clone(), outcome: Outcome::of(answer) });
+        }
+        self.set_rows();
+        let place = place.or_else(|| self.place_of_item(Item::Opened));
+        self.move_to(place.unwrap_or(0), id);
+    }
+
+    fn place_of(&self, id: &SkillId) -> Option<usize> {
+        self.items.iter().position(|row| match self.rows[*row] {
+            rows::Row::Item(item) => self.skill_of(item) == Some(id),
+            rows::Row::Heading(..) => false,
+        })
+    }
+
+    fn place_of_item(&self, wanted: Item) -> Option<usize> {
+        self.items.iter().position(|row| self.rows[*row] == rows::Row::Item(wanted))
+    }
+
+    fn move_to(&mut self, place: usize, id: &SkillId) {
+        self.cursor = place;
+        self.why.offset = 0;
+        self.follow = true;
+        self.chosen = Some(Chosen::Skill(id.clone(), self.location(id)));
+        self.held = self.selected().cloned();
     }
 
     /// How much of the skills is read, while not all of it is: the verdict may still change.
@@ -74,4 +259,8 @@ impl Discover {
         (answer.bodies_missing > 0)
             .then(|| (answer.skills.saturating_sub(answer.bodies_missing), answer.skills))
     }
+}
+
+fn trouble(what: &str, error: &Error) -> Effect {
+    Effect::Trouble(what.to_owned(), error.message.clone())
 }

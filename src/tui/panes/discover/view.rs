@@ -3,14 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::rows::Item;
 use super::{Discover, Drawn, Part};
 use crate::discovery::Fit;
 use crate::tui::pane::Draw;
 use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{count, took};
-use crate::tui::widgets::measure::cells;
 use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
 use crate::tui::widgets::rule::{Joint, Title, divider};
 
 /// Below this width the parts share one column.
@@ -31,6 +29,9 @@ pub(super) fn disclaimer(room: u16) -> &'static str {
 impl Discover {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = Drawn { folded: area.width < FOLD, ..Drawn::default() };
+        if let Some(Item::Hit(place)) = self.item() {
+            self.want_place(place);
+        }
         if area.width < FOLD {
             self.folded(area, buf, cx);
         } else if cx.full_screen {
@@ -58,7 +59,8 @@ impl Discover {
         };
         let left = share.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(32));
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
-        let top = if wide { 4 } else { 2 };
+        let verdict = if wide { Vec::new() } else { self.verdict_lines(area.width, area.height, cx) };
+        let top = if wide { 4 } else { 2 + verdict.len() as u16 };
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
         let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
@@ -69,9 +71,8 @@ impl Discover {
             let status = Rect { y: area.y + 1, height: 3, ..right };
             self.draw_status(status, buf, cx);
         } else {
-            let band = Rect { y: area.y + 1, height: 1, ..area };
-            let used = self.draw_status_line(band, buf, cx);
-            self.draw_intent(Rect { width: area.width.saturating_sub(used), ..band }, 0, buf, cx);
+            self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, 0, buf, cx);
+            self.draw_verdict(&verdict, Rect { y: area.y + 2, height: top - 2, ..area }, buf, cx);
         }
 
         let results = Rect { width: left, ..body };
@@ -113,10 +114,13 @@ impl Discover {
         (middle, Some(Rect { x: middle.right() + 1, width: third, ..right }))
     }
 
-    /// One column: the intent, the status on the list's rule, and the list or why.
+    /// One column: the intent, the verdict, and the list or why.
     fn folded(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.draw_intent(Rect { height: 1, ..area }, 0, buf, cx);
-        let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let verdict = self.verdict_lines(area.width, area.height, cx);
+        let top = 1 + verdict.len() as u16;
+        self.draw_verdict(&verdict, Rect { y: area.y + 1, height: top - 1, ..area }, buf, cx);
+        let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
         if self.focus == Part::Why {
             self.draw_why(body, false, buf, cx);
         } else {
@@ -128,10 +132,11 @@ impl Discover {
     fn one_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        let band = Rect { y: area.y + 1, height: 1, ..area };
-        let used = self.draw_status_line(band, buf, cx);
-        self.draw_intent(Rect { width: area.width.saturating_sub(used), ..band }, 0, buf, cx);
-        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, 0, buf, cx);
+        let verdict = self.verdict_lines(area.width, area.height, cx);
+        let top = 2 + verdict.len() as u16;
+        self.draw_verdict(&verdict, Rect { y: area.y + 2, height: top - 2, ..area }, buf, cx);
+        let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
         if self.focus == Part::Why {
             self.draw_why(body, true, buf, cx);
         } else {
@@ -151,32 +156,6 @@ impl Discover {
         words.push(if self.options.with_body { "with body" } else { "without body" }.to_owned());
         Title::of("Intent", focused).note(words.join(" · "))
     }
-
-    /// The short status: sign, word, confidence or how much is read, time; whole items while they fit.
-    pub(super) fn short_status(&self, cx: &Draw<'_>, room: u16) -> RichLine {
-        let Some(shown) = self.asking.shown() else {
-            return RichLine::default();
-        };
-        let (sign, role, word) = fit_words(shown.answer.fit, cx);
-        let reading = self.reading();
-        let word = if reading.is_some() { format!("{word} so far") } else { word.to_owned() };
-        let mut line =
-            RichLine::from_segs(vec![Seg::new(format!("{sign} "), role), Seg::new(word, Role::Strong)]);
-        let dot = cx.glyphs.dot;
-        let second = match (reading, shown.answer.fit) {
-            (Some((read, all)), _) => format!(" {dot} {} of {} read", count(read), count(all)),
-            (None, Fit::High) => " high".to_owned(),
-            (None, Fit::Medium) => " medium".to_owned(),
-            (None, Fit::Low | Fit::None) => String::new(),
-        };
-        let took = format!(" {dot} {}", took(shown.answer.took_us));
-        for (text, role) in [(second, Role::Text), (took, Role::Muted)] {
-            if line.width() + usize::from(cells(&text)) <= usize::from(room) {
-                line.segs.push(Seg::new(text, role));
-            }
-        }
-        line
-    }
 }
 
 /// Where only ASCII is drawn, typographic signs of sentences and descriptions become their plain forms.
@@ -195,11 +174,11 @@ fn only_ascii(area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// Sign, its role and the word for how well the best one fits.
-pub(super) fn fit_words(fit: Fit, cx: &Draw<'_>) -> (&'static str, Role, &'static str) {
+/// The sign for how well the first result fits, and its role.
+pub(super) fn fit_sign(fit: Fit, cx: &Draw<'_>) -> (&'static str, Role) {
     match fit {
-        Fit::High | Fit::Medium => (cx.glyphs.set, Role::Success, "fits"),
-        Fit::Low => (cx.glyphs.set, Role::Warning, "unsure"),
-        Fit::None => (cx.glyphs.pending, Role::Waiting, "no skill fits"),
+        Fit::High | Fit::Medium => (cx.glyphs.set, Role::Success),
+        Fit::Low => (cx.glyphs.set, Role::Warning),
+        Fit::None => (cx.glyphs.pending, Role::Waiting),
     }
 }

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::rival::{Comparison, LEVEL, compare, nearest};
-use super::rows::Item;
+use super::rows::{Item, Outcome};
 use super::view::disclaimer;
 use super::{Discover, Part, Want};
 use crate::discovery::{Answer, Fit, Hit, LinkState, Mark};
@@ -28,7 +28,7 @@ impl Discover {
     pub(super) fn draw_why(&mut self, area: Rect, airy: bool, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn.why = area;
         let focused = cx.focused && self.focus == Part::Why;
-        let title = self.why_title(focused, airy, cx);
+        let title = self.why_title(focused, airy, area.width, cx);
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
         let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
@@ -59,26 +59,37 @@ impl Discover {
         }
     }
 
-    fn why_title(&self, focused: bool, airy: bool, cx: &Draw<'_>) -> Title {
+    fn why_title(&self, focused: bool, airy: bool, width: u16, cx: &Draw<'_>) -> Title {
         let mut title = Title { focused, ..Title::default() };
         let (Some(shown_answer), Some(id)) = (self.asking.shown(), self.selected()) else {
             return Title::of("Why", focused);
         };
         let name = shown(id.as_str());
         title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
-        let rank = self.items.get(self.cursor).and_then(|(_, rank)| *rank);
+        let rank = self.rank();
         let Some(hit) = self.hit() else {
-            title.name.segs.push(Seg::new(" is no result", Role::Text));
+            title.name.segs.push(Seg::new(" is not a result", Role::Text));
             return title;
         };
+        let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;
         if !airy {
-            title.note = RichLine::of(plain_score(hit.score, cx.glyphs), Role::Muted);
+            let score = plain_score(hit.score, cx.glyphs);
+            let dot = cx.glyphs.dot;
+            let notes = rank.map_or_else(Vec::new, |rank| {
+                vec![
+                    format!("{} of {} {dot} {score}", count(rank), count(total)),
+                    format!("{} {dot} {score}", count(rank)),
+                ]
+            });
+            let room = width.saturating_sub(title.name.width() as u16 + 7);
+            let note = notes.into_iter().find(|note| cells(note) <= room).unwrap_or(score);
+            title.note = RichLine::of(note, Role::Muted);
             return title;
         }
         let place = match (shown_answer.answer.fit, rank) {
-            (Fit::None, _) => " is not enough".to_owned(),
+            (Fit::None, Some(1)) => " is not enough".to_owned(),
             (_, Some(1)) => " is first".to_owned(),
-            (_, Some(rank)) => format!(" is number {rank}"),
+            (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
             (_, None) => String::new(),
         };
         title.name.segs.push(Seg::new(place, Role::Text));
@@ -101,9 +112,9 @@ impl Discover {
             Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
         let mut pen = Pen::new(sheet, cx);
         let mut y = u16::from(airy);
-        match self.items.get(self.cursor).copied() {
-            Some((Item::Hit(index), _)) => {
-                let hit = &answer.results[index];
+        match (self.item(), self.hit().cloned()) {
+            (Some(_), Some(hit)) => {
+                let hit = &hit;
                 let told = self.notices(answer).len() as u16 * 2;
                 // The card and the lead below it keep their rows.
                 let most = if airy { window.saturating_sub(y + told + 13).clamp(7, 18) } else { 9 };
@@ -113,10 +124,10 @@ impl Discover {
                 y += self.draw_card(hit, lines, column, y, &mut pen) + 1;
                 let three = self.drawn.third;
                 let notices = self.notices(answer);
-                if !three && let Some(rival) = nearest(answer, index) {
+                if !three && let Some(rival) = nearest(answer, hit) {
                     // What is left over above the notices.
                     let room = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
-                    let comparison = compare(hit, &answer.results[rival], usize::from(room.clamp(4, 8)));
+                    let comparison = compare(hit, rival, &answer.words, usize::from(room.clamp(4, 8)));
                     y += if airy {
                         draw_lead(&comparison, column, y, &mut pen)
                     } else {
@@ -128,11 +139,11 @@ impl Discover {
                 }
                 y = draw_notices(&notices, column, y, &mut pen);
             }
-            Some((item, _)) => {
-                y = self.draw_no_result(item, answer, column, y, &mut pen);
+            (Some(item), None) => {
+                y = self.draw_no_result(item, column, y, &mut pen);
                 y = draw_notices(&self.notices(answer), column, y, &mut pen);
             }
-            None => y = draw_notices(&self.notices(answer), column, y, &mut pen),
+            (None, _) => y = draw_notices(&self.notices(answer), column, y, &mut pen),
         }
         y
     }
@@ -153,7 +164,7 @@ impl Discover {
                 Seg::new(format!("{t} tok"), Role::Muted),
             ])
         });
-        let mut rows = draw_card(hit, &note, max, column, y, pen);
+        let mut rows = draw_card(hit, &self.description_marks(hit), &note, max, column, y, pen);
         if let Some(note) = &hit.exclusion_note {
             let text = format!("it says itself “{}”", shown(note));
             let width = column.width.saturating_sub(4);
@@ -233,30 +244,46 @@ impl Discover {
         y
     }
 
-    fn draw_no_result(&self, item: Item, answer: &Answer, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
-        let text = match item {
-            Item::Attachable(_) => "a sidecar: it is attached to something, never a direct result".to_owned(),
-            Item::Excluded(index) => format!("left out: {}", shown(&answer.excluded[index].why)),
-            Item::Copies(_) => {
-                "bundles whose id another one has, or that are its copies; the first in the order \
-                of roots is ranked, and Enter lists the others"
-                    .to_owned()
+    /// What is known of an item that is no result, and of a result whose page is on its way.
+    fn draw_no_result(&self, item: Item, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+        let answer = self.listing.first();
+        let sidecar = "a sidecar: it is attached to something, never a result of its own".to_owned();
+        let left_out = |why: &str| format!("left out: {}", shown(why));
+        let (text, score) = match (item, answer) {
+            (Item::Attachable(at), Some(answer)) => (sidecar, answer.attachable.get(at).map(|a| a.score)),
+            (Item::Excluded(at), Some(answer)) => match answer.excluded.get(at) {
+                Some(excluded) => (left_out(&excluded.why), Some(excluded.score)),
+                None => (String::new(), None),
+            },
+            (Item::Opened, _) => match self.opened.as_ref().map(|opened| &opened.outcome) {
+                Some(Outcome::Excluded(excluded)) => (left_out(&excluded.why), Some(excluded.score)),
+                Some(Outcome::Sidecar(score)) => (sidecar, Some(*score)),
+                Some(Outcome::NoMatch) => {
+                    let text = "it does not match this request: none of its words, and no near meaning";
+                    (text.to_owned(), None)
+                }
+                None => (String::new(), None),
+            },
+            (Item::Copies(_), _) => {
+                let text = "bundles whose id another one has, or that are its copies; the first in the order \
+                    of roots is ranked, and Enter lists the others";
+                (text.to_owned(), None)
             }
-            Item::Hit(_) => String::new(),
+            (Item::Hit(_), _) => ("loading".to_owned(), None),
+            (_, None) => (String::new(), None),
         };
         let mut y = y;
         for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, pen.glyphs.ellipsis) {
             pen.line(column.x, y, &line, column.width);
             y += 1;
         }
-        let score = match item {
-            Item::Attachable(i) => answer.attachable[i].score,
-            Item::Excluded(i) => answer.excluded[i].score,
-            Item::Hit(_) | Item::Copies(_) => return y + 1,
-        };
-        pen.put(column.x, y, &format!("score {}", plain_score(score, pen.glyphs)), Role::Muted, column.width);
-        y += 2;
-        let skill = item.skill(answer).and_then(|id| self.catalogue.by_id(id.as_str()));
+        if let Some(score) = score {
+            let text = format!("score {}", plain_score(score, pen.glyphs));
+            pen.put(column.x, y, &text, Role::Muted, column.width);
+            y += 1;
+        }
+        y += 1;
+        let skill = self.skill_of(item).and_then(|id| self.catalogue.by_id(id.as_str()));
         if let Some(skill) = skill {
             let width = column.width.saturating_sub(2);
             let top = y;
@@ -300,7 +327,7 @@ impl Discover {
 }
 
 fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, pen: &mut Pen<'_>) -> u16 {
-    let breakdown = ledger::small_words_as_one(&hit.breakdown, &answer.words);
+    let breakdown = ledger::stop_words_as_one(&hit.breakdown, &answer.words);
     if airy && area.width >= ledger::FULL_WIDTH && answer.fit != Fit::None {
         ledger::full(pen, area, &breakdown, hit.score)
     } else {
@@ -309,14 +336,22 @@ fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, pen: &mut Pen
 }
 
 /// A name and description with marks, behind the rail of its level; answers the rows it took.
-fn draw_card(hit: &Hit, note: &RichLine, max: usize, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+fn draw_card(
+    hit: &Hit,
+    marks: &[Mark],
+    note: &RichLine,
+    max: usize,
+    column: Rect,
+    y: u16,
+    pen: &mut Pen<'_>,
+) -> u16 {
     let width = column.width.saturating_sub(2);
     let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, pen.glyphs.ascii));
     let room = width.saturating_sub(note.width() as u16 + 2);
     let name = crate::tui::widgets::wrap::cut_line(&name, room, pen.glyphs.ellipsis);
     pen.line(column.x + 2, y, &name, room);
     pen.line_right(column.right(), y, note);
-    let segs = marked(&hit.description, &hit.description_marks, Role::Text, pen.glyphs.ascii);
+    let segs = marked(&hit.description, marks, Role::Text, pen.glyphs.ascii);
     let lines = wrap_to(&segs, width, max, pen.glyphs.ellipsis);
     for (row, line) in lines.iter().enumerate() {
         pen.line(column.x + 2, y + 1 + row as u16, line, width);
@@ -356,7 +391,12 @@ pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let label = longest.clamp(9, 16).min(column.width / 4);
     let end = column.x + label + 7;
-    let half = (column.width / 9).clamp(3, 8);
+    let rival = shown(comparison.rival.skill_id.as_str());
+    let reasons =
+        comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, pen.glyphs.ellipsis)));
+    // Reasons are cut after bars are: they name the rival.
+    let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
+    let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
     for (row, difference) in comparison.rows.iter().enumerate() {
         let y = y + row as u16;
@@ -364,8 +404,8 @@ pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16
         pen.right(end, y, &signed(difference.value, pen.glyphs), Role::Text);
         bars::difference(pen, end + 2, y, half, scale, difference.value);
         let room = column.right().saturating_sub(end + 2 * half + 4);
-        let reason = if cells(&difference.reason) <= room { &difference.reason } else { difference.short };
-        pen.right(column.right(), y, &cut_end(reason, room, pen.glyphs.ellipsis), Role::Muted);
+        let reason = difference.reason.text(&rival, room, pen.glyphs.ellipsis);
+        pen.right(column.right(), y, &reason, Role::Muted);
     }
     comparison.rows.len() as u16
 }

@@ -1,0 +1,95 @@
+//! Words that have to stand in a skill's id, name or description, in any case of letters.
+
+use std::ops::Range;
+
+/// A filter text as its words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// In lower case.
+    words: Vec<String>,
+}
+
+impl Filter {
+    /// The words of a text, at white space.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { words: text.split_whitespace().map(str::to_lowercase).collect() }
+    }
+
+    /// Whether each word stands in one of these texts. Without words everything matches.
+    #[must_use]
+    pub fn matches(&self, texts: &[&str]) -> bool {
+        self.words.iter().all(|word| texts.iter().any(|text| find(text, word).is_some()))
+    }
+
+    /// Where words of the filter stand in a text: bytes, in order, without overlaps.
+    #[must_use]
+    pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for word in &self.words {
+            let mut from = 0;
+            while let Some(next) = text.get(from..).and_then(|rest| find(rest, word)) {
+                found.push(from + next.start..from + next.end);
+                from += next.end;
+            }
+        }
+        found.sort_by_key(|range| (range.start, range.end));
+        found.dedup_by(|next, kept| {
+            let overlaps = next.start < kept.end;
+            if overlaps {
+                kept.end = kept.end.max(next.end);
+            }
+            overlaps
+        });
+        found
+    }
+}
+
+/// The first place of a word in lower case in a text.
+fn find(text: &str, word: &str) -> Option<Range<usize>> {
+    if word.is_empty() {
+        return None;
+    }
+    if text.is_ascii() && word.is_ascii() {
+        let bytes = text.as_bytes().windows(word.len());
+        let start = bytes.into_iter().position(|part| part.eq_ignore_ascii_case(word.as_bytes()))?;
+        return Some(start..start + word.len());
+    }
+    text.char_indices().find_map(|(start, _)| {
+        let mut wanted = word.chars();
+        let mut next = wanted.next();
+        for (at, letter) in text.get(start..)?.char_indices() {
+            for lower in letter.to_lowercase() {
+                if next != Some(lower) {
+                    return None;
+                }
+                next = wanted.next();
+                if next.is_none() {
+                    return Some(start..start + at + letter.len_utf8());
+                }
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_has_to_stand_somewhere() {
+        let filter = Filter::new("  PDF  table ");
+        assert!(filter.matches(&["pdf-tools", "Extracts Tables."]));
+        assert!(!filter.matches(&["pdf-tools", "Fills forms."]));
+        assert!(Filter::new(" ").matches(&["anything"]));
+    }
+
+    #[test]
+    fn places_are_bytes_of_the_text_in_any_script() {
+        assert_eq!(Filter::new("über ta").ranges("Über TABLES: Überblick, ta"), [0..5, 6..8, 14..19, 25..27]);
+        assert_eq!(Filter::new("表").ranges("日本語の表"), [12..15]);
+        assert_eq!(Filter::new("table tab").ranges("tables"), [0..5]);
+        assert!(Filter::new("istan").ranges("İSTAN").is_empty());
+    }
+}
