@@ -19,4 +19,4 @@ pub use chain::{Broken, GENESIS, Verification, verify};
 pub use line::{Entry, Line, Mode};
 pub use log::{AuditError, Log, Purged};
 pub use recorder::Recorder;
-pub use redact::{REDACTED, redacted};
+pub use redact::{REDACTED, redacted, redacted_text};

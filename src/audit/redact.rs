@@ -60,7 +60,7 @@ pub fn redacted(value: Value) -> Value {
                 .collect(),
         ),
         Value::Array(items) => Value::Array(items.into_iter().map(redacted).collect()),
-        Value::String(text) => Value::String(clean(&text)),
+        Value::String(text) => Value::String(redacted_text(&text)),
         other => other,
     }
 }
@@ -72,7 +72,9 @@ fn is_secret_name(name: &str) -> bool {
     NAMES.iter().any(|secret| plain.contains(secret)) && !counts
 }
 
-fn clean(text: &str) -> String {
+/// A text without what looks like a secret; a long one is replaced by its digest.
+#[must_use]
+pub fn redacted_text(text: &str) -> String {
     if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
         return REDACTED.to_owned();
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use super::output::{Ink, Look};
 use crate::config::Invocation;
-use crate::gateway::{Code, Error, ErrorBody, new_trace_id};
+use crate::gateway::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use crate::skill::safe_text;
 
 /// How a command ended when nothing failed.
@@ -93,10 +93,11 @@ pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
     // What a person got wrong is no fault of the program.
+    let message = redacted_text(&error.message);
     if error.exit() == 70 {
-        tracing::error!(%code, trace_id, "{}", error.message);
+        tracing::error!(%code, trace_id, "{message}");
     } else {
-        tracing::info!(%code, trace_id, "{}", error.message);
+        tracing::info!(%code, trace_id, "{message}");
     }
     let text = if json { as_json(error, trace_id) } else { as_text(error, look.colour) };
     // Nothing is left to tell when standard error is gone too.

@@ -47,6 +47,7 @@ mod trace;
 mod trusting;
 mod types;
 
+pub use crate::audit::redacted_text;
 pub use crate::engine::{Reminder, Signs, terminal_bytes};
 pub use crate::session::call_order;
 pub use crate::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};

@@ -2,8 +2,8 @@
 //! otherwise (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so that it has to be found beforehand. Heads are
 //! told from bodies by their framing, which `httparse` reads.
 
-/// Bytes of a head that are looked at; the parser gives up before.
-const MAX_HEAD_BYTES: usize = 512 << 10;
+/// Bytes of a request's head, as other servers allow; a connection without a key holds no more memory than this.
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Header fields of a head; the parser takes no more.
 const MAX_HEADERS: usize = 100;
 /// Bytes of a chunk's size line, extensions included.
@@ -15,6 +15,8 @@ pub(super) struct Framing {
     place: Place,
     /// Heads that have ended.
     heads: u64,
+    /// The present head is longer than allowed.
+    pub head_is_too_large: bool,
 }
 
 /// Where in a stream of requests the next byte belongs.
@@ -61,6 +63,7 @@ impl Framing {
                         self.heads += 1;
                         self.place = framing_behind(head);
                     } else if head.len() > MAX_HEAD_BYTES {
+                        self.head_is_too_large = true;
                         self.place = Place::Opaque;
                     }
                     taken
@@ -136,9 +139,8 @@ fn framing_behind(head: &[u8]) -> Place {
             .find(|header| header.name.eq_ignore_ascii_case(name))
             .map(|header| header.value)
     };
-    if value("upgrade").is_some() {
-        Place::Opaque
-    } else if value("transfer-encoding").is_some() {
+    // `Upgrade` changes nothing: the service never switches protocols.
+    if value("transfer-encoding").is_some() {
         // The parser takes no coding but a last `chunked`.
         Place::ChunkSize(Vec::new())
     } else if let Some(length) = value("content-length") {
@@ -164,12 +166,13 @@ mod tests {
         text.as_bytes().chunks(piece).find_map(|piece| framing.check(piece))
     }
 
-    const SOUND: [&str; 5] = [
+    const SOUND: [&str; 6] = [
         "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
         "\r\nPOST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\na\n\nb\n",
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n4;x=y\r\n\n\n\n\n\r\n0\r\n\r\n",
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\n\n\r\n0\r\nnote: b\r\n\r\n",
         "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ];
 
     #[test]
@@ -183,6 +186,16 @@ mod tests {
         for text in heads {
             assert_eq!(refused(text, 7), Some(1), "{text:?}");
         }
+    }
+
+    #[test]
+    fn endless_head_is_too_large() {
+        let mut framing = Framing::default();
+        let line = format!("x: {}\r\n", "y".repeat(1_000));
+        assert_eq!(framing.check(b"GET / HTTP/1.1\r\n"), None);
+        let lines = (1..1_000).take_while(|_| framing.check(line.as_bytes()).is_none() && !framing.head_is_too_large);
+        assert_eq!(lines.count(), MAX_HEAD_BYTES / line.len());
+        assert!(matches!(framing.place, Place::Opaque));
     }
 
     proptest! {

@@ -28,21 +28,32 @@ pub(super) fn line_ends(activity: &Activity) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Headers of which a second one would be ignored, where an intermediary may take that one.
+const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
+    (header::HOST, "Host"),
+    (header::ORIGIN, "Origin"),
+    (header::CONTENT_TYPE, "Content-Type"),
+    (header::AUTHORIZATION, "Authorization"),
+    (HeaderName::from_static("x-api-key"), "X-API-Key"),
+];
+
 /// Lets a request through that says once, and in one voice, which host it is for
 /// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
 ///
 /// # Errors
-/// `invalid_request` for two `Host` headers, for none of HTTP/1.1, and for a target that names another host.
+/// `invalid_request` for two headers of a kind that may stand once, for no `Host` in HTTP/1.1, and for a target that
+/// names another host.
 pub(super) fn addressed(request: &Request) -> Result<(), Refusal> {
     let wrong = |message: &str| Err(Refusal::new(Code::InvalidRequest, message));
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (_, Some(_)) => return wrong("the request has several `Host` headers; send one"),
-        (None, None) if request.version() == Version::HTTP_11 => {
-            return wrong("the request has no `Host` header; HTTP/1.1 asks for one");
+    for (name, shown) in SINGLE_HEADERS {
+        if request.headers().get_all(name).iter().nth(1).is_some() {
+            return wrong(&format!("the request has several `{shown}` headers; send one"));
         }
-        (host, None) => host.map(|host| host.to_str().unwrap_or_default()),
-    };
+    }
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if host.is_none() && request.version() == Version::HTTP_11 {
+        return wrong("the request has no `Host` header; HTTP/1.1 asks for one");
+    }
     let target = request.uri().authority().map(Authority::as_str);
     match (target, host) {
         (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => {
@@ -109,10 +120,13 @@ fn is_at(origin: &str, host: Option<&str>) -> bool {
 
 /// An address, or a name that never leaves the machine (RFC 6761).
 fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').unwrap_or_default(),
+        None => host.find(':').map_or((host, ""), |at| host.split_at(at)),
     };
+    if !(port.is_empty() || port.starts_with(':')) {
+        return false;
+    }
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
 }
@@ -136,6 +150,7 @@ mod tests {
             assert!(asked(host, None), "{host}");
             assert!(asked(host, Some(&format!("http://{host}"))), "{host}");
         }
+        assert!(!asked("[::1].evil.example:80", None) && !asked("[::1]evil.example", None));
         // A name that an attacker has pointed at loopback.
         assert!(!asked("rebound.example:8080", None));
         for origin in ["https://evil.example", "null", "http://localhost:3000"] {

@@ -382,10 +382,19 @@ impl AsyncRead for Line {
             if let Some(number) = line.framing.check(&buffer.filled()[known..]) {
                 line.activity.bare_line_feed.store(number, Ordering::Relaxed);
             }
+            if line.framing.head_is_too_large {
+                // The connection ends here, so an answer that the peer does not take is lost.
+                let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the request's head is too large")));
+            }
         }
         read
     }
 }
+
+/// Answer to a head beyond the limit.
+const HEAD_TOO_LARGE: &[u8] =
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 impl AsyncWrite for Line {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -58,9 +58,10 @@ pub fn unpack(target: &Path) -> io::Result<()> {
     for (path, content) in files() {
         let path = work.path().join(path);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            private_files::create_folder(folder)?;
         }
         fs::write(&path, content)?;
+        private_files::set_mode(&path, 0o644)?;
         if content.starts_with(b"#!") {
             make_executable(&path)?;
         }

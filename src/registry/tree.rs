@@ -127,9 +127,12 @@ impl Tree {
     pub fn take(&mut self, news: News) {
         match news {
             News::Found(_) | News::Seen(_, Seen::Bundle(..)) => {}
-            News::Read(root, record) => {
-                self.records.insert((root, record.location.clone()), Arc::new(record));
-            }
+            News::Read(root, record) => match self.foreign_path(&record) {
+                Some(to) => self.take(News::Seen(root, Seen::Leaves(record.location, to))),
+                None => {
+                    self.records.insert((root, record.location.clone()), Arc::new(record));
+                }
+            },
             News::Seen(root, Seen::Folder(path)) => {
                 self.folders.insert((root, path));
             }
@@ -141,6 +144,22 @@ impl Tree {
                 self.refused_links.insert((root, path), Arc::new(refusal));
             }
         }
+    }
+
+    /// Whether a real path lies in one of the roots.
+    fn encloses(&self, real: &Path) -> bool {
+        let mut fences = self.grounds.iter().filter_map(|ground| ground.real.as_ref());
+        fences.any(|fence| real.starts_with(fence))
+    }
+
+    /// The real path of a bundle's file or folder that lies in no root: a folder above it was swapped for a link
+    /// between two looks at it.
+    fn foreign_path(&self, record: &Record) -> Option<PathBuf> {
+        let folder = match &record.outcome {
+            Outcome::Skill(skill) => skill.real_folder(),
+            Outcome::Refused(_) => &record.real,
+        };
+        [&record.real, folder].into_iter().find(|real| !self.encloses(real)).map(Path::to_owned)
     }
 
     /// Walks below `start` in a root and reads what is found, then what links into skipped folders
@@ -157,6 +176,10 @@ impl Tree {
         let mut walked: BTreeSet<PathBuf> = BTreeSet::new();
         while let Some(start) = starts.pop() {
             let Ok(real) = start.canonicalize() else { continue };
+            if !self.encloses(&real) {
+                self.take(News::Seen(root, Seen::Leaves(start, real)));
+                continue;
+            }
             if !walked.insert(real.clone()) {
                 continue;
             }
@@ -213,7 +236,7 @@ impl Tree {
         }
         let Some(main) = main_file(folder) else { return };
         let Ok(real) = main.canonicalize() else { return };
-        if !self.fences().iter().any(|fence| real.starts_with(fence)) {
+        if !self.encloses(&real) {
             self.take(News::Seen(root, Seen::Leaves(main, real)));
         } else if let Some(record) = read(main, real, None) {
             scan.parsed.fetch_add(1, Ordering::Relaxed);
@@ -339,4 +362,46 @@ fn forget<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
 
 fn below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> Vec<Key> {
     keys.take_while(|(r, p)| *r == root && p.starts_with(path)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::RootOrigin;
+
+    const SKILL: &str = "---\nname: x\ndescription: Does x.\n---\nbody\n";
+
+    fn tree(root: &Path) -> Tree {
+        let spec = RootSpec { path: root.to_owned(), label: "root".to_owned(), origin: RootOrigin::Argument };
+        Tree::new(vec![spec])
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_outside_of_the_roots_is_read() {
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for folder in [inside.path().join("own"), outside.path().join("deep/private")] {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("SKILL.md"), SKILL).unwrap();
+        }
+        let swapped = inside.path().join("swapped");
+        std::os::unix::fs::symlink(outside.path(), &swapped).unwrap();
+        let mut tree = tree(inside.path());
+        let known = Known::new();
+        let scan =
+            Scan { known: &known, stop: &AtomicBool::new(false), threads: 2, parsed: &AtomicUsize::new(0) };
+        // As a folder is scanned again that was swapped for a link since the event that named it.
+        tree.scan(0, &swapped, &scan, &mut |_, _| {});
+        assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
+        assert_eq!(tree.refused_links.keys().collect::<Vec<_>>(), [&(0, swapped.clone())]);
+        // As the swap comes between the walk and the reading.
+        let location = swapped.join("deep/private/SKILL.md");
+        let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
+        tree.take(News::Read(0, record));
+        assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
+        let location = inside.path().join("own/SKILL.md");
+        let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
+        tree.take(News::Read(0, record));
+        assert_eq!(tree.records.len(), 1);
+    }
 }

@@ -52,7 +52,7 @@ fn split_tags(text: &str, instead: &str) -> String {
 }
 
 /// Whether the text behind a `<` reads as a tag of the composed text: `/skill>`, `/ SKILL x="">`, `active_skills`,
-/// `skill name="…"`. Blanks and characters that nobody sees do not count.
+/// `skill name="…"`, `skill id="…"`. Blanks and characters that nobody sees do not count.
 fn is_own_tag(rest: &str) -> bool {
     let mut chars = rest.chars().filter(|c| !is_invisible(*c)).skip_while(|c| c.is_whitespace()).peekable();
     let closes = chars.next_if_eq(&'/').is_some();
@@ -67,9 +67,8 @@ fn is_own_tag(rest: &str) -> bool {
     if closes {
         return ELEMENTS.contains(&name.as_str());
     }
-    let has_name =
-        || chars.skip_while(|c| c.is_whitespace()).take(4).collect::<String>().eq_ignore_ascii_case("name");
-    BLOCKS.contains(&name.as_str()) || (name == "skill" && has_name())
+    let mut has_attributes = || chars.peek().is_some_and(|c| c.is_whitespace());
+    BLOCKS.contains(&name.as_str()) || (name == "skill" && has_attributes())
 }
 
 /// Longer than the name of every element.

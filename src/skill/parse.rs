@@ -1,5 +1,6 @@
 //! From bytes to a [`Skill`]: leniently as real clients read, with a finding for every repair.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -377,13 +378,8 @@ fn assemble(
 }
 
 fn without_repeats(words: Vec<String>) -> Vec<String> {
-    let mut kept: Vec<String> = Vec::with_capacity(words.len());
-    for word in words {
-        if !kept.contains(&word) {
-            kept.push(word);
-        }
-    }
-    kept
+    let mut seen = HashSet::new();
+    words.into_iter().filter(|word| seen.insert(word.clone())).collect()
 }
 
 impl Skill {

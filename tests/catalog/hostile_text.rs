@@ -62,6 +62,10 @@ const PATTERNS: &[&str] = &[
     "k: v: *w\n&x ",
     "\n  license: ",
     ". key: ",
+    "a and ",
+    "a or ",
+    "not a and ",
+    "- t\n",
 ];
 
 /// Random characters of all of Unicode, the same in every run.

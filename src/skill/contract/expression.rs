@@ -23,10 +23,10 @@ pub enum Expr {
     List(Vec<Expr>),
     /// Negation.
     Not(Box<Expr>),
-    /// Conjunction; the right side is evaluated only when the left holds.
-    And(Box<Expr>, Box<Expr>),
-    /// Disjunction; the right side is evaluated only when the left does not hold.
-    Or(Box<Expr>, Box<Expr>),
+    /// Conjunction of two or more; evaluated up to the first that does not hold.
+    And(Vec<Expr>),
+    /// Disjunction of two or more; evaluated up to the first that holds.
+    Or(Vec<Expr>),
     /// A comparison.
     Compare(Box<Expr>, Operator, Box<Expr>),
 }
@@ -121,9 +121,9 @@ impl Expr {
         match self {
             Self::Constant(_) => Vec::new(),
             Self::Reference(path) => vec![path],
-            Self::List(items) => items.iter().flat_map(Self::references).collect(),
+            Self::List(items) | Self::And(items) | Self::Or(items) => items.iter().flat_map(Self::references).collect(),
             Self::Not(inner) => inner.references(),
-            Self::And(a, b) | Self::Or(a, b) | Self::Compare(a, _, b) => {
+            Self::Compare(a, _, b) => {
                 let mut all = a.references();
                 all.extend(b.references());
                 all

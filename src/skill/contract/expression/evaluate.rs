@@ -14,12 +14,22 @@ pub(super) fn value(expr: &Expr, scope: &dyn Scope) -> Result<Value, ExpressionE
             Value::Array(items.iter().map(|item| value(item, scope)).collect::<Result<_, _>>()?)
         }
         Expr::Not(inner) => Value::Bool(!truth(&value(inner, scope)?)),
-        Expr::And(a, b) => Value::Bool(truth(&value(a, scope)?) && truth(&value(b, scope)?)),
-        Expr::Or(a, b) => Value::Bool(truth(&value(a, scope)?) || truth(&value(b, scope)?)),
+        Expr::And(items) => Value::Bool(!any(items, false, scope)?),
+        Expr::Or(items) => Value::Bool(any(items, true, scope)?),
         Expr::Compare(a, operator, b) => {
             Value::Bool(compare(&value(a, scope)?, *operator, &value(b, scope)?)?)
         }
     })
+}
+
+/// Whether one of the expressions has this truth; those behind it are not evaluated.
+fn any(items: &[Expr], wanted: bool, scope: &dyn Scope) -> Result<bool, ExpressionError> {
+    for item in items {
+        if truth(&value(item, scope)?) == wanted {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a value counts as true.

@@ -160,19 +160,28 @@ impl Parser {
     }
 
     fn or(&mut self) -> Result<Expr, ExpressionError> {
-        let mut left = self.and()?;
-        while self.word("or") {
-            left = Expr::Or(Box::new(left), Box::new(self.and()?));
-        }
-        Ok(left)
+        let first = self.and()?;
+        self.chain(first, "or", Self::and, Expr::Or)
     }
 
     fn and(&mut self) -> Result<Expr, ExpressionError> {
-        let mut left = self.not()?;
-        while self.word("and") {
-            left = Expr::And(Box::new(left), Box::new(self.not()?));
+        let first = self.not()?;
+        self.chain(first, "and", Self::not, Expr::And)
+    }
+
+    /// What a word joins, as one flat list: however long a chain is, it adds one level of nesting.
+    fn chain(
+        &mut self,
+        first: Expr,
+        word: &str,
+        next: fn(&mut Self) -> Result<Expr, ExpressionError>,
+        join: fn(Vec<Expr>) -> Expr,
+    ) -> Result<Expr, ExpressionError> {
+        let mut items = vec![first];
+        while self.word(word) {
+            items.push(next(self)?);
         }
-        Ok(left)
+        Ok(if items.len() > 1 { join(items) } else { items.remove(0) })
     }
 
     fn not(&mut self) -> Result<Expr, ExpressionError> {

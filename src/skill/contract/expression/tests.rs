@@ -106,3 +106,13 @@ proptest! {
         prop_assert_eq!(holds(&format!("{a} in [{b}, 5]")), Ok(a == b || a == 5));
     }
 }
+
+#[test]
+fn long_chains_nest_one_level() {
+    for word in ["and", "or"] {
+        let text = format!("{}a", format!("a {word} ").repeat(300_000));
+        let expr = Expr::parse(&text).unwrap();
+        assert_eq!(expr.references().len(), 300_001);
+        assert_eq!(expr.clone(), expr);
+    }
+}
