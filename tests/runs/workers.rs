@@ -9,7 +9,7 @@ use serde_json::json;
 use skill_workbench::engine::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
 use skill_workbench::runs::{Asked, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerMove};
 use skill_workbench::store::{
-    Checkpoint, Claimed, Clocks, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
+    Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -238,8 +238,16 @@ async fn a_wait_whose_time_is_over_ends_by_itself() {
     };
     store.launch(expiring(1, Expiry::Deny)).await.unwrap();
     store.launch(expiring(2, Expiry::Fail)).await.unwrap();
-    until_state(&*store, 1, RunState::Canceled).await;
-    until_state(&*store, 2, RunState::Failed).await;
+    for (n, state) in [(1, RunState::Canceled), (2, RunState::Failed)] {
+        let run = RunId(format!("run-{n:04}"));
+        // It is read as ended before that is recorded.
+        until(&*store, "an expiry is recorded", async || {
+            let events = store.events(Some(&run), 0, 100).await.unwrap();
+            events.iter().any(|event| event.event.kind == EventKind::RunExpired).then_some(())
+        })
+        .await;
+        until_state(&*store, n, state).await;
+    }
     workers.shutdown().await;
 }
 
