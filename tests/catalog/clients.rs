@@ -133,8 +133,14 @@ async fn six_clients_list_of_120_skills_what_they_were_recorded_to_list() {
             if our_names == their_names { "equal" } else { "differ" },
             theirs.len(),
         );
-        let least = if client == "codex" { 120 } else { theirs.len() };
-        if our_names != their_names || lengths < least || bundled != recorded.bundled_listed {
+        // Codex hands out its last tokens otherwise. Gemini CLI reads files at the same time: in the recording three
+        // neighbors of 120 stand the other way round, which is no rule.
+        let (least, in_order) = match client {
+            "codex" => (120, our_names == their_names),
+            "gemini-cli" => (theirs.len() - 2, sorted(&our_names) == sorted(&their_names)),
+            _ => (theirs.len(), our_names == their_names),
+        };
+        if !in_order || lengths < least || bundled != recorded.bundled_listed {
             wrong.insert(client, (our_names, their_names, lengths, bundled));
         }
         if let Some(named) = recorded.names_only_in_closing_line {
@@ -142,6 +148,12 @@ async fn six_clients_list_of_120_skills_what_they_were_recorded_to_list() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn sorted(names: &[String]) -> Vec<&String> {
+    let mut names: Vec<&String> = names.iter().collect();
+    names.sort();
+    names
 }
 
 fn make_scenario(script: &Path, out: &Path, name: &str, primary: &str) {

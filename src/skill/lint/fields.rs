@@ -75,7 +75,9 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         (&rules::COMPATIBILITY_TOO_LONG, "compatibility", compatibility, 500),
     ];
     let description = subject.skill.description.chars().count();
-    if description > CUT_BY_OPENCLAW && subject.value("description").is_some() {
+    let listed = subject.skill.location.extension().is_some_and(|extension| extension == "md");
+    let cut = (CUT_BY_OPENCLAW + 1..=1024).contains(&description);
+    if listed && cut && subject.value("description").is_some() {
         let message =
             format!("`description` has {description} characters; OpenClaw cuts it to {CUT_BY_OPENCLAW}");
         notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);

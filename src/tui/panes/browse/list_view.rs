@@ -176,12 +176,17 @@ impl Browse {
         let entry = &self.entries[index];
         let y = area.y;
         // A skill that loses its name here may be one of its own for the client.
-        let listed =
-            || self.client.as_ref().map(|client| format!("listed by {}, not read here", shown(&client.name)));
+        let listed = || {
+            let client = self.client.as_ref()?;
+            let known = client.entries.iter().any(|known| known.skill_id == entry.id);
+            known.then(|| format!("listed by {}, not read here", shown(&client.name)))
+        };
         let apart = match (&self.client, self.unseen.get(&entry.id)) {
             (Some(_), Some(why)) => Some(why.clone()),
             (Some(_), None) if matches!(entry.standing, Standing::Shadowed(_)) => None,
-            (Some(_), None) if matches!(entry.standing, Standing::Refused(_)) => listed(),
+            (Some(_), None) if matches!(entry.standing, Standing::Refused(_)) => {
+                listed().or_else(|| entry.note.clone())
+            }
             _ => entry.note.clone(),
         };
         if let Some(note) = apart {
@@ -241,7 +246,7 @@ impl Browse {
         let mut y = area.y + 1;
         if self.client.is_some() {
             let all = self.entries.len();
-            let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id));
+            let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id) && e.is_readable());
             let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
             let dot = format!(" {} ", pen.glyphs.dot);
             let seen_of = format!("{} of {} seen", count(seen), count(all));
