@@ -123,7 +123,8 @@ impl<'a> Surroundings<'a> {
 /// Names behind a mark: `&name` anchors, `*name` refers.
 fn marked_names(text: &str, mark: char) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let names = text.split(mark).skip(1).map(move |part| part.split(|c| !is_part(c)).next().unwrap_or_default());
+    let names =
+        text.split(mark).skip(1).map(move |part| part.split(|c| !is_part(c)).next().unwrap_or_default());
     names.filter(|name| !name.is_empty())
 }
 

@@ -204,7 +204,10 @@ async fn what_cannot_be_launched_says_what_to_do() {
     assert!(message.contains("instructions only") && message.contains("load it into a session"), "{message}");
     let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
-    assert!(message.contains("skill.yaml:6: step `a`, x: there is no input `nothing`"), "the line is named: {message}");
+    assert!(
+        message.contains("skill.yaml:6: step `a`, x: there is no input `nothing`"),
+        "the line is named: {message}"
+    );
     let (code, message) = refused(launch(&core, "watch", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidRequest);
     assert!(message.contains("skills attach watch"), "{message}");

@@ -273,7 +273,7 @@ fn a_key_without_an_action_shows_a_hint() {
     assert!(last_row(&harness).contains("w does nothing here"), "{}", last_row(&harness));
     harness.pass(Duration::from_secs(10));
     assert!(!harness.screen().contains("does nothing"));
-    harness.press("2").type_text("w");
+    harness.press("2 i").type_text("w");
     assert!(!harness.screen().contains("does nothing"), "a text field takes letters");
 }
 

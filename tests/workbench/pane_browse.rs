@@ -13,7 +13,7 @@ use skill_workbench::registry::{Catalogue, Change, Entry};
 use skill_workbench::session::{Allowance, Fill, Listed, Shown, Unit};
 use skill_workbench::skill::{Role, SkillId};
 use skill_workbench::tui::action::Action;
-use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, Target};
+use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
 use skill_workbench::tui::panes::browse::Browse;
 use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
 use skill_workbench::tui::session_traffic::{SessionAsk, SessionTold};
@@ -374,6 +374,20 @@ fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
     let effects = pane.message(&Message::Visit(visit));
     serve(&mut pane, effects);
     assert!(cursor_line(&mut pane).contains("xlsx"));
+}
+
+#[test]
+fn any_skill_is_opened_by_its_name() {
+    let mut pane = opened();
+    let effects = act(&mut pane, Action::OpenByName);
+    let [Effect::Pick(picker)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(picker.what, PickerKind::SkillToOpen);
+    assert!(picker.choices.iter().any(|(id, ..)| id == "xlsx"), "{picker:?}");
+    act(&mut pane, Action::Filter);
+    type_text(&mut pane, "forms");
+    let effects = pane.message(&Message::Picked(PickerKind::SkillToOpen, "xlsx".to_owned()));
+    serve(&mut pane, effects);
+    assert!(cursor_line(&mut pane).contains("xlsx"), "out of a filter that hides it");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::tui::widgets::scroll::Scroll;
 const LONG: usize = 12;
 
 /// Cells that names get at most.
-const LABEL: u16 = 40;
+const LABEL: u16 = 64;
 /// Cells that the notes beside the names get at most.
 const NOTE: u16 = 72;
 

@@ -110,6 +110,7 @@ pub const VALUES: &[(&str, &[&str])] = &[
             "EvalReport",
             "Excluded",
             "ExcludedWhy",
+            "Filter",
             "Fit",
             "Group",
             "Hit",

@@ -61,7 +61,9 @@ impl Runs {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
             // A count can fail on a damaged page; what is damaged is still found.
             Err(error) => match room.store.glance(PATIENCE).await {
-                Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&format!("{place}{size}"), &damage),
+                Ok(Glance { damage, .. }) if !damage.is_empty() => {
+                    damaged(&format!("{place}{size}"), &damage)
+                }
                 _ => Check::problem("runs", error.message, MEND),
             },
         }

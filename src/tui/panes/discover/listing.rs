@@ -148,9 +148,4 @@ impl Listing {
         }
         true
     }
-
-    /// Lets a page that did not come be asked for again.
-    pub fn forget(&mut self, page: usize) {
-        self.asked.remove(&page);
-    }
 }

@@ -179,7 +179,8 @@ impl Discover {
             let name = cells(&shown(id.as_str()));
             longest = longest.max(name);
             longest_label = longest_label.max(cells(&label));
-            inline = inline.max(name + if label == USUAL { 0 } else { 1 + cells(&label) });
+            let with_label = name + 1 + cells(&label);
+            inline = inline.max(if label == USUAL || with_label > most { name } else { with_label });
         }
         let label = longest_label;
         let labelled = longest + 2 + label <= most.min(area.width / 2);

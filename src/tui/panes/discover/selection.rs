@@ -166,8 +166,8 @@ impl Discover {
                     self.page_came();
                 }
             }
-            (Lookup::Page { page, .. }, Err(error)) => {
-                self.listing.forget(*page);
+            // It is not asked for again before the next answer: the same error would come at every frame.
+            (Lookup::Page { .. }, Err(error)) => {
                 return vec![trouble("results could not be loaded", error)];
             }
             (Lookup::Filter { list, text }, Ok(answer)) => {
