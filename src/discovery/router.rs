@@ -437,8 +437,8 @@ mod tests {
         let mut router = Router::new(Weights::shipped().unwrap());
         router.update((0..200).map(skill).collect(), &[]);
         let mut bytes = written(&router);
-        let postings = bytes.len() - 40_000;
-        bytes[postings - 20_000..postings].fill(0xff);
+        let postings = bytes.len() - 10_000;
+        bytes[postings - 90_000..postings].fill(0xff);
         let mut other = Router::new(Weights::shipped().unwrap());
         other.restore(Box::new(bytes)).unwrap();
         assert!(!other.is_damaged());
