@@ -98,12 +98,8 @@ const DENIED: &[i64] = &[
 ];
 
 #[cfg(target_arch = "x86_64")]
-const DENIED_HERE: &[i64] = &[
-    libc::SYS_kexec_file_load,
-    libc::SYS_iopl,
-    libc::SYS_ioperm,
-    libc::SYS_modify_ldt,
-];
+const DENIED_HERE: &[i64] =
+    &[libc::SYS_kexec_file_load, libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt];
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[i64] = &[];
 

@@ -25,18 +25,21 @@ const PAGE: usize = 200;
 impl Runs {
     /// Looks over the runs that wait for a person, one after the other, whenever the skills change and from time to time.
     pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<Room>) {
-        let mut news = self.registry.events();
         self.registry.wait_scanned().await;
         loop {
+            // News that nobody takes keep their snapshots in memory: what came before this pass is part of it.
+            let mut news = self.registry.events();
             let began = Instant::now();
             if let Err(error) = self.update_questions(&room).await {
                 tracing::warn!("looking for waiting runs whose scripts changed: {error}");
             }
             let rest = began.elapsed() * REST;
             tokio::select! {
-                () = tokio::time::sleep(INTERVAL.max(rest)) => {}
-                () = changed(&mut news) => tokio::time::sleep(SETTLE.max(rest)).await,
+                () = tokio::time::sleep(INTERVAL.max(rest)) => continue,
+                () = changed(&mut news) => {}
             }
+            drop(news);
+            tokio::time::sleep(SETTLE.max(rest)).await;
         }
     }
 
