@@ -122,7 +122,6 @@ impl Notices {
             let text = cut_end(text, area.width.saturating_sub(6), pen.glyphs.ellipsis);
             let width = cells(&text) + 4;
             let row = Rect::new(area.right().saturating_sub(width), bottom, width, 1);
-            clear_text_before(row, area.x, pen);
             super::overlay::clear(row, pen);
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
             pen.put(row.x + 2, row.y, &text, role, width);
@@ -183,27 +182,6 @@ impl Notices {
         at = pen.put(at, last, seen_key, Role::Key, 8);
         pen.put(at, last, " seen", Role::Muted, 5);
         rows
-    }
-}
-
-/// Clears the text that a note in this row would cut, back to a gap, a line between parts, or the left edge.
-fn clear_text_before(row: Rect, left: u16, pen: &mut Pen<'_>) {
-    let is_blank = |x: u16, pen: &Pen<'_>| pen.buf.cell((x, row.y)).is_none_or(|cell| cell.symbol() == " ");
-    let is_line =
-        |x: u16, pen: &Pen<'_>| pen.buf.cell((x, row.y)).is_some_and(|cell| cell.symbol() == pen.glyphs.bar);
-    let mut x = row.x;
-    while x > left
-        && !is_line(x - 1, pen)
-        && !(is_blank(x - 1, pen) && (x < left + 2 || is_blank(x - 2, pen)))
-    {
-        x -= 1;
-    }
-    let base = pen.theme.style(Role::Base);
-    for x in x..row.x {
-        if let Some(cell) = pen.buf.cell_mut((x, row.y)) {
-            cell.reset();
-            cell.set_style(base);
-        }
     }
 }
 

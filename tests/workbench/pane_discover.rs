@@ -545,7 +545,7 @@ fn colours_come_from_the_theme_and_no_colour_tells_signals_by_shade() {
     }
     let (cells, _) = bar("mono", Depth::None);
     let bar: String = cells.iter().map(ratatui::buffer::Cell::symbol).collect();
-    assert_eq!(bar.trim_end(), "██████▓▓▓▓▓▒░░░·");
+    assert_eq!(bar.trim_end(), "███████▓▓▓▓▓░░░░·");
     let mut pane = answered(INTENT, fits());
     let ansi = Screen::themed(120, 36, "ansi", Depth::Ansi16).draw(&mut pane).0;
     let at = find(&ansi, "tables from").unwrap();
