@@ -193,7 +193,8 @@ mod tests {
         let mut framing = Framing::default();
         let line = format!("x: {}\r\n", "y".repeat(1_000));
         assert_eq!(framing.check(b"GET / HTTP/1.1\r\n"), None);
-        let lines = (1..1_000).take_while(|_| framing.check(line.as_bytes()).is_none() && !framing.head_is_too_large);
+        let lines =
+            (1..1_000).take_while(|_| framing.check(line.as_bytes()).is_none() && !framing.head_is_too_large);
         assert_eq!(lines.count(), MAX_HEAD_BYTES / line.len());
         assert!(matches!(framing.place, Place::Opaque));
     }

@@ -385,7 +385,10 @@ impl AsyncRead for Line {
             if line.framing.head_is_too_large {
                 // The connection ends here, so an answer that the peer does not take is lost.
                 let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the request's head is too large")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the request's head is too large",
+                )));
             }
         }
         read

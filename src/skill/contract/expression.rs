@@ -121,7 +121,9 @@ impl Expr {
         match self {
             Self::Constant(_) => Vec::new(),
             Self::Reference(path) => vec![path],
-            Self::List(items) | Self::And(items) | Self::Or(items) => items.iter().flat_map(Self::references).collect(),
+            Self::List(items) | Self::And(items) | Self::Or(items) => {
+                items.iter().flat_map(Self::references).collect()
+            }
             Self::Not(inner) => inner.references(),
             Self::Compare(a, _, b) => {
                 let mut all = a.references();
