@@ -63,7 +63,8 @@ impl App {
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
             Action::Palette => {
-                self.overlay = Some(Box::new(Palette::new(self.offered(), self.skills_offered())))
+                let palette = Palette::new(self.offered(), self.skills_offered());
+                self.overlay = Some(Box::new(palette));
             }
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
