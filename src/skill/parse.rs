@@ -263,8 +263,9 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 let finding = notes.add(rule, Some(&quoted.key), at, message);
                 finding.fixable = quoted.sure;
                 if ends {
-                    finding.help = "Put the value in quotes: Codex and Copilot drop the skill, and Claude Code lists its first heading instead."
-                        .to_owned();
+                    finding.help = String::from(
+                        "Put the value in quotes: Codex and Copilot drop the skill, and Claude Code lists its first heading instead.",
+                    );
                 }
                 if let Some(key) = &quoted.swallowed {
                     let name = yaml_text.get(key.clone()).unwrap_or_default();

@@ -163,7 +163,7 @@ fn make_scenario(script: &Path, out: &Path, name: &str, primary: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The defects, each with what the six clients make of it: Codex, Gemini CLI, OpenCode, OpenClaw, Copilot, Claude Code.
+/// The defects, each with what the six clients make of it: Codex, Gemini CLI, `OpenCode`, `OpenClaw`, Copilot, Claude Code.
 /// `+` lists it, `-` does not, anything else is the name that it gives.
 const DEFECTS: &[(&str, &str, [&str; 6])] = &[
     ("arghint", "---\nname: arghint\ndescription: D.\nargument-hint: \"[file]\"\n---\nB\n", ["+"; 6]),

@@ -64,7 +64,7 @@ fn slug(name: &str) -> String {
     joined.chars().take(64).collect::<String>().trim_end_matches('-').to_owned()
 }
 
-/// Characters of a description that OpenClaw lists.
+/// Characters of a description that `OpenClaw` lists.
 const CUT_BY_OPENCLAW: usize = 220;
 
 /// Lengths in characters: description 1,024, compatibility 500.

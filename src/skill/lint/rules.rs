@@ -87,7 +87,7 @@ rules! {
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lower-case letters, digits and single hyphens.";
     /// `name` has a sign that a client does not take.
     NAME_SIGNS = "name-signs" Warning: "Use letters of ASCII, digits, `:`, `_`, blanks and hyphens alone: with any other sign Copilot drops the skill without a message.";
-    /// Two skills of OpenCode's folders have one name.
+    /// Two skills of `OpenCode`'s folders have one name.
     NAME_UNDEFINED = "name-undefined" Warning: "Rename one of them, or keep it in a folder that OpenCode does not read: which of the two it lists differs from start to start.";
     /// `name` differs from the folder's.
     NAME_NOT_FOLDER = "name-not-folder" Error: "Give folder and name the same text: some clients load by one, some by the other.";
