@@ -2,6 +2,7 @@
 //! holds the sets (`golden/`), CORPUS any folder with many skills, WEIGHTS a weights file in place of the shipped one.
 //! Prints the tables of README.md.
 #![allow(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a measurement that cannot be set up has to stop"
