@@ -188,7 +188,9 @@ fn owner_process() {
         std::fs::write(folder.join("owned"), "").unwrap();
         loop {
             store.renew(&claim.run.id, claim.fence, lease_ms).await.unwrap();
-            std::fs::write(folder.join("renewed"), Moment::now().boot.unwrap().ms.to_string()).unwrap();
+            // In one step: the process may be stopped at any moment.
+            std::fs::write(folder.join("renewing"), Moment::now().boot.unwrap().ms.to_string()).unwrap();
+            std::fs::rename(folder.join("renewing"), folder.join("renewed")).unwrap();
             tokio::time::sleep(Duration::from_millis(lease_ms.min(300) / 3)).await;
         }
     });

@@ -18,6 +18,9 @@ MEANINGS = [
         r"`options\.files` names files",
         # JSON has one kind of number, and a whole one is written without a fraction here.
         r"(integer|floating point) `[\d.e+]+`, expected [ui]",
+        # How the content is written is said by another member.
+        r"`content` is not Base64",
+        r"is not a file name; give one without folders",
         # What a contract says of its inputs.
         r"the inputs of .* do not fit",
     )

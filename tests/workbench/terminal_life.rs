@@ -327,8 +327,9 @@ fn the_program_itself_shows_its_skills_ranks_rests_and_leaves() {
     pty.wait_for("21 skills").wait_for("csv-profile");
     pty.send("2turn the table in this mail into a clean csv").wait_for("Why table-from-text");
     pty.wait_until("the index", |pty| !pty.screen().contains("indexed"));
-    pty.rest(Duration::from_millis(500));
-    assert_eq!(pty.written_within(Duration::from_secs(2)), 0);
+    // A busy machine may draw late; what never rests fails.
+    let rests = (0..5).any(|_| pty.written_within(Duration::from_secs(2)) == 0);
+    assert!(rests, "{}", pty.screen());
     pty.send("\x1b").wait_for("? help").send(">q");
     assert_eq!(pty.wait_for_end(), 0);
     assert!(pty.restored());
