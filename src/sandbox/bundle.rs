@@ -141,7 +141,7 @@ impl Stamp {
 type Known = HashMap<String, (Stamp, String)>;
 
 /// Digests of bundles as they lie on disk. Files are read again only when something about them changed, which is good
-/// enough to notice an edit early; what runs is decided by the digests of [`copy`].
+/// enough to notice an edit early; what runs is decided by the digests of the copy.
 #[derive(Debug, Default)]
 pub struct ContentsCache {
     bundles: Mutex<HashMap<PathBuf, Arc<Known>>>,
