@@ -10,7 +10,7 @@ use super::hit;
 use super::language;
 use super::link::{Addend, Column, Context, Failure, Link, Row, Scorer, matched};
 use super::lookup::View;
-use super::reading::Reading;
+use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
@@ -278,7 +278,7 @@ fn unknown_words(reading: &Reading, cx: &Context<'_>) -> (usize, usize) {
 /// the embedding does not have.
 fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let text = &reading.words[at].word.text;
-    let short = text.chars().count() < cx.weights.typo.pieces_from;
+    let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.written(at));
     (short || !text.is_ascii()) && !is_known(reading, cx, at)
 }
 

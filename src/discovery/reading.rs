@@ -29,6 +29,11 @@ pub(crate) struct ReadWord {
     pub completions: Vec<StemId>,
 }
 
+/// Whether a word is written in capitals only.
+pub(crate) fn is_acronym(written: &str) -> bool {
+    written.chars().all(char::is_uppercase)
+}
+
 /// A request, read.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
@@ -115,9 +120,10 @@ impl Reading {
         }
     }
 
-    /// Whether a word was read as another.
+    /// Whether a word was read as another; other capitals make no other word.
     pub fn is_corrected(&self, word: usize) -> bool {
-        matches!(self.words[word].correction, Some(Correction::Typo(_)))
+        matches!(&self.words[word].correction, Some(Correction::Typo(other))
+            if *other != self.written(word).to_lowercase())
     }
 
     /// The words as an answer shows them; `known` tells by word.

@@ -217,6 +217,27 @@ fn every_surface_form_is_corrected_towards() {
 }
 
 #[test]
+fn short_words_are_corrected_by_the_rest_of_the_request() {
+    let router = filled(vec![
+        Document::new("bills", "bills", "Pays the gas bill and the water bill of a flat."),
+        Document::new("ball", "ball", "Finds a place to play ball in the park."),
+        Document::new("disk", "disk", "Frees space on a disk, ssh keys excepted."),
+    ]);
+    let read = |intent: &str, at: usize| match ask(&router, intent).words[at].correction.clone() {
+        Some(Correction::Typo(word)) => word,
+        None => String::new(),
+        other => panic!("{intent}: {other:?}"),
+    };
+    assert_eq!(read("pay the gas bxll", 3), "bill");
+    assert_eq!(read("play bxll in the park", 1), "ball");
+    assert_eq!(read("pay thw gas bill", 1), "the");
+    // Acronyms, contractions and words of English are no misspelt words.
+    assert_eq!(read("free space on my SSD", 4), "");
+    assert_eq!(read("they're in the park", 0), "");
+    assert_eq!(read("a bull in the park", 1), "");
+}
+
+#[test]
 fn the_id_of_a_skill_beats_names_alike() {
     let router = filled(vec![
         Document::new("pdf-anthropic", "pdf", "Reads, fills and writes PDF files: pdf forms, pdf tables."),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::super::answer::Correction;
 use super::super::forms::letter_bits;
 use super::super::language::Language;
-use super::super::reading::{ReadWord, Reading};
+use super::super::reading::{ReadWord, Reading, is_acronym};
 use super::super::segment::Key;
 use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
@@ -53,7 +53,7 @@ impl Link for TypoLink {
                 reading.words[at].correction = Some(Correction::Dropped);
                 changed += 1;
             } else if (open && !begun && complete(&mut reading.words[at], cx))
-                || correct(reading, at, cx, &mut support)
+                || (!known && correct(reading, at, cx, &mut support))
             {
                 changed += 1;
             }
@@ -214,18 +214,14 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     let typo = &cx.weights.typo;
     let text = reading.words[at].word.text.as_str();
     let letters = text.chars().count();
-    if letters < typo.min_letters_turned || text.chars().any(char::is_numeric) {
+    if letters < typo.min_letters_turned
+        || text.chars().any(char::is_numeric)
+        || is_contraction_or_acronym(reading.written(at), text, typo.min_letters)
+    {
         return None;
     }
     let short = letters < typo.min_letters;
     let mut found = candidates(text, letters, cx);
-    if cx.model.as_ref().is_ok_and(|m| m.find(text).is_some()) {
-        // A word by itself: only where the other one makes a pair with its neighbour that some skill has.
-        found.retain(|c| c.distance == 1 && c.stem.is_some_and(|stem| in_pair(reading, at, stem, cx)));
-        if found.is_empty() {
-            return None;
-        }
-    }
     let nearest = found.iter().map(|candidate| candidate.distance).min();
     found.retain(|candidate| Some(candidate.distance) == nearest);
     let stems: HashSet<_> = found.iter().map(|candidate| candidate.stem).collect();
@@ -248,17 +244,15 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     // A short word is one slip away from many others: it has to be the only one, or to go with the rest of the request.
     let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
     let by_turning = best.turned && turned.len() == 1;
-    (!short || only || by_turning || best.support > 0.0).then(|| best.form.to_owned())
+    let in_place = letters >= typo.min_letters_unique && best.support > 0.0;
+    (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
 }
 
-/// Whether some skill has a stem beside the content word before or after a place.
-fn in_pair(reading: &Reading, at: usize, stem: StemId, cx: &Context<'_>) -> bool {
-    let known = |read: &ReadWord| cx.index.vocabulary.find(&read.word.stem);
-    let content = |read: &&ReadWord| !read.word.stop;
-    let before = reading.words[..at].iter().rev().find(content).and_then(known);
-    let after = reading.words[at + 1..].iter().find(content).and_then(known);
-    let pairs = [before.map(|before| Key::pair(before, stem)), after.map(|after| Key::pair(stem, after))];
-    pairs.into_iter().flatten().any(|pair| cx.index.frequency(pair, cx.view) > 0)
+/// `they're`, and an acronym such as `SSD`: unknown, not misspelt.
+fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> bool {
+    let contraction =
+        written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
+    contraction || (is_acronym(written) && read.chars().count() <= most_letters)
 }
 
 /// Words near a misspelt one that some skill has, and stop words.
