@@ -71,6 +71,54 @@ impl Entry {
     }
 }
 
+/// What a posting of a clause holds: enough to pass most of them over without a look at the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClausePosting {
+    /// Where the clause starts among those of its document, from 1.
+    pub place: u16,
+    /// The mark of its second stem; 0 where it has one stem.
+    second: u8,
+}
+
+impl ClausePosting {
+    const MARK_BITS: u32 = 6;
+
+    /// For a clause with these stems; none where it starts too far behind to be noted.
+    fn new(place: usize, clause: &[u32]) -> Option<Self> {
+        let place = u16::try_from(place).ok().filter(|place| *place < 1 << (u16::BITS - Self::MARK_BITS))?;
+        Some(Self { place, second: clause.get(1).map_or(0, |stem| Self::mark(*stem)) })
+    }
+
+    /// A number from 1 to 63 for a stem.
+    fn mark(stem: u32) -> u8 {
+        (stem % ((1 << Self::MARK_BITS) - 1) + 1) as u8
+    }
+
+    fn pack(self) -> Counts {
+        Counts((self.place << Self::MARK_BITS) | u16::from(self.second))
+    }
+
+    /// From the counts of its posting.
+    pub fn unpack(counts: Counts) -> Self {
+        Self { place: counts.0 >> Self::MARK_BITS, second: (counts.0 & ((1 << Self::MARK_BITS) - 1)) as u8 }
+    }
+
+    /// Whether it has one stem.
+    pub fn is_single(self) -> bool {
+        self.second == 0
+    }
+
+    /// A set of the marks of stems, for [`Self::may_be_of`].
+    pub fn marks(stems: impl Iterator<Item = u32>) -> u64 {
+        stems.fold(1, |marks, stem| marks | 1 << Self::mark(stem))
+    }
+
+    /// Whether its second stem may be one of those.
+    pub fn may_be_of(self, marks: u64) -> bool {
+        marks >> self.second & 1 == 1
+    }
+}
+
 /// What rules look at, close together: every candidate of every request is asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
@@ -340,11 +388,11 @@ impl Index {
             );
             let mut clauses: Vec<u32> = Vec::new();
             for clause in &analysis.clauses {
-                let (Some(first), Ok(place)) = (clause.first(), u16::try_from(clauses.len() + 1)) else {
-                    continue;
-                };
-                entries.push((Key::clause(ids[*first as usize]), posting(Counts(place))));
-                clauses.extend(clause.iter().map(|stem| ids[*stem as usize]));
+                let stems: Vec<u32> = clause.iter().map(|stem| ids[*stem as usize]).collect();
+                let found = stems.first().zip(ClausePosting::new(clauses.len() + 1, &stems));
+                let Some((first, found)) = found else { continue };
+                entries.push((Key::clause(*first), posting(found.pack())));
+                clauses.extend(stems);
                 clauses.push(NO_STEM);
             }
             let entry = Entry {

@@ -29,8 +29,7 @@ impl Key {
         Self((0b101 << 61) | u64::from(id))
     }
 
-    /// Clauses that are found by this stem of theirs; a posting's counts are the clause's place, see
-    /// [`super::index::Entry::clause`].
+    /// Clauses that are found by this stem of theirs; a posting's counts are a [`super::index::ClausePosting`].
     pub fn clause(id: u32) -> Self {
         Self((0b110 << 61) | u64::from(id))
     }

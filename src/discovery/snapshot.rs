@@ -19,7 +19,7 @@ use super::weights::Weights;
 use crate::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Counts up with every change of the form, of words, stems or limits.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Why bytes are no index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

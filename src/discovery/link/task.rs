@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::super::answer::{PartKind, Signal};
+use super::super::index::ClausePosting;
 use super::super::lookup::{Found, View};
 use super::super::reading::Reading;
 use super::super::segment::Key;
@@ -75,10 +76,18 @@ impl Prepared<'_> {
         }
         let stems: HashSet<u32> = self.asked.iter().map(|asked| asked.stem).collect();
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for asked in &self.asked {
+        let marks = ClausePosting::marks(stems.iter().copied());
+        for (at, asked) in self.asked.iter().enumerate() {
             let Some(postings) = index.find(Key::clause(asked.stem), View::All) else { continue };
             postings.each(|slot, counts| {
-                let clause = index.entry(slot).map_or(&[][..], |entry| entry.clause(counts.0));
+                let posting = ClausePosting::unpack(counts);
+                if posting.is_single() {
+                    found.push((slot, at));
+                }
+                if posting.is_single() || !posting.may_be_of(marks) {
+                    return;
+                }
+                let clause = index.entry(slot).map_or(&[][..], |entry| entry.clause(posting.place));
                 if !clause.is_empty() && clause.iter().all(|stem| stems.contains(stem)) {
                     let at = |stem: &u32| self.asked.iter().position(|asked| asked.stem == *stem);
                     found.extend(clause.iter().filter_map(at).map(|at| (slot, at)));
