@@ -133,7 +133,7 @@ fn fit_line(answer: &Answer, look: Look) -> String {
     ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.colour)
 }
 
-/// How words were read that nobody knows.
+/// How unknown words were read.
 fn readings(answer: &Answer, intent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut unknown = Vec::new();

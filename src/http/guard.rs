@@ -1,4 +1,4 @@
-//! A service that asks nobody for a key, kept from the pages that a browser on its machine has open: they could send
+//! A service that requires no key, kept from the pages that a browser on its machine has open: they could send
 //! requests to loopback, directly or under a name that was made to point there.
 
 use std::net::IpAddr;
@@ -94,7 +94,7 @@ pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     if let Some(origin) = origin.filter(|origin| !named && !is_at(origin, host)) {
         let message = format!(
-            "a page of {origin:?} may not call this service, which asks nobody for a key; give it one, or let the page in \
+            "a page of {origin:?} may not call this service, which requires no key; give it one, or let the page in \
              by `skills serve --cors`"
         );
         return Err(Refusal::new(Code::Forbidden, message));

@@ -33,9 +33,9 @@ pub struct Patience {
     pub connections: usize,
 }
 
-/// A connection that has not sent a whole request for so long gives way when there are too many.
+/// A connection that has not sent a whole request for so long is evicted when there are too many.
 const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
-/// One whose last answer is so long ago gives way too: longer than streams are silent.
+/// One whose last answer is so long ago is evicted too: longer than streams are silent.
 const MIN_IDLE: Duration = Duration::from_secs(20);
 /// How often an idle connection is looked for while a new one waits.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
@@ -74,7 +74,7 @@ pub(super) struct Activity {
     pub owes: AtomicBool,
     /// Milliseconds from its beginning to when some of an answer was sent last.
     moved_ms: AtomicU64,
-    /// Fires when it has to give way to others.
+    /// Fires when it is evicted.
     evicted: CancellationToken,
 }
 
@@ -106,7 +106,7 @@ impl Activity {
         self.moved_ms.store(since, Ordering::Relaxed);
     }
 
-    /// How ready it is to give way: those that never asked for anything before others, and by how long nothing moved.
+    /// Order of eviction: those that never asked for anything before others, and by how long nothing moved.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
         let (asked, idle) = (self.asked.load(Ordering::Relaxed) > 0, now - self.moved());
         let least = if asked { MIN_IDLE } else { MIN_AGE_WITHOUT_REQUEST };

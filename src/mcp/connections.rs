@@ -24,7 +24,7 @@ const SESSION: &str = "mcp-session-id";
 const UNAVAILABLE: i32 = -32_000;
 /// JSON-RPC code for a mistake of the server's own.
 const INTERNAL_ERROR: i32 = -32_603;
-/// A session with a handshake gives way to a new one when it was not used for so long.
+/// A session with a handshake is evicted for a new one when it was not used for so long.
 const MIN_IDLE: Duration = Duration::from_secs(60);
 /// When whoever was refused should try again.
 const RETRY_AFTER: &str = "60";
@@ -40,7 +40,7 @@ pub struct SessionLimits {
     pub per_principal: usize,
     /// How long a session without a completed handshake is kept.
     pub handshake: Duration,
-    /// How long a session that nobody uses is kept: a person thinks, and a run takes its time.
+    /// Idle timeout of a session: a person thinks, and a run takes its time.
     pub idle: Duration,
 }
 
@@ -83,7 +83,7 @@ impl Held {
         self.made && over
     }
 
-    /// How ready it is to give way: those without a handshake before others, and by how long they were not used.
+    /// Order of eviction: those without a handshake before others, and by how long they were not used.
     fn idleness(&self, now: Instant) -> Option<(bool, Duration)> {
         let idle = now - self.used;
         let gives_way = self.made && self.in_use == 0 && (!self.handshaken || idle >= MIN_IDLE);
@@ -121,7 +121,7 @@ impl Connections {
         change(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A place for a new session, and the one that gives way to it.
+    /// A place for a new session, and the one that is evicted for it.
     fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(Place, Option<String>), Full> {
         let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
         let evicted = self.with(|held| {

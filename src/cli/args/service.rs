@@ -11,7 +11,7 @@ use crate::http::Origin;
 /// `skills serve`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Loopback asks nobody for a key unless there is one. TLS is the work of a proxy in front."
+    after_help = "On loopback no key is required unless one is configured. TLS is the work of a proxy in front."
 )]
 pub struct ServeArgs {
     /// Address or name to listen at; one beyond this machine needs a key.

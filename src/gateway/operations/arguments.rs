@@ -114,7 +114,7 @@ arguments! {
         /// How the content is written.
         #[serde(default)]
         encoding: ContentEncoding,
-        /// Who stores it, where the service asks nobody for a key.
+        /// Who stores it, where the service requires no key.
         #[serde(default)]
         by: Option<String>,
     }
@@ -153,7 +153,7 @@ arguments! {
     OrderOn {
         /// Its id, or a beginning or an end of it that no other run has.
         run_id: String,
-        /// Who orders it, where the service asks nobody for a key.
+        /// Who orders it, where the service requires no key.
         by: Option<String>,
     }
 
@@ -199,7 +199,7 @@ arguments! {
         /// Digest of what was read: `sheet.inputs_digest` of the run. Nothing else is approved.
         #[schemars(required)]
         inputs_digest: Option<String>,
-        /// Who decides, where the service asks nobody for a key.
+        /// Who decides, where the service requires no key.
         approver: Option<String>,
         /// Free text, kept with the decision.
         notes: Option<String>,
@@ -220,7 +220,7 @@ arguments! {
         step: Option<String>,
         /// Digest of what was read: where it is named, nothing else is denied.
         inputs_digest: Option<String>,
-        /// Who decides, where the service asks nobody for a key.
+        /// Who decides, where the service requires no key.
         approver: Option<String>,
         /// Free text, kept with the decision.
         notes: Option<String>,
@@ -245,7 +245,7 @@ arguments! {
         /// Go on although the skill changed since the launch.
         #[serde(default)]
         despite_change: bool,
-        /// Who orders it, where the service asks nobody for a key.
+        /// Who orders it, where the service requires no key.
         by: Option<String>,
     }
 
@@ -256,7 +256,7 @@ arguments! {
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
         checkpoint_id: Option<u64>,
-        /// Who orders it, where the service asks nobody for a key.
+        /// Who orders it, where the service requires no key.
         by: Option<String>,
     }
 
@@ -270,7 +270,7 @@ arguments! {
         /// Given to the waiting step as its output.
         #[serde(default)]
         payload: Value,
-        /// Who orders it, where the service asks nobody for a key.
+        /// Who orders it, where the service requires no key.
         by: Option<String>,
     }
 
@@ -405,7 +405,7 @@ macro_rules! launches {
                 /// Answer what happened too.
                 #[serde(default)]
                 include_trace: bool,
-                /// Who asks, where the service asks nobody for a key.
+                /// Who asks, where the service requires no key.
                 #[serde(default)]
                 started_by: Option<String>,
             }

@@ -37,7 +37,7 @@ pub use address::{Address, KEY_VARIABLE, Key};
 /// sent again. Waiting for events or for the end of a run goes on through any outage.
 pub struct Remote {
     inner: Arc<Inner>,
-    /// Who runs are started by, where the service asks nobody for a key.
+    /// Who runs are started by, where the service requires no key.
     user: Option<String>,
     following: OnceLock<AbortHandle>,
     /// Decisions that are on their way.
