@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use skill_workbench::discovery::{
+use skills_discovery::{
     Document, EvalOptions, Request, Router, Weights, eval, queries_jsonl, skills_jsonl,
 };
-use skill_workbench::skill::IndexText;
+use skills_skill::IndexText;
 
 /// Skills of the largest public collection that was counted.
 const LARGE: usize = 14_639;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use serde_json::json;
-use skill_workbench::engine::{
+use skills_runs::{
     Call, CallError, Caller, Engine, Explanation, Plan, Reply, Supervisor, SupervisorSettings,
 };
-use skill_workbench::runs::{Command, Decision, Gate, RunState, Verdict};
-use skill_workbench::skill::contract::{Capability, Conformance, parse};
-use skill_workbench::store::{Launch, RunFilter, RunId, RunOptions, Sqlite, Store};
+use skills_model::{Command, Decision, Gate, RunState, Verdict};
+use skills_skill::contract::{Capability, Conformance, parse};
+use skills_store::{Launch, RunFilter, RunId, RunOptions, Sqlite, Store};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -183,13 +183,13 @@ async fn one_by_one(runs: usize) -> f64 {
     let store = open(folder.path());
     let engine = Engine::new(store.clone(), Arc::new(Echo(None)));
     let plan = plan(FIVE);
-    let worker = skill_workbench::store::WorkerId("bench".into());
+    let worker = skills_store::WorkerId("bench".into());
     let began = Instant::now();
     for n in 0..runs {
         let run = store.launch(launch(&plan, n)).await.expect("launched").run.id;
         let claimed = store.claim(&worker, 30_000, Some(&run)).await.expect("claims").expect("claimable");
         let executed = engine.execute(claimed, CancellationToken::new()).await;
-        assert!(matches!(executed, skill_workbench::engine::Executed::Completed(_)), "{executed:?}");
+        assert!(matches!(executed, skills_runs::Executed::Completed(_)), "{executed:?}");
     }
     per_second(runs, began)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use skill_workbench::sandbox::{End, Sandbox, Setup, Spec};
+use skills_sandbox::{End, Sandbox, Setup, Spec};
 use tokio_util::sync::CancellationToken;
 
 fn start(criterion: &mut Criterion) {

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
-use skill_workbench::config::{Config, Env};
-use skill_workbench::gateway::{Client as _, Local, Needs, SessionClient as _, SettingsChange};
-use skill_workbench::session::{Form, Ingredients, Instructions, Listed, Wire, catalogue_text, compose};
+use skills_config::{Config, Env};
+use skills_api::{Client as _, Local, Needs, SessionClient as _, SettingsChange};
+use skills_session::{Form, Ingredients, Instructions, Listed, Wire, catalogue_text, compose};
 use tokio::runtime::Runtime;
 
 /// Skills of the public collection that is measured elsewhere, too.

@@ -14,8 +14,8 @@ mod sets;
 use std::path::{Path, PathBuf};
 
 use sets::{SETS, Seeded, Set, corpus, filled, set, strangers};
-use skill_workbench::discovery::{Case, Document, EvalOptions, EvalReport, Router, Weights, eval};
-use skill_workbench::skill::SkillId;
+use skills_discovery::{Case, Document, EvalOptions, EvalReport, Router, Weights, eval};
+use skills_skill::SkillId;
 
 /// Skills of the largest public collection that was counted.
 const LARGE: usize = 14_639;

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sets::{Seeded, corpus, filled, set, strangers};
-use skill_workbench::discovery::{
+use skills_discovery::{
     Answer, Case, Document, Expect, Fit, Request, VerdictReason, Weights, keeps,
 };
 

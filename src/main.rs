@@ -1,9 +1,25 @@
-//! The `skills` binary: hands the arguments to the command line adapter and exits with its code.
+//! The `skills` binary: runs a command, the workbench, the HTTP service or the MCP server.
+
+mod start {
+    //! Starts the adapters, which do not know each other.
+
+    pub mod http;
+    pub mod mcp;
+    pub mod workbench;
+}
+
+use skills_cli::Adapters;
 
 fn main() -> std::process::ExitCode {
-    // Started again to isolate a script, it must do so before any thread or file is there.
-    if let Some(code) = skill_workbench::sandbox::helper_entry() {
+    // The process that isolates a script must do so before any thread starts or file is opened.
+    if let Some(code) = skills_sandbox::helper_entry() {
         return code;
     }
-    skill_workbench::cli::main()
+    skills_cli::main(Adapters {
+        workbench: start::workbench::open,
+        serve: start::http::serve,
+        mcp: start::mcp::serve,
+        settings_problems: start::workbench::settings_problems,
+        openapi_document: skills_http::document_text,
+    })
 }

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use skill_workbench::discovery::{Case, Document, Router, Weights, queries_jsonl, skills_jsonl};
-use skill_workbench::skill::{parse, read_index_text};
+use skills_discovery::{Case, Document, Router, Weights, queries_jsonl, skills_jsonl};
+use skills_skill::{parse, read_index_text};
 
 /// The sets; the first has bodies.
 pub const SETS: [&str; 5] = ["skilltrig", "metatool", "sealtools", "clinc150", "banking77"];

@@ -6,9 +6,9 @@ use super::Context;
 use super::args::AuditAction;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, grouped};
-use crate::audit::Line;
-use crate::gateway::{AuditFilter, AuditReport, Needs};
-use crate::skill::safe_text;
+use skills_base::audit::Line;
+use skills_api::{AuditFilter, AuditReport, Needs};
+use skills_skill::safe_text;
 
 /// Runs `skills audit …`.
 pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure> {

@@ -1,7 +1,7 @@
 //! A score as a row of cells: five signals stacked on a fixed scale, with a mark where "fits" starts.
 
 use super::output::{Ink, Look};
-use crate::discovery::SignalSums;
+use skills_discovery::SignalSums;
 
 /// The scale's end; it grows only when the best score is higher, so that bars of two requests compare.
 pub const SCALE: f64 = 3.5;

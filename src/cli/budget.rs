@@ -6,10 +6,10 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, about, counted, cut, fit, grouped, tokens, wrap};
-use crate::gateway::{BudgetView, Code, Error, Needs, call_order};
-use crate::session::{Listed, Made, Shown};
-use crate::skill::safe_text;
-use crate::skill::tokens::TokenCount;
+use skills_api::{BudgetView, Code, Error, Needs, call_order};
+use skills_session::{Listed, Made, Shown};
+use skills_skill::safe_text;
+use skills_skill::tokens::TokenCount;
 use serde_json::json;
 
 /// Runs `skills budget`.
@@ -239,7 +239,7 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
         }
         AgentsAction::Show { agent } => {
             let Some(view) = found.iter().find(|view| view.agent.id == *agent) else {
-                let near = crate::gateway::near(agent, found.iter().map(|view| view.agent.id.as_str()));
+                let near = skills_api::near(agent, found.iter().map(|view| view.agent.id.as_str()));
                 let error = Error::new(Code::NotFound, format!("no agent is called {agent}"));
                 return Err(Error { suggestions: near, ..error }.into());
             };

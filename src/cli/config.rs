@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::args::ConfigAction;
 use super::failure::{Done, Failure};
 use super::output::{Ink, counted};
-use super::{Context, workbench};
-use crate::config::{self, Config, ConfigError};
-use crate::gateway::{Code, Error};
-use crate::private_files;
+use super::Context;
+use skills_config::{self, Config, ConfigError};
+use skills_api::{Code, Error};
+use skills_base::private_files;
 
 /// `skills config path --json`.
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ fn mistakes(cx: &Context) -> Vec<String> {
     if found.is_empty()
         && let Ok(config) = cx.config()
     {
-        found = workbench::mistakes(&config);
+        found = (cx.adapters.settings_problems)(&config);
     }
     found
 }

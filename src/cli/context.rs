@@ -7,10 +7,10 @@ use super::args::Global;
 use super::failure::Failure;
 use super::output::{Look, Out, stderr_look};
 use super::runs::Voice;
-use crate::config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
-use crate::gateway::remote::{Address, KEY_VARIABLE, Key, Remote};
-use crate::gateway::{Client, Code, ConnectionState, Error, Local, Needs, RunClient, SessionClient};
-use crate::skill::safe_text;
+use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
+use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
+use skills_api::{Client, Code, ConnectionState, Error, Local, Needs, RunClient, SessionClient};
+use skills_skill::safe_text;
 
 /// Everything that commands ask of the core, wherever it is.
 pub trait Whole: Client + RunClient + SessionClient {}
@@ -65,6 +65,8 @@ pub struct Context {
     pub env: Env,
     /// Where the command was called.
     pub cwd: PathBuf,
+    /// What the binary starts.
+    pub adapters: super::Adapters,
 }
 
 impl Context {

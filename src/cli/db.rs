@@ -11,10 +11,10 @@ use super::context::Reached;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, grouped, size};
 use super::runs::{ask, clock};
-use crate::gateway::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
-use crate::runs::RunState;
-use crate::skill::safe_text;
-use crate::store::RunFilter;
+use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::RunFilter;
 
 /// `skills db backup --json`.
 #[derive(Serialize)]

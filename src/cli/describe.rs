@@ -9,8 +9,8 @@ use super::args::DescribeArgs;
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, cells, counted, fit, size, tokens, wrap};
-use crate::gateway::{LevelTokens, Needs, SkillDetail};
-use crate::skill::safe_text;
+use skills_api::{LevelTokens, Needs, SkillDetail};
+use skills_skill::safe_text;
 
 /// `skills describe --json`.
 #[derive(Serialize)]

@@ -8,9 +8,9 @@ use super::context::Reached;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took, wrap};
 use super::{Context, bar, ledger};
-use crate::discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
-use crate::gateway::{Code, Error, Needs, usual_request};
-use crate::skill::safe_text;
+use skills_discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
+use skills_api::{Code, Error, Needs, usual_request};
+use skills_skill::safe_text;
 
 /// Said by every screen that ranks.
 pub const WHOSE_RANKING: &str =

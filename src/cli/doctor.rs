@@ -9,8 +9,8 @@ use super::context::connect;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, fit, wrap};
 use super::runs::invocation;
-use crate::gateway::{Check, Health, Needs};
-use crate::skill::safe_text;
+use skills_api::{Check, Health, Needs};
+use skills_skill::safe_text;
 
 #[derive(Serialize)]
 struct Report<'a> {

@@ -7,10 +7,10 @@ use super::Context;
 use super::args::EvalArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took};
-use crate::config::RankPolicy;
-use crate::discovery::{EvalReport, Policy};
-use crate::gateway::{self, Code, Error, EvalJob, Evaluation};
-use crate::skill::safe_text;
+use skills_config::RankPolicy;
+use skills_discovery::{EvalReport, Policy};
+use skills_api::{self, Code, Error, EvalJob, Evaluation};
+use skills_skill::safe_text;
 
 /// How many lost queries are named.
 const NAMED: usize = 30;
@@ -129,8 +129,8 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
         title(out, "lost", report.lost.len());
     }
     for lost in report.lost.iter().take(NAMED) {
-        let expected: Vec<&str> = lost.expected.iter().map(crate::skill::SkillId::as_str).collect();
-        let won = lost.won.as_ref().map_or("nothing", crate::skill::SkillId::as_str);
+        let expected: Vec<&str> = lost.expected.iter().map(skills_skill::SkillId::as_str).collect();
+        let won = lost.won.as_ref().map_or("nothing", skills_skill::SkillId::as_str);
         let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
         let by = lost.by.map(|by| format!(" by {by:.2}")).unwrap_or_default();
         let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::output::{Ink, Look, wrap};
-use crate::skill::{Finding, Severity, safe_text};
+use skills_skill::{Finding, Severity, safe_text};
 
 /// The ink of a severity.
 pub fn ink(severity: Severity) -> Ink {

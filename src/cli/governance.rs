@@ -6,9 +6,9 @@ use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, fit};
-use crate::gateway::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
-use crate::governance::QualityState;
-use crate::skill::safe_text;
+use skills_api::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
+use skills_authoring::governance::QualityState;
+use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failure> {
@@ -111,7 +111,7 @@ fn render(list: &GovernanceList, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::SkillId;
+    use skills_skill::SkillId;
 
     fn governed(id: &str, state: QualityState, next: &[&str]) -> GovernedSkill {
         GovernedSkill {

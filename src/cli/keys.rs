@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Context;
 use super::args::{KeysAction, NewKeyArgs};
 use super::failure::{Done, Failure};
-use crate::http::new_key;
+use skills_api::new_key;
 
 /// Runs the command.
 pub fn run(cx: &mut Context, action: &KeysAction) -> Result<Done, Failure> {

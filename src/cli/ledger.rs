@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::output::{Ink, Look, fit};
-use crate::discovery::{Hit, WordRow};
-use crate::skill::safe_text;
+use skills_discovery::{Hit, WordRow};
+use skills_skill::safe_text;
 
 /// Rows shown before the smaller ones are gathered into one.
 const ROWS: usize = 16;

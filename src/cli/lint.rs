@@ -7,9 +7,9 @@ use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
 use super::output::{Ink, counted};
-use crate::config::shown;
-use crate::gateway::{self, LintReport, LintStyle};
-use crate::skill::{Severity, safe_text};
+use skills_config::shown;
+use skills_api::{self, LintReport, LintStyle};
+use skills_skill::{Severity, safe_text};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {

@@ -11,11 +11,11 @@ use super::args::ListArgs;
 use super::context::Whole;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, counted, cut, fit};
-use crate::gateway::{
+use skills_api::{
     ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near,
 };
-use crate::session::{Listed, Shown};
-use crate::skill::{SkillId, safe_text};
+use skills_session::{Listed, Shown};
+use skills_skill::{SkillId, safe_text};
 
 /// `skills list --client … --json`: the list, and what the client makes of each skill.
 #[derive(Serialize)]

@@ -8,8 +8,8 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
-use crate::skill::safe_text;
-use crate::skill::tokens::TokenCount;
+use skills_skill::safe_text;
+use skills_skill::tokens::TokenCount;
 
 /// What a stretch of text is; each has one style of the 16 colours every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, counted, size};
-use crate::gateway::{self, Needs, PackageJob, PackageReport};
-use crate::skill::safe_text;
+use skills_api::{self, Needs, PackageJob, PackageReport};
+use skills_skill::safe_text;
 
 /// Runs `skills package-prepare`.
 pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done, Failure> {

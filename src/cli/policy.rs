@@ -6,9 +6,9 @@ use super::Context;
 use super::args::{ExplainPolicyArgs, PolicyAction};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted};
-use crate::gateway::{Needs, PolicyExplanation, PolicyReport};
-use crate::policy::Effect;
-use crate::skill::safe_text;
+use skills_api::{Needs, PolicyExplanation, PolicyReport};
+use skills_registry::policy::Effect;
+use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, action: &PolicyAction) -> Result<Done, Failure> {

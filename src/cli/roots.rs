@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::gateway::{Code, Error, near};
+use skills_api::{Code, Error, near};
 
 /// Whether each of these folders can be read.
 ///

@@ -9,8 +9,8 @@ use super::args::{ScaffoldArgs, ScriptWord};
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, counted};
-use crate::gateway::{self, Scaffold, Scaffolded, ScriptLanguage};
-use crate::skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
+use skills_api::{self, Scaffold, Scaffolded, ScriptLanguage};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {

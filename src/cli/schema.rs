@@ -6,17 +6,16 @@ use std::path::Path;
 use super::Context;
 use super::args::{OpenapiArgs, SchemaArgs};
 use super::failure::{Done, Failure};
-use crate::{gateway, http};
 
 /// Prints or checks the schema of a skill's frontmatter.
 pub fn run(cx: &mut Context, args: &SchemaArgs) -> Result<Done, Failure> {
-    let schema = gateway::schema()?;
+    let schema = skills_api::schema()?;
     print_or_check(cx, &schema, args.check.as_deref(), "skills schema")
 }
 
 /// Prints or checks the `OpenAPI` document of the service.
 pub fn openapi(cx: &mut Context, args: &OpenapiArgs) -> Result<Done, Failure> {
-    print_or_check(cx, http::document_text(), args.check.as_deref(), "skills openapi")
+    print_or_check(cx, (cx.adapters.openapi_document)(), args.check.as_deref(), "skills openapi")
 }
 
 fn print_or_check(
@@ -30,7 +29,7 @@ fn print_or_check(
         return Ok(Done::Fine);
     };
     let copy = fs::read_to_string(path).map_err(|e| Failure::file(path, &e))?;
-    let drifted = gateway::schema_drift(&copy, document)
+    let drifted = skills_api::schema_drift(&copy, document)
         .map_err(|error| Failure::usage(format!("{}: {}", path.display(), error.message)))?;
     if cx.out.json {
         cx.out.value(&serde_json::json!({ "same": drifted.is_none(), "difference": drifted }))?;

@@ -11,10 +11,10 @@ use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, size};
-use crate::config::shown;
-use crate::gateway::{Code, Error, Local, Needs, TrustSubject};
-use crate::registry::{Pin, TrustState, Trusted};
-use crate::skill::safe_text;
+use skills_config::shown;
+use skills_api::{Code, Error, Local, Needs, TrustSubject};
+use skills_registry::{Pin, TrustState, Trusted};
+use skills_skill::safe_text;
 
 /// Lines of one kind that are shown of a bundle.
 const SHOWN: usize = 12;
@@ -130,7 +130,7 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
 /// What would be trusted, bundle by bundle.
 fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
     let look = cx.out.look;
-    let home = crate::config::Dirs::new(&cx.env).home;
+    let home = skills_config::Dirs::new(&cx.env).home;
     let mut out = String::new();
     let (running, quiet): (Vec<&TrustSubject>, Vec<_>) =
         subjects.iter().partition(|subject| subject.runs_something() || subjects.len() == 1);
@@ -221,7 +221,7 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
         let pins = pins.iter().map(listed).collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
         cx.out.value(&json!({ "file": local.trust().file(), "pins": pins, "config": named }))?;
     } else {
-        let home = crate::config::Dirs::new(&cx.env).home;
+        let home = skills_config::Dirs::new(&cx.env).home;
         let look = cx.out.look;
         let mut out = String::new();
         for (pin, now) in &pins {

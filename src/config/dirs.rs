@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use super::ConfigError;
-use crate::private_files;
+use skills_base::private_files;
 
 const NAME: &str = "skill-workbench";
 

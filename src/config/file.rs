@@ -9,7 +9,7 @@ use serde_saphyr::{Location, Spanned};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, Place};
-use crate::skill::contract::Conformance;
+use skills_skill::contract::Conformance;
 
 /// What a file says; nothing where it is silent.
 #[derive(Debug, Default, Deserialize)]

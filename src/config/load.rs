@@ -9,9 +9,9 @@ use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Scripts, expand,
     repository_root, services,
 };
-use crate::private_files::FILE_MODE;
-use crate::skill::client;
-use crate::skill::contract::{Conformance, Endpoint};
+use skills_base::private_files::FILE_MODE;
+use skills_skill::client;
+use skills_skill::contract::{Conformance, Endpoint};
 
 /// Name of the project's settings file, looked for from the working directory up to the repository root.
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";

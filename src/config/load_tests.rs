@@ -120,10 +120,10 @@ fn check_names_every_file_and_variable_that_is_wrong() {
 #[test]
 fn the_template_says_nothing_until_a_line_is_uncommented_and_every_line_can_be() {
     let place = Place::new();
-    place.user(crate::config::TEMPLATE);
+    place.user(crate::TEMPLATE);
     let config = place.load(&Arguments::default()).unwrap();
     assert_eq!(Config { files: vec![], ..config }, Config::defaults(&place.cwd(), &place.env));
-    let all: String = crate::config::TEMPLATE
+    let all: String = crate::TEMPLATE
         .lines()
         .map(|line| line.strip_prefix("#: ").unwrap_or(line).to_owned() + "\n")
         .collect();

@@ -9,7 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::file::{place, wrong};
 use super::{ConfigError, expand};
-use crate::skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, Reach};
 
 /// What may stand under a service.
 const ALLOWED: &str = "allowed: one of `url` (with `headers`), `command` (with `args` and `env`) and `script`, and `timeout_seconds`";

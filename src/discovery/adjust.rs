@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::skill::SkillId;
+use skills_skill::SkillId;
 
 /// What becomes of one skill.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -11,7 +11,7 @@ use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_ranges, phrasing, without};
 use super::weights::{Limits, Weights};
 use super::words::Words;
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// One vector value in the index: 32,767 stands for 1.
 pub(crate) const UNIT: f64 = 32_767.0;

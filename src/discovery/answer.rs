@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use crate::skill::{AttachTarget, EffectMode, Role, SkillId};
+use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
 /// The five columns that a score is shown in. They add up to it.
 #[derive(

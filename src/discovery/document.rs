@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role, Skill, SkillId, Status};
+use skills_skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role, Skill, SkillId, Status};
 
 /// One skill as the router takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

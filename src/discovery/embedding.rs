@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::skill::slice;
+use skills_skill::slice;
 use half::f16;
 
 /// The table that is part of this program.

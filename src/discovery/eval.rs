@@ -9,7 +9,7 @@ use super::confidence::keeps;
 use super::golden::{Case, Expect};
 use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
-use crate::skill::SkillId;
+use skills_skill::SkillId;
 
 /// Shares of requests kept, by which thresholds are compared.
 const KEPT: [f64; 3] = [0.90, 0.94, 0.98];
@@ -306,7 +306,7 @@ pub fn regressions(now: &EvalReport, baseline: &Baseline, tolerance: f64) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::{Document, Weights};
+    use crate::{Document, Weights};
 
     fn router() -> Router {
         let mut router = Router::new(Weights::shipped().unwrap().patient());

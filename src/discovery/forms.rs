@@ -2,7 +2,7 @@
 
 use super::fast_hash::hash;
 use super::vocabulary::StemId;
-use crate::skill::slice;
+use skills_skill::slice;
 
 const EMPTY: u32 = u32::MAX;
 

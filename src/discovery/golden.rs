@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use crate::skill::{IndexText, SkillId, yaml_message};
+use skills_skill::{IndexText, SkillId, yaml_message};
 
 /// What should happen with a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

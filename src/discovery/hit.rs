@@ -10,7 +10,7 @@ use super::ranking::Asked;
 use super::reading::Reading;
 use super::reason::reason;
 use super::sorting::Ranked;
-use crate::skill::Role;
+use skills_skill::Role;
 
 /// The result for a candidate whose addends are known.
 pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -> Option<Hit> {

@@ -21,7 +21,7 @@ use super::segment::{CAPACITY, Key, Posting, Segment};
 use super::sums::Sums;
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
-use crate::skill::{EffectMode, Role, SkillId, Status};
+use skills_skill::{EffectMode, Role, SkillId, Status};
 
 /// Segments of about one size that are merged into one.
 const FAN: usize = 8;

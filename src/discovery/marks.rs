@@ -10,7 +10,7 @@ use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
 use super::words::{Word, Words};
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// Content stems of a request, completions included.
 pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {

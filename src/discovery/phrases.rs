@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::fast_hash::{FastMap, FastSet};
 use super::words::Words;
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// A language by its function words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

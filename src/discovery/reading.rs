@@ -7,7 +7,7 @@ use super::phrases::Lexicon;
 use super::task::Task;
 use super::vocabulary::StemId;
 use super::words::{Word, Words};
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// A piece of a request and the word it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::answer::{Breakdown, PartKind, Signal};
 use super::index::Entry;
 use super::ranking::Asked;
 use super::reading::Reading;
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// Words a sentence names at most, by place.
 const NAMED: usize = 3;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use crate::skill::{Role, SkillId};
+use skills_skill::{Role, SkillId};
 
 /// How rule terms (role, status, read-only intent) meet the text score.
 #[derive(
@@ -103,7 +103,7 @@ mod tests {
     use super::super::answer::{Answer, ExcludedWhy};
     use super::super::{Document, Router, Weights};
     use super::*;
-    use crate::skill::{AttachTarget, Status};
+    use skills_skill::{AttachTarget, Status};
 
     fn router() -> Router {
         let mut router = Router::new(Weights::shipped().unwrap());

@@ -21,8 +21,8 @@ use super::snapshot::{self, SnapshotError};
 use super::weights::Weights;
 use super::words::Words;
 use super::{body_lines, marks, ranking};
-use crate::blocks::ReadAt;
-use crate::skill::SkillId;
+use skills_base::blocks::ReadAt;
+use skills_skill::SkillId;
 
 /// A request that cannot be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -223,8 +223,8 @@ impl Router {
         let pieces = self.model.as_ref().map_or(0, |m| m.len());
         let w = &self.weights;
         let text = format!("{stops:?} {:?} {:?} {:?} {pieces}", w.limits, w.exclusion_cues, w.phrases);
-        let digest = crate::skill::Digest::of(text.as_bytes()).to_string();
-        u64::from_str_radix(crate::skill::slice(&digest, ..16), 16).unwrap_or_default()
+        let digest = skills_skill::Digest::of(text.as_bytes()).to_string();
+        u64::from_str_radix(skills_skill::slice(&digest, ..16), 16).unwrap_or_default()
     }
 
     /// Ranks the skills for a request.
@@ -346,8 +346,8 @@ mod tests {
     #[test]
     fn a_restored_index_answers_alike_and_knows_what_is_current() {
         let mut skill = Document::new("pdf", "pdf-tables", "Extracts tables from PDF files.");
-        skill.digest = Some(crate::skill::Digest::of(b"pdf"));
-        skill.text = Some(crate::skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() });
+        skill.digest = Some(skills_skill::Digest::of(b"pdf"));
+        skill.text = Some(skills_skill::IndexText { headings: vec!["Grids".into()], body: "Lines.".into() });
         let mut router = filled(Router::new(Weights::shipped().unwrap()));
         router.update(vec![skill.clone()], &[]);
         let mut other = Router::new(Weights::shipped().unwrap());
@@ -431,7 +431,7 @@ mod tests {
             let mut skill =
                 Document::new(format!("s{n}"), format!("tables-{n}"), format!("Extracts table {n}."));
             let body = (0..200).map(|word| format!("w{}x{} ", n % 50, word)).collect();
-            skill.text = Some(crate::skill::IndexText { headings: Vec::new(), body });
+            skill.text = Some(skills_skill::IndexText { headings: Vec::new(), body });
             skill
         };
         let mut router = Router::new(Weights::shipped().unwrap());

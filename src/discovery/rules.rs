@@ -7,7 +7,7 @@ use super::link::{Addend, Row};
 use super::ranking::{Asked, strict};
 use super::sorting::Ranked;
 use super::weights::Rules;
-use crate::skill::{Role, Status};
+use skills_skill::{Role, Status};
 
 /// Place of a role in the literal order.
 pub(crate) fn role_rank(role: Role) -> u8 {

@@ -16,7 +16,7 @@ use super::segment::{CAPACITY, Segment};
 use super::tables::{Kept, Tables, numbers, words};
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
-use crate::blocks::{BlockWriter, Blocks, ReadAt};
+use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
 /// Counts up with every change of the form, of words, stems or limits.
 const VERSION: u32 = 6;

@@ -9,7 +9,7 @@ use super::index::{Facts, Index};
 use super::link::matched;
 use super::ranking::{Asked, strict};
 use super::rules::{role_rank, terms};
-use crate::skill::{Role, Status};
+use skills_skill::{Role, Status};
 
 /// How many of the first results the verdict looks at, with room for those whose order changes with the exact score.
 const FIRST: usize = 4;

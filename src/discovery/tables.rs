@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use crate::blocks::Blocks;
+use skills_base::blocks::Blocks;
 
 /// Keys between two that stay in memory.
 const GROUP: usize = 256;

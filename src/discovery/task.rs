@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::phrases::{Lexicon, Token, longest, tokens};
 use super::reading::ReadWord;
 use super::words::Words;
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// Words that a head needs before a cue may end it.
 const HEAD_WORDS: usize = 2;

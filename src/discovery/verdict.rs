@@ -124,7 +124,7 @@ pub(crate) fn verdict(
 /// The verdict with its sentence.
 fn said(
     asked: &Asked<'_>,
-    skill_id: Option<crate::skill::SkillId>,
+    skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
     reason: VerdictReason,
     language: Option<Language>,

@@ -1,7 +1,7 @@
 //! Stems and the numbers the index knows them by, in one block of text.
 
 use super::fast_hash::hash;
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// A stem's number.
 pub(crate) type StemId = u32;

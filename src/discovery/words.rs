@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::fast_hash::{FastMap, FastSet};
-use crate::skill::slice;
+use skills_skill::slice;
 
 /// Stems that a thread remembers: stemming is dear, and texts repeat their words.
 const REMEMBERED: usize = 20_000;

@@ -20,10 +20,12 @@ use super::feed::Feed;
 use super::listen::Patience;
 use super::problem::Refusal;
 use super::shared::Answers;
-use super::{Authenticator, Origin, carry, cors, front, guard, lost, openapi, page};
-use crate::gateway::operations::{Caller, Method, Operation, Scope, Service, operations};
-use crate::gateway::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
-use crate::telemetry::Metrics;
+use skills_api::Origin;
+
+use super::{Authenticator, carry, cors, front, guard, lost, openapi, page};
+use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
+use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
+use skills_base::telemetry::Metrics;
 
 /// What every request needs.
 pub(super) struct App {

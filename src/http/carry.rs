@@ -15,9 +15,9 @@ use super::app::App;
 use super::problem::Refusal;
 use super::shared::Tagged;
 use super::{stream, trace};
-use crate::gateway::operations::{Caller, Operation, Written, from_query};
-use crate::gateway::{Code, Error};
-use crate::store::RunId;
+use skills_api::operations::{Caller, Operation, Written, from_query};
+use skills_api::{Code, Error};
+use skills_store::RunId;
 
 /// How long something that only looks may take; it waits a minute for news at most.
 const LONGEST_LOOK: Duration = Duration::from_secs(120);
@@ -32,7 +32,7 @@ pub(super) async fn carry_out(app: Arc<App>, operation: &'static Operation, requ
     let path = parts.uri.path().to_owned();
     let Some(mut caller) = parts.extensions.remove::<Caller>() else {
         let refusal = Refusal::new(Code::InternalError, "nobody made sure who calls");
-        return refusal.answer(&crate::gateway::new_trace_id(), &path);
+        return refusal.answer(&skills_api::new_trace_id(), &path);
     };
     let answered = answered(&app, operation, &mut caller, parts, body).await;
     let mut response = match answered {

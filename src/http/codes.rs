@@ -1,6 +1,6 @@
 //! What each error code means to whoever gets it.
 
-use crate::gateway::Code;
+use skills_api::Code;
 
 /// When a code is answered, and what to do.
 pub(super) fn meaning(code: Code) -> &'static str {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::{OnceCell, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::operations::{may_hold_details, remove_details};
-use crate::gateway::{Error, SharedClient};
-use crate::store::RunEvent;
+use skills_api::operations::{may_hold_details, remove_details};
+use skills_api::{Error, SharedClient};
+use skills_store::RunEvent;
 
 /// Events kept for those who are a little behind; who is further behind reads the store again.
 const KEPT: usize = 512;

@@ -19,8 +19,8 @@ use super::listen::{Busy, Peer};
 use super::problem::Refusal;
 use super::trace::{TRACE, trace_of};
 use super::{carry, cors, guard};
-use crate::gateway::operations::{Caller, Principal, operations};
-use crate::gateway::{Admission, Code, new_trace_id};
+use skills_api::operations::{Caller, Principal, operations};
+use skills_api::{Admission, Code, new_trace_id};
 
 /// Answers a request, or refuses it at the front.
 pub(super) async fn admit(

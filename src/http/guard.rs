@@ -9,8 +9,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
 use super::listen::Activity;
 use super::problem::Refusal;
-use super::{Origin, cors};
-use crate::gateway::Code;
+use skills_api::Origin;
+
+use super::cors;
+use skills_api::Code;
 
 /// Where the page that sends a request comes from, as its browser says
 /// (<https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>).

@@ -1,149 +1,19 @@
-//! Who calls, by API key: keys are kept as salted digests and compared without telling how much of one was right.
-
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::hint::black_box;
-use std::path::Path;
-use std::str::FromStr;
+//! Who sent a request: API keys in headers.
 
 use async_trait::async_trait;
 use axum::http::{HeaderMap, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
-use strum::IntoEnumIterator as _;
 
-use crate::gateway::operations::{Principal, Scope};
-use crate::gateway::{Code, Error};
+use skills_api::operations::Principal;
+use skills_api::{Code, Error, KeyRing};
 
-/// Finds out who calls. What else than API keys may say so (a token of an identity provider, a header of a proxy)
-/// implements this and is handed to the server.
+/// Finds out who sent a request. Tokens of an identity provider or a proxy's header implement this, too.
 #[async_trait]
 pub trait Authenticator: Send + Sync + 'static {
-    /// Who sent these headers.
+    /// The sender of these headers.
     ///
     /// # Errors
-    /// `unauthorized` for nobody that is known.
+    /// `unauthorized` for an unknown sender.
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error>;
-}
-
-/// Bytes of chance in a key.
-const KEY_BYTES: usize = 32;
-const SALT_BYTES: usize = 16;
-/// What every key begins with, so that scanners for leaked secrets can know it.
-const PREFIX: &str = "skw_";
-/// Shortest key that is taken: what is shorter can be guessed.
-const SHORTEST: usize = 16;
-
-/// A key as a file holds it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoredKey {
-    /// The principal's name.
-    pub name: String,
-    /// `sha256:SALT:DIGEST`, both in hexadecimal.
-    pub hash: String,
-    /// What they may do.
-    pub scopes: BTreeSet<Scope>,
-}
-
-/// A file of keys.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyFile {
-    keys: Vec<StoredKey>,
-}
-
-struct Key {
-    principal: Principal,
-    salt: Vec<u8>,
-    digest: [u8; 32],
-}
-
-/// The keys in force.
-#[derive(Default)]
-pub struct KeyRing {
-    keys: Vec<Key>,
-}
-
-impl KeyRing {
-    /// Adds a key that is known itself, for a principal who may do everything.
-    ///
-    /// # Errors
-    /// `invalid_configuration` for one that is too short or cannot stand in a header.
-    pub fn add(&mut self, name: &str, key: &str) -> Result<(), Error> {
-        if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let message = format!(
-                "the API key takes {SHORTEST} or more ASCII characters without blanks; skills keys new NAME makes one"
-            );
-            return Err(Error::new(Code::InvalidConfiguration, message));
-        }
-        let stored = stored(name, key, Scope::iter().collect(), random::<SALT_BYTES>()?);
-        self.keep(stored).map_err(|why| Error::new(Code::InternalError, why))
-    }
-
-    /// Adds the keys of a file.
-    ///
-    /// # Errors
-    /// `invalid_configuration` for a file that cannot be read, or says something that cannot be understood, with its
-    /// place.
-    pub fn read(&mut self, path: &Path) -> Result<(), Error> {
-        let wrong = |why: String| {
-            Error::new(Code::InvalidConfiguration, format!("the key file {}: {why}", path.display()))
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let file: KeyFile =
-            serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
-        if file.keys.is_empty() {
-            return Err(wrong("it holds no key; skills keys new NAME prints a line for it".to_owned()));
-        }
-        file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
-    }
-
-    fn keep(&mut self, stored: StoredKey) -> Result<(), String> {
-        let name = stored.name;
-        if self.keys.iter().any(|key| key.principal.name == name) {
-            return Err(format!("two keys are called {name:?}"));
-        }
-        if stored.scopes.is_empty() {
-            let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            return Err(format!("the key {name:?} may do nothing; scopes are {}", known.join(", ")));
-        }
-        let parts: Vec<&str> = stored.hash.split(':').collect();
-        let (salt, digest) = match parts.as_slice() {
-            ["sha256", salt, digest] => (unhex(salt), unhex(digest).and_then(|d| d.try_into().ok())),
-            _ => (None, None),
-        };
-        let (Some(salt), Some(digest)) = (salt, digest) else {
-            return Err(format!("the hash of the key {name:?} is not `sha256:SALT:DIGEST` in hexadecimal"));
-        };
-        self.keys.push(Key { principal: Principal { name, scopes: stored.scopes }, salt, digest });
-        Ok(())
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// The principal of a key. Every key is looked at whole, whichever fits.
-    fn principal(&self, given: &str) -> Option<&Principal> {
-        let mut found = None;
-        for key in &self.keys {
-            if same(&digest(&key.salt, given), &key.digest) {
-                found = Some(&key.principal);
-            }
-        }
-        found
-    }
 }
 
 #[async_trait]
@@ -168,130 +38,34 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-fn digest(salt: &[u8], key: &str) -> [u8; 32] {
-    Sha256::new().chain_update(salt).chain_update(key.as_bytes()).finalize().into()
-}
-
-/// Compares in a time that does not depend on where two digests differ.
-fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    black_box(a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b))) == 0
-}
-
-/// A new key and what a file keeps of it.
-///
-/// # Errors
-/// `internal_error` when the system gives no random bytes.
-pub fn new_key(name: &str, scopes: BTreeSet<Scope>) -> Result<(String, StoredKey), Error> {
-    let key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>()?));
-    let stored = stored(name, &key, scopes, random::<SALT_BYTES>()?);
-    Ok((key, stored))
-}
-
-fn stored(name: &str, key: &str, scopes: BTreeSet<Scope>, salt: [u8; SALT_BYTES]) -> StoredKey {
-    let hash = format!("sha256:{}:{}", hex(&salt), hex(&digest(&salt, key)));
-    StoredKey { name: name.to_owned(), hash, scopes }
-}
-
-impl StoredKey {
-    /// As an item of the list `keys` in a key file.
-    #[must_use]
-    pub fn line(&self) -> String {
-        let scopes: Vec<String> = self.scopes.iter().map(ToString::to_string).collect();
-        // A name in quotes is a JSON text, which YAML reads the same.
-        let name = serde_json::Value::String(self.name.clone());
-        format!("- {{ name: {name}, hash: \"{}\", scopes: [{}] }}", self.hash, scopes.join(", "))
-    }
-}
-
-/// Scopes as they are written on the command line: `read,run`.
-///
-/// # Errors
-/// A sentence that names those there are.
-pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
-    let one = |word: &str| {
-        Scope::from_str(word.trim()).map_err(|_| {
-            let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            format!("{word:?} is no scope; there are {}", known.join(", "))
-        })
-    };
-    text.split(',').filter(|word| !word.trim().is_empty()).map(one).collect()
-}
-
-fn random<const N: usize>() -> Result<[u8; N], Error> {
-    let mut bytes = [0; N];
-    let source = rustls::crypto::ring::default_provider().secure_random;
-    source
-        .fill(&mut bytes)
-        .map_err(|_| Error::new(Code::InternalError, "the system gives no random bytes"))?;
-    Ok(bytes)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if digits.is_empty() || !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use skills_api::new_key;
+    use skills_api::operations::Scope;
+
     use super::*;
 
-    fn asked(name: &'static str, value: &str) -> HeaderMap {
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.parse().unwrap());
         headers
     }
 
     #[tokio::test]
-    async fn a_key_of_a_file_opens_with_its_scopes_and_the_file_does_not_hold_it() {
-        let (key, kept) = new_key("ci \"nightly\"", BTreeSet::from([Scope::Read, Scope::Run])).unwrap();
-        assert!(key.len() > 40 && !kept.line().contains(&key), "{}", kept.line());
+    async fn a_key_is_accepted_in_both_headers_and_nothing_else_is() {
+        let (key, stored) = new_key("ci", BTreeSet::from([Scope::Read])).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.yaml");
-        let (_, other) = new_key("bo", BTreeSet::from([Scope::Admin])).unwrap();
-        std::fs::write(&path, format!("keys:\n  {}\n  {}\n", other.line(), kept.line())).unwrap();
+        std::fs::write(&path, format!("keys:\n  {}\n", stored.line())).unwrap();
         let mut ring = KeyRing::default();
         ring.read(&path).unwrap();
-        for headers in [asked("x-api-key", &key), asked("authorization", &format!("bearer {key}"))] {
-            let who = ring.authenticate(&headers).await.unwrap();
-            assert_eq!((who.name.as_str(), who.scopes.len()), ("ci \"nightly\"", 2));
+        for headers in [headers("x-api-key", &key), headers("authorization", &format!("bearer {key}"))] {
+            assert_eq!(ring.authenticate(&headers).await.unwrap().name, "ci");
         }
-        for headers in [HeaderMap::new(), asked("x-api-key", "skw_x"), asked("authorization", "Basic abc")] {
+        for headers in [HeaderMap::new(), headers("x-api-key", "skw_x"), headers("authorization", "Basic abc")] {
             assert_eq!(ring.authenticate(&headers).await.unwrap_err().code, Code::Unauthorized);
         }
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_right_says_where_and_why() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("keys.yaml");
-        let told = |text: &str| {
-            std::fs::write(&path, text).unwrap();
-            KeyRing::default().read(&path).unwrap_err().message
-        };
-        let (_, kept) = new_key("a", BTreeSet::from([Scope::Read])).unwrap();
-        assert!(told(&format!("keys:\n  {}\n  {}\n", kept.line(), kept.line())).contains("two keys"));
-        assert!(
-            told("keys:\n  - {name: a, hash: \"sha256:zz:00\", scopes: [read]}\n").contains("sha256:SALT")
-        );
-        assert!(told("keys:\n  - {name: a, hash: x, scopes: [write]}\n").contains("line 2"));
-        assert!(told("keys: []\n").contains("no key"));
-        assert!(KeyRing::default().add("a", "short").unwrap_err().message.contains("16"));
-    }
-
-    #[test]
-    fn scopes_are_words_with_commas() {
-        assert_eq!(scopes("read, run").unwrap(), BTreeSet::from([Scope::Read, Scope::Run]));
-        assert!(scopes("read,write").unwrap_err().contains("decide"));
     }
 }

@@ -8,8 +8,8 @@ use axum::response::Response;
 
 use super::app::{DOCUMENT, PAGE, PROMETHEUS};
 use super::problem::Refusal;
-use crate::gateway::operations::{Caller, operations};
-use crate::gateway::{Code, Error, near};
+use skills_api::operations::{Caller, operations};
+use skills_api::{Code, Error, near};
 
 /// Bytes of a bare refusal that are repeated.
 const MOST_SAID: usize = 4096;
@@ -104,7 +104,7 @@ fn foreign(method: &Method) -> Option<Refusal> {
 
 fn trace_of(request: &Request) -> String {
     let caller = request.extensions().get::<Caller>();
-    caller.map_or_else(crate::gateway::new_trace_id, |caller| caller.trace_id.clone())
+    caller.map_or_else(skills_api::new_trace_id, |caller| caller.trace_id.clone())
 }
 
 /// Routes like a path, `GET /v1/runs/{run_id}`: parameters count as what stands in their place.

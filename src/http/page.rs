@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ, text};
 use super::openapi::{by_status, document, subjects};
 use super::{codes, openapi};
-use crate::gateway::operations::{Operation, operations};
+use skills_api::operations::{Operation, operations};
 
 const STYLE: &str = include_str!("page.css");
 /// The page loads nothing: what a name or a description brings in stays text.
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_line_for_the_shell_has_what_is_needed() {
-        let discover = crate::gateway::operations::operation("skill.discover").unwrap();
+        let discover = skills_api::operations::operation("skill.discover").unwrap();
         let body = &document()["paths"]["/v1/skills/discover"]["post"]["requestBody"]["content"]["application/json"]
             ["schema"];
         let line = curl(discover, body);

@@ -6,7 +6,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::{Code, Error, ErrorBody};
+use skills_api::{Code, Error, ErrorBody};
 
 /// Media type of an error.
 pub(super) const PROBLEM: &str = "application/problem+json";

@@ -5,8 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
-use super::keys::hex;
-use crate::gateway::{Error, Looks};
+use skills_api::{Error, Looks};
 
 /// An answer and what it is told by (RFC 9110, section 8.8.3).
 #[derive(Debug, Clone)]
@@ -21,7 +20,7 @@ pub(super) type Answers = Looks<Result<Tagged, Error>>;
 impl Tagged {
     pub fn new(text: Vec<u8>) -> Self {
         // Weak, because the same answer may be sent compressed and as it is.
-        let tag = format!("W/\"{}\"", hex(&Sha256::digest(&text)));
+        let tag = format!("W/\"{}\"", skills_base::hex::encode(&Sha256::digest(&text)));
         // Hexadecimal digits fit into any header.
         let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\""));
         Self { text: text.into(), tag }

@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use super::app::App;
 use super::feed::Told;
 use super::problem::Refusal;
-use crate::gateway::operations::{Caller, Operation, Scope};
-use crate::gateway::{Code, ConnectionState, Event, SharedClient};
-use crate::store::{RunEvent, RunId};
+use skills_api::operations::{Caller, Operation, Scope};
+use skills_api::{Code, ConnectionState, Event, SharedClient};
+use skills_store::{RunEvent, RunId};
 
 /// A line is sent at least this often, so that a connection that is gone is noticed.
 const ALIVE: Duration = Duration::from_secs(15);

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderName};
 
 use super::problem::Refusal;
-use crate::gateway::{Code, new_trace_id};
+use skills_api::{Code, new_trace_id};
 
 /// The header that names a trace, in requests and in answers.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("x-trace-id");

@@ -4,7 +4,7 @@
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde_json::{Value, json};
 
-use crate::gateway::{Error, ErrorBody};
+use skills_api::{Error, ErrorBody};
 
 /// Where the session of a call is told, in the result's `_meta`.
 pub const SESSION: &str = "session_id";
@@ -54,7 +54,7 @@ pub fn meta(key: &str, value: Value) -> MetaObject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::Code;
+    use skills_api::Code;
 
     #[test]
     fn an_error_is_the_body_that_http_gives() {

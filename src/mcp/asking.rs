@@ -17,10 +17,10 @@ use strum::IntoEnumIterator as _;
 use super::caller::is_stateless;
 use super::onward::Onward;
 use super::server::Server;
-use crate::gateway::operations::{Caller, Scope, operation};
-use crate::gateway::{Code, DecisionSheet, Error};
-use crate::runs::Choice;
-use crate::skill::safe_text;
+use skills_api::operations::{Caller, Scope, operation};
+use skills_api::{Code, DecisionSheet, Error};
+use skills_model::Choice;
+use skills_skill::safe_text;
 
 /// The one question of a result that wants input.
 const QUESTION: &str = "decision";
@@ -293,7 +293,7 @@ pub fn shown(text: &str, whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::RunId;
+    use skills_store::RunId;
 
     fn sheet() -> DecisionSheet {
         DecisionSheet {
@@ -315,7 +315,7 @@ mod tests {
             approver: None,
             since_ms: 0,
             expires_ms: None,
-            on_expiry: crate::runs::Expiry::default(),
+            on_expiry: skills_model::Expiry::default(),
             changed: None,
             blocked: None,
             missing_scope: None,

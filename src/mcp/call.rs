@@ -11,9 +11,9 @@ use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
 use super::tools;
-use crate::gateway::operations::{Caller, Operation};
-use crate::gateway::{Code, Error, Needs};
-use crate::store::IdempotencyOutcome;
+use skills_api::operations::{Caller, Operation};
+use skills_api::{Code, Error, Needs};
+use skills_store::IdempotencyOutcome;
 
 /// The argument that makes a call safe to repeat.
 const KEY: &str = "idempotency_key";
@@ -56,7 +56,7 @@ pub async fn operation(
     // A call that may have to be made again after somebody was asked must find the run it launched.
     let lent = (way != Way::None && repeatable(operation, &arguments)).then(|| {
         let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());
-        key.unwrap_or_else(|| format!("mcp-{}", crate::gateway::new_trace_id()))
+        key.unwrap_or_else(|| format!("mcp-{}", skills_api::new_trace_id()))
     });
     if let Some(key) = &lent {
         arguments.insert(KEY.to_owned(), json!(key));

@@ -6,8 +6,8 @@ use rmcp::model::ProtocolVersion;
 use rmcp::service::RequestContext;
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::operations::{Caller, Principal};
-use crate::gateway::{Code, Error, new_trace_id};
+use skills_api::operations::{Caller, Principal};
+use skills_api::{Code, Error, new_trace_id};
 
 /// How calls come in.
 #[derive(Debug, Clone)]

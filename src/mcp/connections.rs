@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope::{self, MethodName};
-use crate::gateway::operations::Caller;
+use skills_api::operations::Caller;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";

@@ -12,7 +12,7 @@ use super::caller::Door;
 use super::connections::{self, Connections, SessionLimits};
 use super::envelope::{self, MOST_BYTES};
 use super::server::{Server, Settings};
-use crate::gateway::operations::Service;
+use skills_api::operations::Service;
 
 /// How the service is to behave.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct HttpSettings {
 const PATH: &str = "/mcp";
 
 /// The MCP server over streamable HTTP as a route, to stand behind a front that puts the
-/// [`Caller`](crate::gateway::operations::Caller) of a request into its extensions. Sessions that have to end are looked for by a
+/// [`Caller`](skills_api::operations::Caller) of a request into its extensions. Sessions that have to end are looked for by a
 /// task of the runtime that this is called in.
 pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let HttpSettings { any_host, origins, limits, stop } = settings;

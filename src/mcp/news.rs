@@ -7,7 +7,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::server::Server;
-use crate::gateway::{Event, Needs};
+use skills_api::{Event, Needs};
 
 /// The kinds of news there are.
 pub fn offered() -> SubscriptionFilter {

@@ -1,10 +1,10 @@
 //! How a person decides what nobody could be asked about: commands with the options of this process, or, where the
 //! caller came over HTTP and its options say them nothing, the route.
 
-use crate::config::Invocation;
-use crate::gateway::operations::operation;
-use crate::session::RunScriptArguments;
-use crate::skill::safe_text;
+use skills_config::Invocation;
+use skills_api::operations::operation;
+use skills_session::RunScriptArguments;
+use skills_skill::safe_text;
 
 /// Where a command has the address that the caller alone knows.
 const ADDRESS: &str = "URL";

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rmcp::model::{ErrorData, PaginatedRequestParams};
 
-use crate::registry::Catalogue;
-use crate::skill::Skill;
+use skills_registry::Catalogue;
+use skills_skill::Skill;
 
 /// The next skills of the catalogue that are wanted, at most so many, and where the page after them begins.
 ///

@@ -10,9 +10,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::server::Server;
-use crate::gateway::SharedClient;
-use crate::skill::safe_text;
-use crate::store::{EventKind, RunEvent, RunId};
+use skills_api::SharedClient;
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent, RunId};
 
 /// Events read at a time.
 const PAGE: usize = 200;
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::store::NewEvent;
+    use skills_store::NewEvent;
 
     #[test]
     fn only_steps_of_the_contract_itself_count() {

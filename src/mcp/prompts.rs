@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::page;
 use super::resources::failed;
-use crate::gateway::{Code, Error, SharedClient};
-use crate::skill::Skill;
+use skills_api::{Code, Error, SharedClient};
+use skills_skill::Skill;
 
 /// Prompts on a page.
 const PROMPTS: usize = 200;

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::answer::meta;
 use super::{page, uri};
-use crate::gateway::resources::{self, Promise};
-use crate::gateway::{Code, Error, ErrorBody, SharedClient};
-use crate::skill::{Digest, Skill};
+use skills_api::resources::{self, Promise};
+use skills_api::{Code, Error, ErrorBody, SharedClient};
+use skills_skill::{Digest, Skill};
 
 /// Where the digest of a resource stands in `_meta`.
 const DIGEST: &str = "io.modelcontextprotocol.skills/digest";

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use super::answer::{SESSION, failed, of_session, told};
 use super::asking::{self, Ticket, Way};
 use super::server::Server;
-use crate::gateway::operations::{Called, Caller, operation};
-use crate::gateway::{Code, Error, Needs, SessionView, SettingsChange};
-use crate::session::{Compat, Instructions, Tool};
-use crate::skill::{Digest, safe_text};
+use skills_api::operations::{Called, Caller, operation};
+use skills_api::{Code, Error, Needs, SessionView, SettingsChange};
+use skills_session::{Compat, Instructions, Tool};
+use skills_skill::{Digest, safe_text};
 
 /// A runtime tool as it is called: by its own name, or by an older one of the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

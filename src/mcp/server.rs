@@ -21,9 +21,9 @@ use super::caller::Door;
 use super::onward::Onward;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
-use crate::config::Invocation;
-use crate::gateway::operations::{Caller, Scope, Service, operations};
-use crate::gateway::{Code, Error, Needs, SharedClient, new_trace_id};
+use skills_config::Invocation;
+use skills_api::operations::{Caller, Scope, Service, operations};
+use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
 
 /// How long a call waits for the first scan of the skills.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -197,7 +197,7 @@ impl ServerHandler for Server {
         let compat = self.inner.settings.compat;
         let Some(kind) = tools::named(&request.name, compat) else {
             let names = tools::offered(compat).map(|tool| tool.name.as_ref());
-            let near = crate::gateway::near(&request.name, names);
+            let near = skills_api::near(&request.name, names);
             let hint = near.first().map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             return Err(ErrorData::invalid_params(format!("unknown tool {:?}{hint}", request.name), None));
         };

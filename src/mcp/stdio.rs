@@ -11,8 +11,8 @@ use rmcp::{RoleServer, serve_server};
 use tokio_util::sync::CancellationToken;
 
 use super::server::{Server, Settings};
-use crate::gateway::operations::Service;
-use crate::gateway::{Code, Error};
+use skills_api::operations::Service;
+use skills_api::{Code, Error};
 
 /// Bytes of one message, at most.
 const MOST_BYTES: usize = 2 << 20;

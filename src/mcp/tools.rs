@@ -11,8 +11,8 @@ use strum::IntoEnumIterator as _;
 use super::answer::SESSION;
 use super::runtime::Named;
 use super::short::EXPLAIN;
-use crate::gateway::operations::{Operation, operation, operations, simplify};
-use crate::session::{Compat, Tool};
+use skills_api::operations::{Operation, operation, operations, simplify};
+use skills_session::{Compat, Tool};
 
 /// The argument that says how many items a page has.
 pub const LIMIT: &str = "limit";

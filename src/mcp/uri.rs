@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::gateway::{Code, Error, near};
-use crate::registry::Catalogue;
-use crate::skill::Skill;
+use skills_api::{Code, Error, near};
+use skills_registry::Catalogue;
+use skills_skill::Skill;
 
 /// What every address begins with.
 const SCHEME: &str = "skill://";

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
-use crate::skill::{Digest, Skill, SkillId, slice};
+use skills_skill::{Digest, Skill, SkillId, slice};
 
 /// A snapshot of the tree. `live` says for each root whether events reach us there.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {

@@ -14,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::roots::RootSpec;
 use super::tree::{Known, Outcome, Stamp, Tree};
-use crate::blocks::{BlockWriter, Blocks, FileFrom};
-use crate::private_files;
+use skills_base::blocks::{BlockWriter, Blocks, FileFrom};
+use skills_base::private_files;
 
 /// Counts up when the layout changes. (A change of the parser shows in the build stamp.)
 const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::skill::{Refusal, Skill, SkillId};
+use skills_skill::{Refusal, Skill, SkillId};
 
 /// Who named a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::RootState;
 use super::tree::{Ground, Key, News, Scan, Tree, ground};
 use super::walk::{self, Seen, passes_skipped};
-use crate::skill::is_main_file;
+use skills_skill::is_main_file;
 
 /// Brings the tree up to date with what happened at these paths (as watched). The result is what
 /// reading everything again would give.

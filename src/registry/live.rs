@@ -14,8 +14,8 @@ use super::tree::Tree;
 use super::watch::Watch;
 use super::worker::{Command, Commands, Shared, Worker};
 use super::{Catalogue, Change, ScanProgress, cache};
-use crate::config::Config;
-use crate::skill::client::profiles;
+use skills_config::Config;
+use skills_skill::client::profiles;
 
 /// What a registry reads and how.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::RootOrigin;
-use crate::config::{Config, shown};
-use crate::skill::client::{Folder, Profile, Scope};
+use skills_config::{Config, shown};
+use skills_skill::client::{Folder, Profile, Scope};
 
 /// A root before anybody looked at the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,8 +98,8 @@ impl Unique<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Arguments, Env, RootChoice};
-    use crate::skill::client::profiles;
+    use skills_config::{Arguments, Env, RootChoice};
+    use skills_skill::client::profiles;
 
     fn config() -> Config {
         let mut config = Config::defaults(Path::new("/home/ann/repo/a"), &Env::at("/home/ann"));

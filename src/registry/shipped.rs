@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::RootOrigin;
 use super::roots::RootSpec;
-use crate::private_files;
+use skills_base::private_files;
 
-static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/skills");
+static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../skills");
 
 /// How runs name the shipped skills that they were launched from, whichever version of this program brought them: what
 /// a script was at the launch is kept with the run.

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::RootState;
 use super::roots::RootSpec;
 use super::walk::{self, Seen, main_file, passes_skipped};
-use crate::skill::lint::rules;
-use crate::skill::{
+use skills_skill::lint::rules;
+use skills_skill::{
     Finding, RealPaths, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle_at,
 };
 
@@ -367,7 +367,7 @@ fn below<'a>(keys: impl Iterator<Item = &'a Key>, root: usize, path: &Path) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::RootOrigin;
+    use crate::RootOrigin;
 
     const SKILL: &str = "---\nname: x\ndescription: Does x.\n---\nbody\n";
 

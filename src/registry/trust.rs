@@ -18,7 +18,7 @@ use strum::Display;
 use self::file::Pins;
 use self::measure::Kept;
 use super::shipped;
-use crate::config::Config;
+use skills_config::Config;
 
 pub use self::file::Pin;
 pub use self::glance::Glance;

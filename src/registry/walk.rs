@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignore::{WalkBuilder, WalkState};
 
-use crate::skill::is_main_file;
+use skills_skill::is_main_file;
 
 /// Folders that are never looked into: they hold versions, dependencies and build products.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];

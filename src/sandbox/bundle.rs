@@ -13,6 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
+use skills_base::hex;
+
 use super::error::SandboxError;
 
 /// A bundle may have this many files and bytes for its scripts to run.
@@ -267,7 +269,7 @@ impl<'a> Walk<'a> {
 
     fn link(&mut self, place: &Path, target: &Path) -> Result<(), SandboxError> {
         // Led into the copy, it is another link; it means the same file.
-        let digest = hex(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
+        let digest = hex::encode(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
         self.contents.insert(name_of(place), format!("link:{digest}"));
         let Some(to) = self.to else { return Ok(()) };
         let (to, target) = (
@@ -321,7 +323,7 @@ impl<'a> Walk<'a> {
         if let Some((_, to)) = copy {
             set_mode(&to, if executable { 0o555 } else { 0o444 })?;
         }
-        let mut digest = hex(&hash.finalize());
+        let mut digest = hex::encode(&hash.finalize());
         if executable {
             digest.push('x');
         }
@@ -340,13 +342,6 @@ fn name_of(place: &Path) -> String {
         .map_or_else(|| place.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
     fs::set_permissions(path, PermissionsExt::from_mode(mode))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::compose::Listed;
 pub use super::scale::Unit;
 use super::scale::{Frame, Limit, Scale};
-use crate::skill::client::{Profile, Shortening};
+use skills_skill::client::{Profile, Shortening};
 
 /// What became of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

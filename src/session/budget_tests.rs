@@ -1,7 +1,7 @@
 //! What each client's rules leave of a catalogue.
 
 use super::*;
-use crate::skill::client::{Fact, profile};
+use skills_skill::client::{Fact, profile};
 
 fn entries(count: usize, length: usize) -> Vec<Listed> {
     (0..count)
@@ -180,7 +180,7 @@ fn what_fits_is_left_alone() {
 
 #[test]
 fn no_bound_that_is_known_is_broken_without_a_word() {
-    for client in crate::skill::client::profiles() {
+    for client in skills_skill::client::profiles() {
         for (count, length) in [(1, 5_000), (10, 100), (400, 40), (900, 700), (4_000, 20)] {
             let fill = shorten(&entries(count, length), &[], client, 200_000).fill;
             let within = fill.limit.is_none_or(|limit| fill.used <= limit);

@@ -15,7 +15,7 @@ use super::active::Active;
 use super::agent::Agent;
 use super::given::elsewhere_text;
 use super::marked::{cdata, escaped, one_line};
-use crate::skill::SkillId;
+use skills_skill::SkillId;
 
 /// How the catalogue is written.
 #[derive(

@@ -1,7 +1,7 @@
 //! Text inside markup that it cannot leave: escaping for XML 1.0 (<https://www.w3.org/TR/xml/>), and for models, which
 //! read tags but parse no CDATA.
 
-use crate::skill::safe_text::is_invisible;
+use skills_skill::safe_text::is_invisible;
 
 /// Elements of the composed text.
 const ELEMENTS: &[&str] = &["skill", "active_skills", "available_skills", "name", "description", "location"];

@@ -232,8 +232,8 @@ fn object(arguments: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::failure::{ToolError, ToolFailure};
-    use crate::session::tools::Tool;
+    use crate::failure::{ToolError, ToolFailure};
+    use crate::tools::Tool;
 
     fn transcript() -> Vec<Arc<Entry>> {
         let turns = [

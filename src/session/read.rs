@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{ToolError, ToolFailure};
-use crate::files::{Folder, Refusal};
+use skills_base::files::{Folder, Refusal};
 
 /// Bytes handed out at once, where nothing else is asked for, and at most.
 pub const MOST_BYTES: u64 = 256 << 10;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::compose::Listed;
-use crate::skill::client::{Bound, Budget, Escape, Measured, ShareUnit};
-use crate::skill::slice;
+use skills_skill::client::{Bound, Budget, Escape, Measured, ShareUnit};
+use skills_skill::slice;
 
 /// In what a client counts its catalogue.
 #[derive(

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
 use super::{RealPaths, Refusal, RefusalReason, Skill, parse};
-use crate::files::{self, Folder};
+use skills_base::files::{self, Folder};
 
 /// A file of a bundle beside its main file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,6 +241,6 @@ mod tests {
         let dir = bundle();
         let path = dir.path().join("a/SKILL.md");
         fs::write(&path, "---\nname: a\ndescription: Does a thing\n---\n").unwrap();
-        assert_eq!(read_bundle(&path).unwrap().kind.value, crate::skill::Kind::Tool);
+        assert_eq!(read_bundle(&path).unwrap().kind.value, crate::Kind::Tool);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::MAX_BYTES;
 use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
-use crate::files::{self, Folder};
+use skills_base::files::{self, Folder};
 
 /// Fields of the specification beside name and description, and what the file says besides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
 use super::StoreError;
-use crate::runs::RunState;
+use skills_model::RunState;
 
 /// What a tally is of.
 #[derive(

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::RunRecord;
-use crate::runs::{Expiry, time_was_over};
+use skills_model::{Expiry, time_was_over};
 
 /// The code of such an end.
 const CODE: &str = "expired";

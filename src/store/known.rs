@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, Unavailability};
-use crate::private_files;
+use skills_base::private_files;
 
 /// Version of the file's form.
 const VERSION: u32 = 1;

@@ -9,7 +9,7 @@ use strum::{Display, EnumString};
 
 use super::EventKind;
 use super::holds::Hold;
-use crate::runs::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
+use skills_model::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -28,11 +28,11 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
-use crate::config::Invocation;
-use crate::gateway::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
-use crate::registry::Catalogue;
-use crate::skill::safe_text;
-use crate::telemetry::Ring;
+use skills_config::Invocation;
+use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
+use skills_registry::Catalogue;
+use skills_skill::safe_text;
+use skills_base::telemetry::Ring;
 pub use remembered::Remembered;
 
 /// Spinners turn ten times a second.
@@ -166,7 +166,7 @@ impl App {
             kept_theme: name.to_owned(),
             theme,
             themes,
-            glyphs: if settings.glyphs == crate::config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
+            glyphs: if settings.glyphs == skills_config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
             connection,
             orders: BTreeMap::new(),
             skills: None,

@@ -16,7 +16,7 @@ use super::located::LocatedError;
 use super::pane::Pane;
 use super::settings::Settings;
 use super::widgets::ages;
-use crate::gateway::{SharedClient, SharedSessionClient};
+use skills_api::{SharedClient, SharedSessionClient};
 
 /// How long a condition may take before it counts as never.
 const PATIENCE: Duration = Duration::from_secs(20);

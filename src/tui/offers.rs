@@ -238,7 +238,7 @@ fn place(context: Context) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::glyphs::UNICODE;
+    use crate::glyphs::UNICODE;
 
     fn command(action: Action, blocked: Option<&str>) -> Command {
         Command { action, label: action.to_string(), blocked: blocked.map(str::to_owned), footer: true }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use super::widgets::ages::ago;
 use super::widgets::measure::{cells, shown};
-use crate::gateway::{Sending, UnderWay};
-use crate::runs::{Choice, Verdict};
+use skills_api::{Sending, UnderWay};
+use skills_model::{Choice, Verdict};
 
 /// What was decided and how far that is, in two words, or in one where there is no room for both.
 #[must_use]

@@ -19,7 +19,7 @@ use super::pane::{Effect, Message, PaneId, PickerKind};
 use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
-use crate::skill::SkillId;
+use skills_skill::SkillId;
 pub use chooser::Chooser;
 pub use help::{Help, Section};
 pub use log::LogView;
@@ -212,8 +212,8 @@ mod tests {
     use ratatui::buffer::Buffer;
 
     use super::*;
-    use crate::tui::glyphs::UNICODE;
-    use crate::tui::theme::{Depth, Theme};
+    use crate::glyphs::UNICODE;
+    use crate::theme::{Depth, Theme};
 
     #[test]
     fn a_wide_character_under_the_left_edge_does_not_stick_out() {

@@ -18,11 +18,11 @@ use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
 use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
-use crate::discovery::{Answer, BodyLine, Request};
-use crate::gateway::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
-use crate::registry::Catalogue;
-use crate::skill::SkillId;
-use crate::store::RunId;
+use skills_discovery::{Answer, BodyLine, Request};
+use skills_api::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
+use skills_registry::Catalogue;
+use skills_skill::SkillId;
+use skills_store::RunId;
 
 /// Which pane. The numbers on the keys never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,7 +151,7 @@ const MAX_BEGINNING: usize = 200;
 pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Option<Picker> {
     let shadowed = catalogue.shadowed.iter().map(|loser| &loser.skill);
     let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(shadowed);
-    let choice = |skill: &Arc<crate::skill::Skill>| {
+    let choice = |skill: &Arc<skills_skill::Skill>| {
         (skill.id.to_string(), shown(skill.id.as_str()), beginning(&skill.description))
     };
     let choices: Vec<_> = skills.map(choice).collect();

@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use super::theme::Role;
 use super::widgets::figures;
 use super::widgets::pen::Pen;
-use crate::gateway::{Event, IndexProgress};
-use crate::registry::ScanProgress;
+use skills_api::{Event, IndexProgress};
+use skills_registry::ScanProgress;
 
 /// The last news of both.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,15 +1,15 @@
-//! What panes ask about runs and what they are told: the operations of [`crate::gateway::RunClient`] as plain values.
+//! What panes ask about runs and what they are told: the operations of [`skills_api::RunClient`] as plain values.
 
 use std::sync::Arc;
 
-use crate::config::Invocation;
-use crate::gateway::{
+use skills_config::Invocation;
+use skills_api::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
     Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
     TargetChoice,
 };
-use crate::skill::{AttachTarget, SkillId};
-use crate::store::{RunEvent, RunFilter, RunId, RunPage};
+use skills_skill::{AttachTarget, SkillId};
+use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 
 /// Something a pane asks of the core about runs. Numbers named `generation` and `ticket` come back with the answer.
 #[derive(Debug, Clone, PartialEq)]

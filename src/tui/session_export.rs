@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use strum::IntoEnumIterator as _;
 
-use crate::gateway::{Error, SessionClient};
-use crate::session::Api;
+use skills_api::{Error, SessionClient};
+use skills_session::Api;
 
 /// A form in which a session is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::keymap::Remap;
 use super::theme::Depth;
-use crate::config::{Config, GlyphSet, Invocation};
-use crate::gateway::{LocalFiles, Signs};
-use crate::telemetry::Ring;
+use skills_config::{Config, GlyphSet, Invocation};
+use skills_api::{LocalFiles, Signs};
+use skills_base::telemetry::Ring;
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
 #[derive(Clone)]
@@ -89,11 +89,11 @@ impl Settings {
             remaps: remaps.collect(),
             editor: config.editor.clone(),
             signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
-            passing: config.store.as_deref() == Some(crate::config::MEMORY_STORE),
+            passing: config.store.as_deref() == Some(skills_config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),
             local_files: Some(LocalFiles { cwd: config.cwd.clone(), home: config.dirs.home.clone() }),
-            config_file: crate::config::shown(&file, &config.cwd, &config.dirs.home),
+            config_file: skills_config::shown(&file, &config.cwd, &config.dirs.home),
             ..Self::default()
         }
     }

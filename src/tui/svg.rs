@@ -245,7 +245,7 @@ mod tests {
     use ratatui::style::Style;
 
     use super::*;
-    use crate::tui::theme::Depth;
+    use crate::theme::Depth;
 
     fn drawn(text: &str, style: Style) -> String {
         let theme = Theme::shipped("dark", Depth::True).unwrap();

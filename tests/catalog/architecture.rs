@@ -1,13 +1,13 @@
-//! Guards the shape of the sources: imports point one way, every file says its subject,
-//! and nothing leans on papers that a reader does not have.
+//! The structure of the sources: crates depend on earlier crates only, every file states its subject,
+//! and nothing refers to documents that a reader does not have.
 
-mod imports;
 mod lexer;
 mod rules;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use rules::{forbidden_imports, foreign_references, has_module_comment};
+use rules::{foreign_references, has_module_comment};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,13 +37,67 @@ fn report(what: &str, findings: &[String]) {
     assert!(findings.is_empty(), "{what}:\n{}", findings.join("\n"));
 }
 
+/// The crates in the order of their dependencies: each may use those before it.
+const CRATES: &[&str] = &[
+    "base", "skill", "config", "sandbox", "registry", "discovery", "model", "store", "session", "runs",
+    "authoring", "api", "tui", "http", "mcp", "cli",
+];
+
+/// Translate between the core and the outside, and do not use each other.
+const ADAPTERS: &[&str] = &["tui", "http", "mcp", "cli"];
+
+/// The workspace's crates and what each depends on in its own code, as cargo reads their manifests.
+fn dependencies() -> Vec<(String, Vec<String>)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let folder = |name: &str| name.strip_prefix("skills-").map(str::to_owned);
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|package| {
+            let used = package["dependencies"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|dependency| dependency["kind"].is_null())
+                .filter_map(|dependency| folder(dependency["name"].as_str().unwrap()))
+                .collect();
+            Some((folder(package["name"].as_str().unwrap())?, used))
+        })
+        .collect()
+}
+
+/// Dependencies that the order of the crates forbids.
+fn forbidden(dependencies: &[(String, Vec<String>)]) -> Vec<String> {
+    let position = |name: &str| CRATES.iter().position(|listed| *listed == name);
+    let mut findings = Vec::new();
+    for (name, used) in dependencies {
+        let Some(own) = position(name) else {
+            findings.push(format!("src/{name} is not in the list of crates"));
+            continue;
+        };
+        for other in used {
+            if position(other).is_none_or(|other| other >= own) {
+                findings.push(format!("src/{name} uses src/{other}, which does not stand before it"));
+            } else if ADAPTERS.contains(&name.as_str()) && ADAPTERS.contains(&other.as_str()) {
+                findings.push(format!("the adapter src/{name} uses the adapter src/{other}"));
+            }
+        }
+    }
+    findings
+}
+
 #[test]
-fn imports_point_one_way() {
-    let sources = files("src", &["rs"]);
-    assert!(sources.len() > 20, "the sources were not found");
-    let findings: Vec<String> =
-        sources.iter().flat_map(|(file, source)| forbidden_imports(file, source)).collect();
-    report("forbidden imports", &findings);
+fn crates_depend_on_earlier_crates_only() {
+    let dependencies = dependencies();
+    assert_eq!(dependencies.len(), CRATES.len(), "{dependencies:?}");
+    report("forbidden dependencies", &forbidden(&dependencies));
 }
 
 #[test]
@@ -89,78 +143,17 @@ fn nothing_leans_on_papers_that_readers_do_not_have() {
 // The checks themselves can fail: each on a source made for it.
 
 #[test]
-fn an_import_upwards_is_found_with_its_line() {
-    let source = "//! A.\nuse std::fmt;\nuse crate::gateway::Client;\n";
-    let found = forbidden_imports("skill/record.rs", source);
-    assert_eq!(found, ["src/skill/record.rs:3: `skill` imports `gateway`; it may import files"]);
-}
-
-#[test]
-fn groups_renames_nested_groups_and_plain_paths_are_seen() {
-    for line in [
-        "use crate::{skill::SkillId, tui::{action::Action, pane}};",
-        "use crate::tui as screen;",
-        "use crate::{\n    tui::pane,\n};",
-        "fn f() { crate::tui::run() }",
-        "fn f(x: &'static str) -> Vec<crate::tui::Pane> { x }",
-        "pub(crate) use crate::tui::*;",
-        "use skill_workbench::tui::Pane;",
-        "macro_rules! m { () => { $crate::tui::run() } }",
-        "use super::super::tui::pane;",
-        "use super::{super::tui, entry};",
-        "mod inner { use super::super::super::tui::pane; }",
-    ] {
-        let found = forbidden_imports("registry/scan.rs", &format!("//! A.\n{line}\n"));
-        assert_eq!(found.len(), 1, "{line}: {found:?}");
-        assert!(found[0].contains("`registry` imports `tui`"), "{line}: {found:?}");
-    }
-}
-
-#[test]
-fn the_crate_root_may_not_be_imported_whole() {
-    for line in ["use crate::*;", "use crate as all;", "use super::super::*;", "use crate::{self as all};"] {
-        let found = forbidden_imports("registry/scan.rs", line);
-        assert_eq!(
-            found,
-            ["src/registry/scan.rs:1: imports the crate's root whole; name the room"],
-            "{line}"
-        );
-    }
-}
-
-#[test]
-fn strings_comments_and_own_modules_are_no_imports() {
-    let source = r##"//! Mentions crate::tui::Pane.
-        /* crate::tui /* nested */ crate::cli */
-        const A: &str = "crate::tui::x \" crate::cli::y";
-        const B: &str = r#"use crate::tui; " "#;
-        const C: (u8, char, char) = (b'"', '"', '\'');
-        pub(in crate::registry) fn life<'crate_>(x: &'crate_ str) -> &'crate_ str { x }
-        use self::inner::Thing; use super::catalogue::Entry; use crate::registry::Root; use crate::skill::Skill;
-        mod tui { use super::Entry; }
-    "##;
-    assert_eq!(forbidden_imports("registry/scan.rs", source), Vec::<String>::new());
-}
-
-#[test]
-fn adapters_take_values_but_no_machinery_and_leave_each_other_alone() {
-    let values = "use crate::skill::{SkillId, safe_text}; use crate::discovery::{Answer, Request as R};";
-    assert_eq!(forbidden_imports("tui/app.rs", values), Vec::<String>::new());
-    let found = forbidden_imports("tui/app.rs", "use crate::discovery::Router;\nuse crate::cli::main;\n");
-    assert_eq!(found.len(), 2);
-    assert!(found[0].contains("`discovery::Router`, which is no plain value; ask `gateway`"), "{found:?}");
-    assert!(
-        found[1].starts_with("src/tui/app.rs:2: `tui` imports `cli`; it may import gateway"),
-        "{found:?}"
+fn dependencies_against_the_order_are_found() {
+    let of = |name: &str, used: &[&str]| (name.to_owned(), used.iter().map(ToString::to_string).collect());
+    assert_eq!(forbidden(&[of("store", &["model", "base"])]), Vec::<String>::new());
+    assert_eq!(
+        forbidden(&[of("store", &["api"]), of("cli", &["tui"]), of("helpers", &[])]),
+        [
+            "src/store uses src/api, which does not stand before it",
+            "the adapter src/cli uses the adapter src/tui",
+            "src/helpers is not in the list of crates",
+        ]
     );
-    assert_eq!(forbidden_imports("tui/app.rs", "use crate::registry::*;").len(), 1);
-    assert_eq!(forbidden_imports("cli/open.rs", "use crate::tui::run;"), Vec::<String>::new());
-}
-
-#[test]
-fn a_room_without_a_row_is_refused() {
-    assert_eq!(forbidden_imports("helpers/mod.rs", "//! A.").len(), 1);
-    assert_eq!(forbidden_imports("main.rs", "fn main() { skill_workbench::gateway::open() }").len(), 1);
 }
 
 #[test]

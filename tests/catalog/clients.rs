@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use skill_workbench::config::{Config, Env};
-use skill_workbench::gateway::{BudgetView, Client as _, ClientViewState, Local, Needs, SessionClient as _};
-use skill_workbench::session::Shown;
+use skills_config::{Config, Env};
+use skills_api::{BudgetView, Client as _, ClientViewState, Local, Needs, SessionClient as _};
+use skills_session::Shown;
 
 /// A home folder and a repository, at a path of a chosen length: some clients count it.
 struct Scene {

@@ -1,8 +1,8 @@
 //! Contracts as people write them: what is read, what is remarked, and a public registry whole.
 use std::path::{Path, PathBuf};
 
-use skill_workbench::skill::contract::{self, Source, StepAction};
-use skill_workbench::skill::{Finding, Severity};
+use skills_skill::contract::{self, Source, StepAction};
+use skills_skill::{Finding, Severity};
 
 fn parse(text: &str) -> (contract::Contract, Vec<Finding>) {
     let (contract, findings) = contract::parse(Path::new("/skills/demo/skill.yaml"), text);

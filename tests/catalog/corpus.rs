@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use skill_workbench::skill::{self, Severity};
+use skills_skill::{self, Severity};
 
 use crate::corpus_data::data;
 

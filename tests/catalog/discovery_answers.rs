@@ -1,9 +1,9 @@
 //! A person asks in their words: what wins, why, what is left out, and what happens while typing.
-use crate::discovery;
+use skills_discovery;
 
 use discovery::skills::{ask, router, typing};
-use skill_workbench::discovery::{Correction, ExcludedWhy, Fit, Group, LinkState, Policy, Request, Signal};
-use skill_workbench::skill::Role;
+use skills_discovery::{Correction, ExcludedWhy, Fit, Group, LinkState, Policy, Request, Signal};
+use skills_skill::Role;
 
 #[test]
 fn the_skill_that_says_it_wins_and_the_parts_are_the_score() {
@@ -28,7 +28,7 @@ fn the_skill_that_says_it_wins_and_the_parts_are_the_score() {
 fn what_counted_is_marked_in_name_and_description() {
     let answer = ask(&router(), "turn the tables in this pdf into a spreadsheet");
     let hit = &answer.results[0];
-    let marked = |marks: &[skill_workbench::discovery::Mark], text: &str, signal| {
+    let marked = |marks: &[skills_discovery::Mark], text: &str, signal| {
         let of = marks.iter().filter(|m| m.signal == signal);
         of.map(|m| text[m.start as usize..m.end as usize].to_owned()).collect::<Vec<_>>()
     };

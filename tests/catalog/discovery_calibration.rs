@@ -2,10 +2,10 @@
 //! strangers are turned down, in collections of every size.
 #![allow(clippy::unwrap_used, reason = "a set that cannot be read or ranked has to fail the test")]
 
-use crate::discovery;
+use skills_discovery;
 
 use discovery::sets::{Set, set};
-use skill_workbench::discovery::{
+use skills_discovery::{
     Case, Document, EvalOptions, EvalReport, Expect, Fit, Request, Router, Weights, eval,
 };
 

@@ -1,8 +1,8 @@
 //! Every link of the chain is needed: without it, something that a person relies on goes wrong.
-use crate::discovery;
+use skills_discovery;
 
 use discovery::skills::{documents, typing, with_body};
-use skill_workbench::discovery::{Document, LinkState, Request, Router, Weights, link_names};
+use skills_discovery::{Document, LinkState, Request, Router, Weights, link_names};
 
 fn first(router: &Router, intent: &str) -> Option<String> {
     let answer = router.discover(&Request { intent: intent.into(), ..Request::default() }).unwrap();

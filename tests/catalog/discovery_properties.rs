@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use skill_workbench::discovery::{
+use skills_discovery::{
     Answer, Correction, Document, Fit, Hit, PartKind, Policy, Request, Router, VerdictReason, Weights,
 };
-use skill_workbench::skill::{IndexText, Role, SkillId, Status};
+use skills_skill::{IndexText, Role, SkillId, Status};
 
 const WORDS: [&str; 28] = [
     "table",

@@ -1,8 +1,8 @@
 //! The ranking on five public query sets has to stay as good as it was measured.
-use crate::discovery;
+use skills_discovery;
 
 use discovery::sets::set;
-use skill_workbench::discovery::{EvalOptions, eval};
+use skills_discovery::{EvalOptions, eval};
 
 /// P@1 of the recipe on the development requests of a set, in per cent, and what may be missing of it.
 fn reaches(name: &str, wanted: f64) {

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::discovery;
+use skills_discovery;
 
 use discovery::skills::{ask, router, typing};
 use serde::Deserialize;
-use skill_workbench::discovery::{
+use skills_discovery::{
     Answer, Correction, Document, Fit, Policy, Request, Router, VerdictReason, Weights,
 };
-use skill_workbench::skill::{self, Role};
+use skills_skill::{self, Role};
 
 #[derive(Deserialize)]
 struct Languages {

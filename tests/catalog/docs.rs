@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use skill_workbench::skill::lint::rules;
+use skills_skill::lint::rules;
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use skill_workbench::discovery::{Document, Router, Weights};
-use skill_workbench::session::{Form, Listed, Wire, body_text, catalogue_text};
-use skill_workbench::skill::contract::expression::Expr;
-use skill_workbench::skill::tokens::TokenCount;
-use skill_workbench::skill::{self, contract, fix, lint, safe_text, tokens};
-use skill_workbench::tui::widgets::markdown;
+use skills_discovery::{Document, Router, Weights};
+use skills_session::{Form, Listed, Wire, body_text, catalogue_text};
+use skills_skill::contract::expression::Expr;
+use skills_skill::tokens::TokenCount;
+use skills_skill::{self, contract, fix, lint, safe_text, tokens};
+use skills_tui::widgets::markdown;
 
 const LARGE: usize = skill::MAX_BYTES as usize;
 const SMALL: usize = LARGE / 8;

@@ -3,7 +3,7 @@ use std::fs;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use skill_workbench::registry::{Catalogue, Registry, Settings, ShippedUse};
+use skills_registry::{Catalogue, Registry, Settings, ShippedUse};
 
 use crate::registry_support;
 use registry_support::{World, description, ids, next, scan, text, until};
@@ -211,11 +211,11 @@ proptest! {
 }
 
 trait IntoId {
-    fn into_id(self) -> skill_workbench::skill::SkillId;
+    fn into_id(self) -> skills_skill::SkillId;
 }
 
 impl IntoId for &str {
-    fn into_id(self) -> skill_workbench::skill::SkillId {
-        skill_workbench::skill::SkillId::new(self)
+    fn into_id(self) -> skills_skill::SkillId {
+        skills_skill::SkillId::new(self)
     }
 }

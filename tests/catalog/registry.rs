@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use skill_workbench::registry::{Registry, RootState, ShippedUse};
-use skill_workbench::skill::{RefusalReason, SkillId};
+use skills_registry::{Registry, RootState, ShippedUse};
+use skills_skill::{RefusalReason, SkillId};
 
 use crate::registry_support;
 use registry_support::{World, description, ids, scan, text};

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use skill_workbench::discovery::{Answer, Document, ExcludedWhy, Fit, Group, Request, Router, Weights};
-use skill_workbench::skill;
+use skills_discovery::{Answer, Document, ExcludedWhy, Fit, Group, Request, Router, Weights};
+use skills_skill;
 
 fn router() -> Router {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use skill_workbench::skill::{self, AttachTarget, EffectMode, Invocation, Kind, Role, Skill, Status};
+use skills_skill::{self, AttachTarget, EffectMode, Invocation, Kind, Role, Skill, Status};
 use strum::IntoEnumIterator;
 
 fn root() -> PathBuf {

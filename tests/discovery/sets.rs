@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use skill_workbench::discovery::{Case, Document, Router, Weights, queries_jsonl, skills_jsonl};
+use skills_discovery::{Case, Document, Router, Weights, queries_jsonl, skills_jsonl};
 
 /// One set.
 pub struct Set {

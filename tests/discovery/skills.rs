@@ -1,8 +1,8 @@
 //! A handful of skills with every role and state, and short ways to ask.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use skill_workbench::discovery::{Answer, Document, Request, Router, Weights};
-use skill_workbench::skill::{AttachTarget, EffectMode, IndexText, Invocation, Role, SkillId, Status};
+use skills_discovery::{Answer, Document, Request, Router, Weights};
+use skills_skill::{AttachTarget, EffectMode, IndexText, Invocation, Role, SkillId, Status};
 
 /// A document with a body.
 #[must_use]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skill_workbench::registry::{
+use skills_registry::{
     Catalogue, Change, Registry, RegistryEvent, RootOrigin, RootSpec, Settings, ShippedUse,
 };
 use tokio::sync::broadcast::Receiver;

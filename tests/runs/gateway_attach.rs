@@ -3,13 +3,13 @@ use crate::runs_place;
 
 use runs_place::{Place, attach, attachment, kinds, run};
 use serde_json::{Value, json};
-use skill_workbench::gateway::{
+use skills_api::{
     AttachCheck, AttachRequest, Code, Error, LocalFiles, RunClient as _, SessionAccess, SessionClient as _,
     SettingsChange,
 };
-use skill_workbench::runs::RunState;
-use skill_workbench::session::Speaker;
-use skill_workbench::skill::AttachTarget;
+use skills_model::RunState;
+use skills_session::Speaker;
+use skills_skill::AttachTarget;
 
 fn reason(error: &Error) -> (Code, String, String, Vec<String>) {
     let reason = error.reason.clone().expect("a structured reason");
@@ -132,7 +132,7 @@ async fn a_kept_artifact_is_found_by_its_digest_and_offered() {
     let place = Place::new();
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    core.order(&waiting.id.0, runs_place::decide(&waiting, skill_workbench::runs::Verdict::Approve, "bo"))
+    core.order(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
         .await
         .unwrap();
     runs_place::settle(&core, &waiting.id.0).await;

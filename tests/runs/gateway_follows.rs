@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use skill_workbench::config::{Config, Env};
-use skill_workbench::discovery::Request;
-use skill_workbench::gateway::{Client as _, Event, Local, Needs};
+use skills_config::{Config, Env};
+use skills_discovery::Request;
+use skills_api::{Client as _, Event, Local, Needs};
 
 fn write(root: &Path, id: &str, description: &str) {
     let folder = root.join(id);

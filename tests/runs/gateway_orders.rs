@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use runs_place::{Place, decide, launch, order, resume, run, settle};
 use serde_json::{Value, json};
-use skill_workbench::gateway::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
-use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::{EventKind, RunRecord};
+use skills_api::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
+use skills_model::{Asked, Choice, Gate, RunState, Verdict};
+use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
 /// Writes a bundle whose one step pays, for longer than a test is patient, and may not be repeated.

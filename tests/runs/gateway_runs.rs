@@ -3,9 +3,9 @@ use crate::runs_place;
 
 use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, settle};
 use serde_json::json;
-use skill_workbench::gateway::{Code, RunClient as _, RunOrder, StepState};
-use skill_workbench::runs::{CommandName, RunState, Verdict};
-use skill_workbench::store::{IdempotencyOutcome, RunFilter};
+use skills_api::{Code, RunClient as _, RunOrder, StepState};
+use skills_model::{CommandName, RunState, Verdict};
+use skills_store::{IdempotencyOutcome, RunFilter};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_asks_is_approved_and_completes() {
@@ -198,7 +198,7 @@ async fn what_cannot_be_launched_says_what_to_do() {
     place.write("skills/broken/SKILL.md", "---\nname: broken\ndescription: Has a mistake.\n---\nx\n");
     place.write("skills/broken/skill.yaml", broken);
     let core = place.open().await;
-    let refused = |error: skill_workbench::gateway::Error| (error.code, error.message);
+    let refused = |error: skills_api::Error| (error.code, error.message);
     let (code, message) = refused(launch(&core, "notes", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(message.contains("instructions only") && message.contains("load it into a session"), "{message}");

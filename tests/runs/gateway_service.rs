@@ -3,11 +3,11 @@ use crate::runs_place;
 
 use runs_place::{Place, decide, launch, object, order, request, run, settle};
 use serde_json::json;
-use skill_workbench::gateway::{
+use skills_api::{
     CapabilityRequest, Client as _, Code, GovernanceFilter, ListFilter, Local, MetricsReport, RunClient as _,
 };
-use skill_workbench::governance::QualityState;
-use skill_workbench::runs::{RunState, Verdict};
+use skills_authoring::governance::QualityState;
+use skills_model::{RunState, Verdict};
 
 /// The value of a counter with this label.
 fn counted(report: &MetricsReport, family: &str, label: (&str, &str)) -> f64 {
@@ -53,7 +53,7 @@ async fn launches_keys_steps_bindings_and_commits_are_counted_where_they_happen(
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_survive_the_process_and_a_reset_begins_anew() {
     let place = Place::new();
-    let calls = |diagnostics: &skill_workbench::gateway::Diagnostics, operation: &str| {
+    let calls = |diagnostics: &skills_api::Diagnostics, operation: &str| {
         diagnostics.operations.get(operation).map_or(0, |count| count.calls)
     };
     let fresh = place.open().await;
@@ -96,7 +96,7 @@ fn capability(id: &str, inputs: serde_json::Value) -> CapabilityRequest {
     }
 }
 
-async fn executed(core: &Local, id: &str, inputs: serde_json::Value) -> skill_workbench::store::RunRecord {
+async fn executed(core: &Local, id: &str, inputs: serde_json::Value) -> skills_store::RunRecord {
     let launched = core.execute_capability(capability(id, inputs)).await.unwrap();
     settle(core, &launched.run.id.0).await
 }
@@ -158,7 +158,7 @@ async fn a_skill_rises_with_golden_requests_and_runs() {
         |skill: &str| GovernanceFilter { skill: Some(skill.to_owned()), ..GovernanceFilter::default() };
     let open = || async {
         let config = place.config.clone();
-        let core = Local::open_once(config, skill_workbench::gateway::Needs::Index).await.unwrap();
+        let core = Local::open_once(config, skills_api::Needs::Index).await.unwrap();
         core.governance(only("ledger")).await.unwrap().skills.remove(0)
     };
     let before = open().await;

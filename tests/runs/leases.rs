@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use skill_workbench::engine::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
-use skill_workbench::runs::{Command as RunCommand, RunState, WorkerMove};
-use skill_workbench::store::{
+use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
+use skills_model::{Command as RunCommand, RunState, WorkerMove};
+use skills_store::{
     BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
 };
 use tokio_util::sync::CancellationToken;

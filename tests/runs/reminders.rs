@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use skill_workbench::engine::{Reminder, Webhook, remind};
-use skill_workbench::runs::{Command, Gate, RunState, WorkerMove};
-use skill_workbench::store::{Launch, RunId, RunOptions, Sqlite, Store, WorkerId};
+use skills_runs::{Reminder, Webhook, remind};
+use skills_model::{Command, Gate, RunState, WorkerMove};
+use skills_store::{Launch, RunId, RunOptions, Sqlite, Store, WorkerId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -147,7 +147,7 @@ async fn a_wait_that_is_over_is_not_reminded_of_again() {
     tokio::spawn(remind(store.clone(), tell, Some(webhook), stop));
     let message = first(&*store, &mut messages).await;
     let body: Value = serde_json::from_str(&message.body).unwrap();
-    let page = store.runs(skill_workbench::store::RunFilter::default()).await.unwrap();
+    let page = store.runs(skills_store::RunFilter::default()).await.unwrap();
     for run in page.runs {
         store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
     }

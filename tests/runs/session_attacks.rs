@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::json;
 use session_place::{Place, call, failure, names};
-use skill_workbench::gateway::{AuditFilter, SessionClient as _, SettingsChange};
-use skill_workbench::session::{Speaker, ToolFailure};
+use skills_api::{AuditFilter, SessionClient as _, SettingsChange};
+use skills_session::{Speaker, ToolFailure};
 
 #[tokio::test]
 async fn files_are_read_beneath_the_bundle_only() {
@@ -224,8 +224,8 @@ async fn a_file_swapped_for_a_link_never_leads_out() {
     let (mut inside, mut refused) = (0, 0);
     let root = place.root().join("alpha").canonicalize().unwrap();
     while inside < 200 || refused < 50 {
-        let bundle = skill_workbench::files::Folder::open(&root).unwrap();
-        match skill_workbench::session::read::range(&bundle, "references/rules.md", 0, None) {
+        let bundle = skills_base::files::Folder::open(&root).unwrap();
+        match skills_session::read::range(&bundle, "references/rules.md", 0, None) {
             Ok(range) => {
                 assert_eq!(range.bytes, b"inside\n");
                 inside += 1;
@@ -323,7 +323,7 @@ async fn a_process_killed_in_the_middle_of_a_load_leaves_a_session_that_goes_on(
             .output()
             .unwrap();
         assert_eq!(killed.status.signal(), Some(9), "{point} was not reached: {killed:?}");
-        let active = |session: &skill_workbench::gateway::SessionView| {
+        let active = |session: &skills_api::SessionView| {
             session.active.iter().map(|skill| skill.name.clone()).collect::<Vec<_>>()
         };
         let session = core.session(&id).await.unwrap();

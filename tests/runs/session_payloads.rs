@@ -6,8 +6,8 @@ use crate::session_place;
 
 use serde_json::{Value, json};
 use session_place::{Place, call};
-use skill_workbench::gateway::{SessionClient as _, SettingsChange};
-use skill_workbench::session::{Api, Speaker};
+use skills_api::{SessionClient as _, SettingsChange};
+use skills_session::{Api, Speaker};
 
 const SHAPES: [(Api, &str); 3] = [
     (Api::Anthropic, include_str!("../fixtures/model_apis/anthropic-messages.schema.json")),
@@ -24,7 +24,7 @@ fn wrong(api: Api, body: &Value) -> Vec<String> {
 
 /// A talk with everything in it: messages of both, calls in a row, a failed call, one without arguments, a message
 /// after a result, a loaded body.
-async fn talk(place: &Place) -> (skill_workbench::gateway::Local, String) {
+async fn talk(place: &Place) -> (skills_api::Local, String) {
     place.file("alpha/references/rules.md", "the rules\n");
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 use session_place::{Place, call, failure, names};
-use skill_workbench::gateway::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
-use skill_workbench::session::{Api, PartKind, ToolFailure};
+use skills_api::{BudgetView, Client as _, Code, DiffLine, SessionClient as _, SettingsChange};
+use skills_session::{Api, PartKind, ToolFailure};
 
 #[tokio::test]
 async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use skill_workbench::store::{
+use skills_store::{
     KnownStores, OpenOptions, Opened, RunFilter, Sqlite, Store, StoreError, Unavailability, adopt, reset,
 };
 

@@ -4,11 +4,11 @@ use crate::store_kit;
 use std::path::Path;
 use std::sync::Arc;
 
-use skill_workbench::runs::{Command, Verdict};
-use skill_workbench::store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
+use skills_model::{Command, Verdict};
+use skills_store::{Launch, RunFilter, RunId, Sqlite, Store, StoreError, Unavailability};
 use store_kit::Time;
 
-fn open(path: &Path) -> Result<skill_workbench::store::Opened, StoreError> {
+fn open(path: &Path) -> Result<skills_store::Opened, StoreError> {
     Sqlite::open(path, Time::new().clock())
 }
 

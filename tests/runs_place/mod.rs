@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
-use skill_workbench::config::{Config, Env};
-use skill_workbench::gateway::{
+use skills_config::{Config, Env};
+use skills_api::{
     AttachRequest, Attached, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs, Ordered,
     RunClient as _, RunOrder,
 };
-use skill_workbench::runs::{Gate, RunState, Verdict};
-use skill_workbench::sandbox::{Sandbox, Setup};
-use skill_workbench::store::RunRecord;
+use skills_model::{Gate, RunState, Verdict};
+use skills_sandbox::{Sandbox, Setup};
+use skills_store::RunRecord;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -150,7 +150,7 @@ pub fn attachment(skill: &str, target_type: &str, target_ref: &str, inputs: Valu
         inputs: object(inputs),
         options: ExecutionOptions { wait: true, ..ExecutionOptions::default() },
         started_by: Some("ana".to_owned()),
-        sessions: skill_workbench::gateway::SessionAccess::default(),
+        sessions: skills_api::SessionAccess::default(),
         local_files: None,
     }
 }

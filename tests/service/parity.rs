@@ -7,7 +7,7 @@ mod doors;
 use cli_runs_fixture::Desk;
 use doors::{Doors, Told};
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::{operation, steady};
+use skills_api::operations::{operation, steady};
 
 /// One call, as each door is asked it.
 struct Case {

@@ -13,17 +13,17 @@ use axum::response::Html;
 use runs_place::{Place, attachment, decide, object, request, resume};
 use serde_json::{Value, json};
 use service::{Mishap, Service};
-use skill_workbench::discovery::Request;
-use skill_workbench::gateway::remote::{Address, Key, Remote};
-use skill_workbench::gateway::{
+use skills_discovery::Request;
+use skills_api::remote::{Address, Key, Remote};
+use skills_api::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
     GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending, SessionAccess,
     SessionClient as _, SettingsChange, UnderWay,
 };
-use skill_workbench::runs::{RunState, Verdict};
-use skill_workbench::session::{Api, Speaker};
-use skill_workbench::skill::{AttachTarget, SkillId};
-use skill_workbench::store::{IdempotencyOutcome, RunFilter};
+use skills_model::{RunState, Verdict};
+use skills_session::{Api, Speaker};
+use skills_skill::{AttachTarget, SkillId};
+use skills_store::{IdempotencyOutcome, RunFilter};
 use tokio_util::sync::CancellationToken;
 
 /// No test waits longer for something that has to happen.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use skill_workbench::config::{Config, Env};
-use skill_workbench::gateway::{Local, Needs, SessionClient as _, ToolAnswer};
-use skill_workbench::sandbox::{Sandbox, Setup};
-use skill_workbench::session::ToolFailure;
+use skills_config::{Config, Env};
+use skills_api::{Local, Needs, SessionClient as _, ToolAnswer};
+use skills_sandbox::{Sandbox, Setup};
+use skills_session::ToolFailure;
 
 /// This test's program is no helper of the sandbox: the command is.
 fn sandbox() -> Sandbox {

@@ -1,6 +1,6 @@
 //! Checks of what a sidecar does to the run it watches.
 
-use skill_workbench::store::{Control, ControlOutcome};
+use skills_store::{Control, ControlOutcome};
 
 use super::*;
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
-use skill_workbench::runs::{
+use skills_model::{
     Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove,
 };
-use skill_workbench::store::{
+use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
     Launch, NewEvent, RunFilter, RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError,
     WorkerId,

@@ -1,6 +1,6 @@
 //! Checks of claims by name, waits that end, corrections, and of what keeps a store in order.
 
-use skill_workbench::runs::Expiry;
+use skills_model::Expiry;
 
 use super::*;
 

@@ -1,10 +1,10 @@
 //! Answers of the router with values that add up: each row sums to its columns, each hit to its score.
 
-use skill_workbench::discovery::{
+use skills_discovery::{
     Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead,
     LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, Verdict, VerdictReason, WordRow,
 };
-use skill_workbench::skill::{AttachTarget, EffectMode, Role, SkillId};
+use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
 pub const INTENT: &str = "turn the table in this pdf into a spreadsheet";
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use skill_workbench::gateway::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
-use skill_workbench::registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, Trusted};
-use skill_workbench::skill::{
+use skills_api::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
+use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, Trusted};
+use skills_skill::{
     Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
     RefusalReason, Role, Severity, Skill, SkillId, Span, Stated, Status,
 };

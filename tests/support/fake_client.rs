@@ -4,13 +4,13 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use skill_workbench::discovery::{Answer, BodyLine, Request};
-use skill_workbench::gateway::{
+use skills_discovery::{Answer, BodyLine, Request};
+use skills_api::{
     Client, ClientView, Code, Connection, Counting, Diagnostics, Error, Event, FileContent, GovernanceFilter,
     GovernanceList, IndexProgress, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
-use skill_workbench::registry::{Catalogue, ScanProgress};
-use skill_workbench::skill::SkillId;
+use skills_registry::{Catalogue, ScanProgress};
+use skills_skill::SkillId;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::fake_runs::FakeRuns;
@@ -122,7 +122,7 @@ impl Client for FakeClient {
             source: String::new(),
             version: None,
             entries: Vec::new(),
-            list: skill_workbench::session::Allowance::default(),
+            list: skills_session::Allowance::default(),
             not_listed: Vec::new(),
         })
     }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_workbench::gateway::{
+use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation,
     CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered,
     RunClient, RunDetail, RunOrder, SessionAccess, StoredArtifact, TargetChoice,
 };
-use skill_workbench::runs::{Next, RunState, allowed, transition};
-use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
-use skill_workbench::store::{IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord};
+use skills_model::{Next, RunState, allowed, transition};
+use skills_skill::{AttachTarget, EffectMode, SkillId};
+use skills_store::{IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

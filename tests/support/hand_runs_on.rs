@@ -4,18 +4,18 @@
 macro_rules! hand_runs_on {
     ($client:ty, $part:tt) => {
         #[async_trait::async_trait]
-        impl skill_workbench::gateway::RunClient for $client {
+        impl skills_api::RunClient for $client {
             async fn launch(
                 &self,
-                request: skill_workbench::gateway::LaunchRequest,
-            ) -> Result<skill_workbench::gateway::Launched, skill_workbench::gateway::Error> {
+                request: skills_api::LaunchRequest,
+            ) -> Result<skills_api::Launched, skills_api::Error> {
                 self.$part.launch(request).await
             }
 
             async fn execute_capability(
                 &self,
-                request: skill_workbench::gateway::CapabilityRequest,
-            ) -> Result<skill_workbench::gateway::Launched, skill_workbench::gateway::Error> {
+                request: skills_api::CapabilityRequest,
+            ) -> Result<skills_api::Launched, skills_api::Error> {
                 self.$part.execute_capability(request).await
             }
 
@@ -23,33 +23,33 @@ macro_rules! hand_runs_on {
                 &self,
                 run: &str,
                 leave: tokio_util::sync::CancellationToken,
-            ) -> Result<skill_workbench::store::RunRecord, skill_workbench::gateway::Error> {
+            ) -> Result<skills_store::RunRecord, skills_api::Error> {
                 self.$part.settle(run, leave).await
             }
 
             async fn runs(
                 &self,
-                filter: skill_workbench::store::RunFilter,
-            ) -> Result<skill_workbench::store::RunPage, skill_workbench::gateway::Error> {
+                filter: skills_store::RunFilter,
+            ) -> Result<skills_store::RunPage, skills_api::Error> {
                 self.$part.runs(filter).await
             }
 
             async fn run(
                 &self,
                 run: &str,
-            ) -> Result<skill_workbench::gateway::RunDetail, skill_workbench::gateway::Error> {
+            ) -> Result<skills_api::RunDetail, skills_api::Error> {
                 self.$part.run(run).await
             }
 
             async fn order(
                 &self,
                 run: &str,
-                order: skill_workbench::gateway::RunOrder,
-            ) -> Result<skill_workbench::gateway::Ordered, skill_workbench::gateway::Error> {
+                order: skills_api::RunOrder,
+            ) -> Result<skills_api::Ordered, skills_api::Error> {
                 self.$part.order(run, order).await
             }
 
-            fn take_back(&self, run: &str) -> Result<(), skill_workbench::gateway::Error> {
+            fn take_back(&self, run: &str) -> Result<(), skills_api::Error> {
                 self.$part.take_back(run)
             }
 
@@ -59,66 +59,66 @@ macro_rules! hand_runs_on {
                 after: u64,
                 limit: usize,
                 wait_ms: u64,
-            ) -> Result<Vec<skill_workbench::store::RunEvent>, skill_workbench::gateway::Error> {
+            ) -> Result<Vec<skills_store::RunEvent>, skills_api::Error> {
                 self.$part.run_events(run, after, limit, wait_ms).await
             }
 
-            async fn newest_event(&self) -> Result<u64, skill_workbench::gateway::Error> {
+            async fn newest_event(&self) -> Result<u64, skills_api::Error> {
                 self.$part.newest_event().await
             }
 
-            async fn event_log(&self) -> Result<String, skill_workbench::gateway::Error> {
+            async fn event_log(&self) -> Result<String, skills_api::Error> {
                 self.$part.event_log().await
             }
 
             async fn attach_preview(
                 &self,
-                request: skill_workbench::gateway::AttachRequest,
-            ) -> Result<skill_workbench::gateway::AttachPreview, skill_workbench::gateway::Error> {
+                request: skills_api::AttachRequest,
+            ) -> Result<skills_api::AttachPreview, skills_api::Error> {
                 self.$part.attach_preview(request).await
             }
 
             async fn attach(
                 &self,
-                request: skill_workbench::gateway::AttachRequest,
-            ) -> Result<skill_workbench::gateway::Attached, skill_workbench::gateway::Error> {
+                request: skills_api::AttachRequest,
+            ) -> Result<skills_api::Attached, skills_api::Error> {
                 self.$part.attach(request).await
             }
 
             async fn target_choices(
                 &self,
-                target_type: skill_workbench::skill::AttachTarget,
+                target_type: skills_skill::AttachTarget,
                 text: &str,
                 limit: usize,
-                sessions: &skill_workbench::gateway::SessionAccess,
-                local_files: Option<&skill_workbench::gateway::LocalFiles>,
-            ) -> Result<Vec<skill_workbench::gateway::TargetChoice>, skill_workbench::gateway::Error> {
+                sessions: &skills_api::SessionAccess,
+                local_files: Option<&skills_api::LocalFiles>,
+            ) -> Result<Vec<skills_api::TargetChoice>, skills_api::Error> {
                 self.$part.target_choices(target_type, text, limit, sessions, local_files).await
             }
 
             async fn store_artifact(
                 &self,
-                artifact: skill_workbench::gateway::NewArtifact,
-            ) -> Result<skill_workbench::gateway::StoredArtifact, skill_workbench::gateway::Error> {
+                artifact: skills_api::NewArtifact,
+            ) -> Result<skills_api::StoredArtifact, skills_api::Error> {
                 self.$part.store_artifact(artifact).await
             }
 
             async fn contract(
                 &self,
                 skill: &str,
-            ) -> Result<skill_workbench::gateway::ContractView, skill_workbench::gateway::Error> {
+            ) -> Result<skills_api::ContractView, skills_api::Error> {
                 self.$part.contract(skill).await
             }
 
             async fn explain_capability(
                 &self,
                 capability: &str,
-            ) -> Result<skill_workbench::gateway::CapabilityExplanation, skill_workbench::gateway::Error>
+            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error>
             {
                 self.$part.explain_capability(capability).await
             }
 
-            async fn capabilities(&self) -> Result<Vec<String>, skill_workbench::gateway::Error> {
+            async fn capabilities(&self) -> Result<Vec<String>, skills_api::Error> {
                 self.$part.capabilities().await
             }
 
@@ -126,7 +126,7 @@ macro_rules! hand_runs_on {
                 &self,
                 capability: &str,
                 binding: Option<&str>,
-            ) -> Result<skill_workbench::gateway::CapabilityExplanation, skill_workbench::gateway::Error>
+            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error>
             {
                 self.$part.activate(capability, binding).await
             }

@@ -4,11 +4,11 @@
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use skill_workbench::skill::SkillId;
-use skill_workbench::tui::action::{Action, Command, Context};
-use skill_workbench::tui::field::Field;
-use skill_workbench::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
-use skill_workbench::tui::theme::Role;
+use skills_skill::SkillId;
+use skills_tui::action::{Action, Command, Context};
+use skills_tui::field::Field;
+use skills_tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind};
+use skills_tui::theme::Role;
 
 #[derive(Default)]
 pub struct NotePane {

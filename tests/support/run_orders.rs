@@ -10,15 +10,15 @@
 use super::run_samples::{self, NOW_MS};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use skill_workbench::gateway::{
+use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
     ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
-use skill_workbench::runs::{
+use skills_model::{
     Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition,
 };
-use skill_workbench::skill::{AttachTarget, EffectMode, SkillId};
-use skill_workbench::store::{
+use skills_skill::{AttachTarget, EffectMode, SkillId};
+use skills_store::{
     Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
 };
 use std::collections::BTreeMap;

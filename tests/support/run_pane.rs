@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use skill_workbench::gateway::{RunDetail, RunOrder};
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::Pane;
-use skill_workbench::tui::panes::runs::Runs;
+use skills_api::{RunDetail, RunOrder};
+use skills_tui::Settings;
+use skills_tui::harness::Harness;
+use skills_tui::pane::Pane;
+use skills_tui::panes::runs::Runs;
 
 use super::fake_client::FakeClient;
 use super::run_samples::settings;

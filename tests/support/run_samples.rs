@@ -9,14 +9,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use skill_workbench::engine::{BindingChoice, Explanation};
-use skill_workbench::gateway::{
+use skills_runs::{BindingChoice, Explanation};
+use skills_api::{
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, RunDetail, StepState, StepView,
 };
-use skill_workbench::runs::{Asked, Gate, RunState, Standing, allowed};
-use skill_workbench::skill::SkillId;
-use skill_workbench::skill::contract::{self, Conformance, StepAction};
-use skill_workbench::store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
+use skills_model::{Asked, Gate, RunState, Standing, allowed};
+use skills_skill::SkillId;
+use skills_skill::contract::{self, Conformance, StepAction};
+use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
 
 /// The present of these runs: milliseconds since 1970-01-01 UTC, 2026-07-14 09:30.
 pub const NOW_MS: i64 = 1_784_021_400_000;
@@ -247,7 +247,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         approver: Some(("ana".to_owned(), "git config user.name".to_owned())),
         since_ms: run.since_ms,
         expires_ms: run.expires_ms,
-        on_expiry: skill_workbench::runs::Expiry::default(),
+        on_expiry: skills_model::Expiry::default(),
         changed: None,
         blocked: None,
         missing_scope: None,
@@ -334,11 +334,11 @@ pub fn capability(id: &str) -> CapabilityExplanation {
 }
 
 /// A workbench whose clock stands at the samples' moment.
-pub fn settings() -> skill_workbench::tui::Settings {
-    skill_workbench::tui::Settings {
+pub fn settings() -> skills_tui::Settings {
+    skills_tui::Settings {
         clock_ms: Some(NOW_MS),
-        depth: Some(skill_workbench::tui::theme::Depth::True),
-        glyphs: skill_workbench::config::GlyphSet::Unicode,
-        ..skill_workbench::tui::Settings::default()
+        depth: Some(skills_tui::theme::Depth::True),
+        glyphs: skills_config::GlyphSet::Unicode,
+        ..skills_tui::Settings::default()
     }
 }

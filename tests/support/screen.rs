@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use skill_workbench::tui::glyphs::{ASCII, Glyphs, UNICODE};
-use skill_workbench::tui::pane::{Draw, Effect, Pane};
-use skill_workbench::tui::theme::{Depth, Role, Theme};
+use skills_tui::glyphs::{ASCII, Glyphs, UNICODE};
+use skills_tui::pane::{Draw, Effect, Pane};
+use skills_tui::theme::{Depth, Role, Theme};
 
 /// A size, a theme, a set of signs.
 pub struct Screen {
@@ -27,7 +27,7 @@ impl Screen {
     }
 
     pub fn themed(width: u16, height: u16, theme: &str, depth: Depth) -> Self {
-        skill_workbench::tui::widgets::ages::tell_in(jiff::tz::TimeZone::UTC);
+        skills_tui::widgets::ages::tell_in(jiff::tz::TimeZone::UTC);
         let theme = Theme::shipped(theme, depth).unwrap();
         Self {
             width,

@@ -11,8 +11,8 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
-use skill_workbench::gateway::operations::{Caller, Operation, Service as Core, from_query, operations};
-use skill_workbench::gateway::{Code, Error, ErrorBody, Event, Local};
+use skills_api::operations::{Caller, Operation, Service as Core, from_query, operations};
+use skills_api::{Code, Error, ErrorBody, Event, Local};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
@@ -226,7 +226,7 @@ fn decoded(text: &str) -> String {
 
 /// Events of runs behind a number, and news of the catalogue, as server-sent events, until the core ends.
 async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
-    use skill_workbench::gateway::{Client as _, RunClient as _};
+    use skills_api::{Client as _, RunClient as _};
     let (newest, log) = (core.newest_event().await.unwrap(), core.event_log().await.unwrap());
     let after = resumed.unwrap_or(newest).min(newest);
     let kind = if resumed.is_some_and(|asked| asked > newest) { "reset" } else { "ready" };

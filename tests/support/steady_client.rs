@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use skill_workbench::discovery::{Answer, BodyLine, Request};
-use skill_workbench::gateway::{
+use skills_discovery::{Answer, BodyLine, Request};
+use skills_api::{
     Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
     LevelTokens, ListFilter, Local, MetricsReport, SkillDetail, SkillList,
 };
-use skill_workbench::registry::Catalogue;
-use skill_workbench::skill::SkillId;
+use skills_registry::Catalogue;
+use skills_skill::SkillId;
 use tokio::sync::broadcast;
 
 use super::hand_runs_on::hand_runs_on;

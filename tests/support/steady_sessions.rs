@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use skill_workbench::gateway::{
+use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
     SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skill_workbench::session::{Api, Payload, Speaker};
+use skills_session::{Api, Payload, Speaker};
 
 /// What stands in place of every id.
 pub const ID: &str = "0198a1b1-1000-7000-8000-00000000cafe";

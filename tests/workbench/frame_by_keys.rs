@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ratatui::style::Color;
-use skill_workbench::config::GlyphSet;
-use skill_workbench::gateway::{Event, IndexProgress};
-use skill_workbench::telemetry::{Level, Ring};
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::{News, Want};
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::{Message, Pane, PaneId};
-use skill_workbench::tui::panes::discover::{Discover, History};
+use skills_config::GlyphSet;
+use skills_api::{Event, IndexProgress};
+use skills_base::telemetry::{Level, Ring};
+use skills_tui::Settings;
+use skills_tui::app::{News, Want};
+use skills_tui::harness::Harness;
+use skills_tui::pane::{Message, Pane, PaneId};
+use skills_tui::panes::discover::{Discover, History};
 use support::answers::{INTENT, fits, none_fits};
 use support::fake_client::FakeClient;
 use support::note_pane::NotePane;
@@ -304,7 +304,7 @@ fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
 fn the_log_shows_newest_last_and_unsafe_text_is_made_visible() {
     let log = Ring::new();
     let push =
-        |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skill_workbench::registry", text);
+        |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skills_registry", text);
     (0..100).for_each(|at| push(format!("line {at} ")));
     push("a\x1b[31mb".to_owned());
     let settings = Settings { log: log.clone(), ..Settings::default() };

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skill_workbench::config::GlyphSet;
-use skill_workbench::gateway::{
+use skills_config::GlyphSet;
+use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, Code, Error, TargetChoice,
 };
-use skill_workbench::registry::{Catalogue, Entry};
-use skill_workbench::skill::{AttachTarget, EffectMode, Invocation, Role, Stated};
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::{News, Want};
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::{Message, Pane, Target};
-use skill_workbench::tui::panes::attach::Attach;
-use skill_workbench::tui::panes::browse::Browse;
-use skill_workbench::tui::run_traffic::RunTold;
+use skills_registry::{Catalogue, Entry};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Role, Stated};
+use skills_tui::Settings;
+use skills_tui::app::{News, Want};
+use skills_tui::harness::Harness;
+use skills_tui::pane::{Message, Pane, Target};
+use skills_tui::panes::attach::Attach;
+use skills_tui::panes::browse::Browse;
+use skills_tui::run_traffic::RunTold;
 use support::answers::none_fits;
 use support::catalogues::{catalogue, skill};
 use support::fake_client::FakeClient;
@@ -147,7 +147,7 @@ fn an_attachment_is_composed_with_its_preview_at_every_size() {
     }
     let settings = Settings {
         glyphs: GlyphSet::Ascii,
-        depth: Some(skill_workbench::tui::theme::Depth::None),
+        depth: Some(skills_tui::theme::Depth::None),
         theme: Some("mono".to_owned()),
         clock_ms: Some(NOW_MS),
         ..Settings::default()
@@ -183,7 +183,7 @@ fn the_last_result_goes_on_with_its_run() {
     desk.harness.press("ctrl-s").wait_for("attached");
     let run = desk.core.runs.book().runs.last().unwrap().run.id.0.clone();
     desk.core.runs.work(&run, "run.failed", serde_json::json!({}), |run| {
-        run.run.state = skill_workbench::runs::RunState::Failed;
+        run.run.state = skills_model::RunState::Failed;
     });
     desk.harness.wait_for("its run failed");
 }
@@ -336,7 +336,7 @@ fn clicks_do_what_keys_do() {
 #[test]
 fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
     let mut desk = desk(120, 36);
-    let ready = vec![(skill_workbench::skill::SkillId::new("table-audit"), String::new())];
+    let ready = vec![(skills_skill::SkillId::new("table-audit"), String::new())];
     desk.harness.tell(News::All(Message::Run(RunTold::Launchable(Ok(ready.into())))));
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
     desk.harness.tell(News::All(Message::Visit(Target::Attach { skill: None, target })));
@@ -355,7 +355,7 @@ fn coming_from_elsewhere_it_is_filled_in() {
         screen.contains("cost-watch") && screen.contains("● run") && screen.contains("01J8ZC4M7Q"),
         "{screen}"
     );
-    let skill = Some(skill_workbench::skill::SkillId::new("table-audit"));
+    let skill = Some(skills_skill::SkillId::new("table-audit"));
     desk.harness.tell(News::All(Message::Visit(Target::Attach { skill, target: None })));
     let screen = desk.harness.screen();
     assert!(screen.contains("● output") && desk.harness.cursor().is_some(), "{screen}");

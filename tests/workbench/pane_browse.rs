@@ -5,19 +5,19 @@ use crate::support;
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use skill_workbench::gateway::{
+use skills_api::{
     BudgetView, ClientView, ClientViewEntry, ClientViewState, Code, Error, Event, FileContent, FileText,
     NotListed,
 };
-use skill_workbench::registry::{Catalogue, Change, Entry};
-use skill_workbench::session::{Allowance, Fill, Listed, Shown, Unit};
-use skill_workbench::skill::{Role, SkillId};
-use skill_workbench::tui::action::Action;
-use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
-use skill_workbench::tui::panes::browse::Browse;
-use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
-use skill_workbench::tui::session_traffic::{SessionAsk, SessionTold};
-use skill_workbench::tui::widgets::render::render;
+use skills_registry::{Catalogue, Change, Entry};
+use skills_session::{Allowance, Fill, Listed, Shown, Unit};
+use skills_skill::{Role, SkillId};
+use skills_tui::action::Action;
+use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
+use skills_tui::panes::browse::Browse;
+use skills_tui::run_traffic::{RunAsk, RunTold};
+use skills_tui::session_traffic::{SessionAsk, SessionTold};
+use skills_tui::widgets::render::render;
 use support::catalogues::{catalogue, detail, levels, skill};
 use support::run_samples::contract_view;
 use support::screen::{Screen, find, text};
@@ -213,7 +213,7 @@ fn sorting_by_tokens_counts_them_all_and_puts_the_largest_first() {
 #[test]
 fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
     let mut pane = opened();
-    pane.message(&Message::Event(Event::Scan(skill_workbench::registry::ScanProgress {
+    pane.message(&Message::Event(Event::Scan(skills_registry::ScanProgress {
         found: 9,
         parsed: 9,
         done: true,
@@ -242,7 +242,7 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let mut pane = opened();
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
     let effects =
-        pane.message(&Message::Picked(skill_workbench::tui::pane::PickerKind::Client, "codex".into()));
+        pane.message(&Message::Picked(skills_tui::pane::PickerKind::Client, "codex".into()));
     let budget = Effect::Session(SessionAsk::Budget("codex".into()));
     assert_eq!(effects, [Effect::ClientView(Some("codex".into())), budget]);
     let state = |id: &str| match id {
@@ -338,7 +338,7 @@ fn the_editor_opens_where_one_is_reading() {
     act(&mut pane, Action::PreviousTab);
     assert_eq!(pane.act(Action::Open), Some(vec![Effect::Edit(location.join("SKILL.md"), 2)]));
     act(&mut pane, Action::Back);
-    assert_eq!(pane.contexts()[0], skill_workbench::tui::action::Context::Browse);
+    assert_eq!(pane.contexts()[0], skills_tui::action::Context::Browse);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn another_pane_can_send_us_to_a_skill_that_a_filter_hides() {
     let mut pane = opened();
     act(&mut pane, Action::Filter);
     type_text(&mut pane, "forms");
-    let visit = skill_workbench::tui::pane::Target::Skill(SkillId::new("xlsx"));
+    let visit = skills_tui::pane::Target::Skill(SkillId::new("xlsx"));
     let effects = pane.message(&Message::Visit(visit));
     serve(&mut pane, effects);
     assert!(cursor_line(&mut pane).contains("xlsx"));

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::style::Modifier;
-use skill_workbench::discovery::{Answer, Hit, Policy, Request, Signal};
-use skill_workbench::skill::{Role, SkillId};
-use skill_workbench::tui::action::{Action, Context};
-use skill_workbench::tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
-use skill_workbench::tui::panes::discover::{Discover, History};
-use skill_workbench::tui::theme::{Depth, Role as ThemeRole};
+use skills_discovery::{Answer, Hit, Policy, Request, Signal};
+use skills_skill::{Role, SkillId};
+use skills_tui::action::{Action, Context};
+use skills_tui::pane::{Effect, Message, Pane, PaneId, PickerKind, Target};
+use skills_tui::panes::discover::{Discover, History};
+use skills_tui::theme::{Depth, Role as ThemeRole};
 use support::answers::{INTENT, NO_FIT_INTENT, fits, none_fits};
 use support::screen::{Screen, find};
 
@@ -95,8 +95,8 @@ fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
 fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
     let mut pane = answered(INTENT, fits());
     let generation = typed(&mut pane, "s")[0].1;
-    let error = skill_workbench::gateway::Error::new(
-        skill_workbench::gateway::Code::InternalError,
+    let error = skills_api::Error::new(
+        skills_api::Code::InternalError,
         "the index is being rebuilt",
     );
     pane.message(&Message::Answer(generation, Err(error)));
@@ -209,12 +209,12 @@ fn a_chosen_bundle_is_kept_when_its_id_passes_to_another_one() {
     let chosen = Arc::clone(&before.entries[place].skill);
     let (mut first, mut second) = ((*chosen).clone(), (*chosen).clone());
     first.location = "/elsewhere/xlsx/SKILL.md".into();
-    second.id = skill_workbench::skill::SkillId::new("csv-tools");
+    second.id = skills_skill::SkillId::new("csv-tools");
     before.entries.retain(|e| !["xlsx", "csv-tools"].contains(&e.skill.id.as_str()));
     for skill in [first, second] {
-        before.entries.push(skill_workbench::registry::Entry { skill: Arc::new(skill), root: 0 });
+        before.entries.push(skills_registry::Entry { skill: Arc::new(skill), root: 0 });
     }
-    before.lookup = skill_workbench::registry::Lookup::default();
+    before.lookup = skills_registry::Lookup::default();
     let effects = pane.message(&Message::Catalogue(Arc::new(before)));
     let [Effect::Discover { generation, .. }] = &effects[..] else { panic!("{effects:?}") };
     pane.message(&Message::Answer(*generation, Ok(Arc::new(fits()))));
@@ -226,7 +226,7 @@ fn copies_are_one_line_that_unfolds() {
     let mut answer = fits();
     for n in 0..3 {
         let mut copy = answer.excluded.last().unwrap().clone();
-        copy.skill_id = skill_workbench::skill::SkillId::new(format!("pdf-tables@0000000{n}"));
+        copy.skill_id = skills_skill::SkillId::new(format!("pdf-tables@0000000{n}"));
         answer.excluded.insert(0, copy);
     }
     let mut pane = answered(INTENT, answer);
@@ -308,14 +308,14 @@ fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
     pane.act(Action::Submit);
     let mut screen = Screen::new(180, 50);
     let (_, wanted) = screen.draw(&mut pane);
-    let id = skill_workbench::skill::SkillId::new("pdf-tables");
+    let id = skills_skill::SkillId::new("pdf-tables");
     assert!(wanted.contains(&Effect::BodyLines(id.clone(), INTENT.into())), "{wanted:?}");
     assert!(wanted.contains(&Effect::Describe(id.clone())));
     assert!(screen.draw(&mut pane).1.is_empty(), "each is asked for once");
 
     let text = "Ruled tables first; then by white space.".to_owned();
-    let marks = vec![skill_workbench::discovery::Mark { start: 6, end: 12, signal: Signal::Body }];
-    let line = skill_workbench::discovery::BodyLine { line: 13, text, marks };
+    let marks = vec![skills_discovery::Mark { start: 6, end: 12, signal: Signal::Body }];
+    let line = skills_discovery::BodyLine { line: 13, text, marks };
     pane.message(&Message::BodyLines(id.clone(), INTENT.into(), vec![line]));
     pane.message(&Message::Detail(id, Ok(Arc::new(support::catalogues::detail("pdf-tables")))));
     let levels = support::catalogues::levels;

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use skill_workbench::gateway::{Code, ContractView, Error, RunDetail, RunOrder};
-use skill_workbench::runs::{Asked, Choice, Gate, RunState, Verdict};
-use skill_workbench::store::{Hold, Holder, RunFilter, RunId, RunPage, RunRecord, WorkerId};
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::{News, Want};
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::{Effect, Message, Pane, PickerKind};
-use skill_workbench::tui::panes::runs::Runs;
-use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use skills_api::{Code, ContractView, Error, RunDetail, RunOrder};
+use skills_model::{Asked, Choice, Gate, RunState, Verdict};
+use skills_store::{Hold, Holder, RunFilter, RunId, RunPage, RunRecord, WorkerId};
+use skills_tui::Settings;
+use skills_tui::app::{News, Want};
+use skills_tui::harness::Harness;
+use skills_tui::pane::{Effect, Message, Pane, PickerKind};
+use skills_tui::panes::runs::Runs;
+use skills_tui::run_traffic::{RunAsk, RunTold};
 use support::catalogues::catalogue;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
@@ -38,9 +38,9 @@ fn what_waits_for_a_person_stands_first_at_every_size() {
 fn without_colour_and_in_ascii_every_state_has_a_sign() {
     let client = core(every_state());
     let plain = Settings {
-        depth: Some(skill_workbench::tui::theme::Depth::None),
+        depth: Some(skills_tui::theme::Depth::None),
         theme: Some("mono".to_owned()),
-        glyphs: skill_workbench::config::GlyphSet::Ascii,
+        glyphs: skills_config::GlyphSet::Ascii,
         ..settings()
     };
     let mut harness = opened_as(&client, &plain, (100, 30));

@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skill_workbench::gateway::{Code, ConnectionState, Error, Event, Sending, UnderWay};
-use skill_workbench::runs::{Gate, RunState, Verdict};
-use skill_workbench::store::{RunId, RunPage};
-use skill_workbench::tui::action::Action;
-use skill_workbench::tui::app::News;
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::pane::{Effect, Message, Pane as _, PaneId, PickerKind};
-use skill_workbench::tui::panes::runs::Runs;
-use skill_workbench::tui::run_traffic::{RunAsk, RunTold};
+use skills_api::{Code, ConnectionState, Error, Event, Sending, UnderWay};
+use skills_model::{Gate, RunState, Verdict};
+use skills_store::{RunId, RunPage};
+use skills_tui::action::Action;
+use skills_tui::app::News;
+use skills_tui::harness::Harness;
+use skills_tui::pane::{Effect, Message, Pane as _, PaneId, PickerKind};
+use skills_tui::panes::runs::Runs;
+use skills_tui::run_traffic::{RunAsk, RunTold};
 use support::run_pane::{core, has, id, opened, orders};
 use support::run_samples::{INVOICE, contract_view, detail};
 

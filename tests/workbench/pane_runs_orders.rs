@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skill_workbench::config::Invocation;
-use skill_workbench::gateway::{Code, Error, Event, RunOrder};
-use skill_workbench::registry::Change;
-use skill_workbench::runs::{Asked, Choice, Decision, Gate, RunState, Verdict};
-use skill_workbench::skill::SkillId;
-use skill_workbench::store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::app::{News, Want};
-use skill_workbench::tui::harness::Harness;
+use skills_config::Invocation;
+use skills_api::{Code, Error, Event, RunOrder};
+use skills_registry::Change;
+use skills_model::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skills_skill::SkillId;
+use skills_store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
+use skills_tui::Settings;
+use skills_tui::app::{News, Want};
+use skills_tui::harness::Harness;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
 

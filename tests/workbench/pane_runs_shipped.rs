@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use skill_workbench::config::{Config, Env};
-use skill_workbench::gateway::Local;
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::panes::runs::Runs;
+use skills_config::{Config, Env};
+use skills_api::Local;
+use skills_tui::Settings;
+use skills_tui::harness::Harness;
+use skills_tui::panes::runs::Runs;
 
 #[test]
 fn only_skills_with_a_contract_are_offered_for_launching() {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skill_workbench::config::{Config, Env, GlyphSet};
-use skill_workbench::gateway::{
+use skills_config::{Config, Env, GlyphSet};
+use skills_api::{
     Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient,
 };
-use skill_workbench::tui::Settings;
-use skill_workbench::tui::harness::Harness;
-use skill_workbench::tui::panes::session::SessionPane;
+use skills_tui::Settings;
+use skills_tui::harness::Harness;
+use skills_tui::panes::session::SessionPane;
 
 struct Bench {
     screen: Harness,

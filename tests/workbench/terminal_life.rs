@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portable_pty::CommandBuilder;
-use skill_workbench::tui::pane::Pane;
-use skill_workbench::tui::panes::discover::{Discover, History};
-use skill_workbench::tui::{Settings, run_panes};
+use skills_tui::pane::Pane;
+use skills_tui::panes::discover::{Discover, History};
+use skills_tui::{Settings, run_panes};
 use support::answers::fits;
 use support::fake_client::FakeClient;
 use support::note_pane::NotePane;

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::skills::ROLES;
 use super::words::words;
-use crate::skill::{AttachTarget, EffectMode, Invocation, Kind, Role};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role};
 
 /// The language of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
-use crate::governance::QualityState;
+use skills_authoring::governance::QualityState;
 
 /// The quality states, lowest first.
 const STATES: [&str; 5] = ["draft", "validated", "lab-verified", "trusted", "recommended"];

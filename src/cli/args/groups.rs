@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_command_is_on_the_page_once_and_its_line_fits() {
-        let mut command = crate::cli::args::command();
+        let mut command = crate::args::command();
         let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
         let page = command.render_help().to_string();
         for name in names {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::words::words;
-use crate::gateway::operations::Scope;
+use skills_api::operations::Scope;
 
 /// `skills mcp`
 #[derive(Debug, Args)]

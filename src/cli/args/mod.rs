@@ -39,7 +39,7 @@ pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
 pub use self::words::Pair;
 
-use crate::config::MEMORY_STORE;
+use skills_config::MEMORY_STORE;
 
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::words::{HandedFile, Pair, handed_file, pair, span, words};
-use crate::runs::{Choice, Expiry, RunState};
-use crate::skill::AttachTarget;
-use crate::skill::contract::Conformance;
-use crate::store::AuditMode;
+use skills_model::{Choice, Expiry, RunState};
+use skills_skill::AttachTarget;
+use skills_skill::contract::Conformance;
+use skills_store::AuditMode;
 
 /// Inputs of a skill.
 #[derive(Debug, Clone, Default, Args)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::gateway::operations::Scope;
-use crate::http::Origin;
+use skills_api::operations::Scope;
+use skills_api::Origin;
 
 /// `skills serve`
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ pub struct NewKeyArgs {
     /// The principal's name: runs and decisions are recorded under it.
     pub name: String,
     /// What the key may do: read, run, decide, admin, with commas between.
-    #[arg(long, value_name = "SCOPES", default_value = "read", value_parser = crate::http::scopes)]
+    #[arg(long, value_name = "SCOPES", default_value = "read", value_parser = skills_api::scopes)]
     pub scopes: Scopes,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::session::{Api, Form, Instructions, Speaker};
+use skills_session::{Api, Form, Instructions, Speaker};
 
 use super::words::{HandedFile, handed_file, words};
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use crate::discovery::Policy;
-use crate::gateway::MOST_RESULTS;
-use crate::skill::Role;
+use skills_discovery::Policy;
+use skills_api::MOST_RESULTS;
+use skills_skill::Role;
 
 /// `skills discover`
 #[derive(Debug, Args)]

@@ -74,7 +74,7 @@ impl BeforeArgs {
 mod tests {
     use clap::Parser as _;
 
-    use crate::cli::args::{Cli, Command};
+    use crate::args::{Cli, Command};
 
     fn before(words: &[&str]) -> Result<i64, clap::Error> {
         let cli = Cli::try_parse_from([&["skills", "audit-purge"], words].concat())?;

@@ -8,13 +8,13 @@ use super::inputs::Known;
 use super::onward::invocation;
 use super::settle::{self, NextCommand};
 use super::{inputs, launch, values};
-use crate::cli::Context;
-use crate::cli::args::AttachArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cut, fit, size, wrap};
-use crate::gateway::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
-use crate::skill::safe_text;
-use crate::store::EventKind;
+use crate::Context;
+use crate::args::AttachArgs;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cut, fit, size, wrap};
+use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
+use skills_skill::safe_text;
+use skills_store::EventKind;
 
 /// `skills attach --json`.
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         inputs: inputs::gather(&args.inputs, known, &cx.cwd)?,
         options: launch::options(&args.exec, &cx.cwd)?,
         started_by: None,
-        sessions: crate::gateway::SessionAccess::default(),
+        sessions: skills_api::SessionAccess::default(),
         local_files: Some(LocalFiles { cwd: cx.cwd.clone(), home: cx.config()?.dirs.home }),
     };
     let mut preview = client.attach_preview(request.clone()).await?;
@@ -172,7 +172,7 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::{AttachCheckResult, AttachReason};
+    use skills_api::{AttachCheckResult, AttachReason};
 
     #[test]
     fn the_checks_stand_in_their_order_with_what_was_found() {

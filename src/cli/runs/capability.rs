@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::cli::Context;
-use crate::cli::args::{ActivateArgs, ExplainCapabilityArgs};
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, wrap};
-use crate::gateway::{CapabilityExplanation, InputFields, Needs};
-use crate::skill::safe_text;
+use crate::Context;
+use crate::args::{ActivateArgs, ExplainCapabilityArgs};
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cells, wrap};
+use skills_api::{CapabilityExplanation, InputFields, Needs};
+use skills_skill::safe_text;
 
 /// `skills explain-capability --json` without a capability.
 #[derive(Serialize)]
@@ -135,8 +135,8 @@ fn fields_text(fields: &InputFields, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{BindingChoice, Explanation};
-    use crate::skill::contract::{Conformance, Field, FieldType};
+    use skills_runs::{BindingChoice, Explanation};
+    use skills_skill::contract::{Conformance, Field, FieldType};
 
     #[test]
     fn the_whole_decision_is_told() {

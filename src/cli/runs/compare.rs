@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use super::{clock, standing, values};
-use crate::cli::Context;
-use crate::cli::args::CompareArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, cut};
-use crate::gateway::{Change, Needs, RunComparison, StepState, compare_runs};
-use crate::skill::safe_text;
+use crate::Context;
+use crate::args::CompareArgs;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cells, cut};
+use skills_api::{Change, Needs, RunComparison, StepState, compare_runs};
+use skills_skill::safe_text;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> {
@@ -129,8 +129,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::runs::samples::detail;
-    use crate::runs::RunState;
+    use crate::runs::samples::detail;
+    use skills_model::RunState;
 
     #[test]
     fn what_differs_stands_beside_its_step() {

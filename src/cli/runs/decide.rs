@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::onward::Caller;
 use super::voice::{self, Voice};
 use super::{clock, orders, sheet, standing};
-use crate::cli::Context;
-use crate::cli::args::DecideArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::Ink;
-use crate::gateway::{Code, DecisionSheet, Error, Needs, RunDetail, RunOrder};
-use crate::runs::{Choice, Verdict};
+use crate::Context;
+use crate::args::DecideArgs;
+use crate::failure::{Done, Failure};
+use crate::output::Ink;
+use skills_api::{Code, DecisionSheet, Error, Needs, RunDetail, RunOrder};
+use skills_model::{Choice, Verdict};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
@@ -211,9 +211,9 @@ impl Asking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::{Cli, Command, RunsAction};
-    use crate::cli::runs::samples::detail;
-    use crate::runs::RunState;
+    use crate::args::{Cli, Command, RunsAction};
+    use crate::runs::samples::detail;
+    use skills_model::RunState;
 
     fn args(words: &[&str]) -> DecideArgs {
         use clap::Parser as _;

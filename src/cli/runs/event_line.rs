@@ -5,11 +5,11 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{clock, standing, values};
-use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::{GivenOrder, ordered, orders_given};
-use crate::runs::Gate;
-use crate::skill::safe_text;
-use crate::store::{EventKind, RunEvent};
+use crate::output::{Ink, Look, cells, cut, fit};
+use skills_api::{GivenOrder, ordered, orders_given};
+use skills_model::Gate;
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent};
 
 /// The line of an event; with the run's id where events of several runs stand together.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> String {
@@ -169,8 +169,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::runs::samples::{event, record};
-    use crate::runs::RunState;
+    use crate::runs::samples::{event, record};
+    use skills_model::RunState;
 
     const LOOK: Look = Look { colour: false, unicode: true, width: 80, terminal: true };
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::clock;
-use crate::cli::failure::Failure;
-use crate::gateway::{Code, Error, PENDING_MS, RunClient, StepView};
-use crate::runs::RunState;
-use crate::store::{EventKind, RunEvent, RunFilter, RunRecord};
+use crate::failure::Failure;
+use skills_api::{Code, Error, PENDING_MS, RunClient, StepView};
+use skills_model::RunState;
+use skills_store::{EventKind, RunEvent, RunFilter, RunRecord};
 
 /// How long one question for events waits for the first.
 const PATIENCE_MS: u64 = 1_000;

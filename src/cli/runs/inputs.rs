@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::cli::args::{InputArgs, Pair};
-use crate::cli::failure::Failure;
-use crate::gateway::{Code, Error, near};
-use crate::skill::contract::{Field, FieldType};
-use crate::skill::safe_text;
+use crate::args::{InputArgs, Pair};
+use crate::failure::Failure;
+use skills_api::{Code, Error, near};
+use skills_skill::contract::{Field, FieldType};
+use skills_skill::safe_text;
 
 /// What a skill takes, where that is known.
 pub type Fields = BTreeMap<String, Field>;

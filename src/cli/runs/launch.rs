@@ -10,13 +10,13 @@ use super::inputs::Known;
 use super::settle::{self, NextCommand};
 use super::voice::Voice;
 use super::{event_line, inputs};
-use crate::cli::Context;
-use crate::cli::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, counted};
-use crate::gateway::{Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs};
-use crate::skill::safe_text;
-use crate::store::IdempotencyOutcome;
+use crate::Context;
+use crate::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, counted};
+use skills_api::{Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs};
+use skills_skill::safe_text;
+use skills_store::IdempotencyOutcome;
 
 /// `skills run --json`.
 #[derive(Serialize)]
@@ -175,7 +175,7 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::HandedFile;
+    use crate::args::HandedFile;
 
     #[test]
     fn files_are_handed_over_by_their_whole_path() {

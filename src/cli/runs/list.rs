@@ -6,14 +6,14 @@ use jiff::tz::TimeZone;
 
 use super::onward::invocation;
 use super::{clock, standing};
-use crate::cli::Context;
-use crate::cli::args::RunsListArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::Needs;
-use crate::runs::RunState;
-use crate::skill::safe_text;
-use crate::store::{RunFilter, RunPage, RunRecord};
+use crate::Context;
+use crate::args::RunsListArgs;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cells, cut, fit};
+use skills_api::Needs;
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Rows of one question to the store when all are wanted.
 const PAGE: usize = 500;
@@ -116,7 +116,7 @@ fn footer(page: &RunPage, look: Look, begin: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::runs::samples::{NOW_MS, record};
+    use crate::runs::samples::{NOW_MS, record};
 
     fn page() -> RunPage {
         let states = [

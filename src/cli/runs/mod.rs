@@ -34,7 +34,7 @@ pub use self::voice::{Voice, ask};
 use super::Context;
 use super::args::RunsAction;
 use super::failure::{Done, Failure};
-use crate::runs::Verdict;
+use skills_model::Verdict;
 
 /// Runs `skills runs …`.
 pub async fn act(cx: &mut Context, action: &RunsAction) -> Result<Done, Failure> {

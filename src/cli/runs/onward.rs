@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::cli::args::Global;
-use crate::config::Invocation;
-use crate::runs::{Asked, CommandName, Gate, RunState};
-use crate::store::RunRecord;
+use crate::args::Global;
+use skills_config::Invocation;
+use skills_model::{Asked, CommandName, Gate, RunState};
+use skills_store::RunRecord;
 
 /// How this program was called, and what comes next of a run.
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ pub fn invocation(global: &Global, from: Option<&Path>) -> Invocation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::runs::samples::{ID, record};
+    use crate::runs::samples::{ID, record};
 
     fn caller() -> Caller {
         Caller(Invocation::with(["--store", "sqlite:my runs.db"].map(str::to_owned).into()))
@@ -134,7 +134,7 @@ mod tests {
     fn options_are_named_from_where_they_were_given_and_no_key_is_among_them() {
         use clap::Parser as _;
         let given = ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];
-        let cli = crate::cli::args::Cli::try_parse_from(given).unwrap();
+        let cli = crate::args::Cli::try_parse_from(given).unwrap();
         let line = invocation(&cli.global, Some(Path::new("/work"))).completed("skills runs list");
         assert_eq!(
             line,

@@ -9,12 +9,12 @@ use super::onward::Caller;
 use super::settle::{self, NextCommand};
 use super::voice::Voice;
 use super::{inputs, launch};
-use crate::cli::Context;
-use crate::cli::args::{BranchArgs, OneRunArgs, ResumeArgs, SignalArgs};
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::Ink;
-use crate::gateway::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
-use crate::skill::safe_text;
+use crate::Context;
+use crate::args::{BranchArgs, OneRunArgs, ResumeArgs, SignalArgs};
+use crate::failure::{Done, Failure};
+use crate::output::Ink;
+use skills_api::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
+use skills_skill::safe_text;
 
 /// The answer of an order in JSON.
 #[derive(Serialize)]

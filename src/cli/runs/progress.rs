@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::voice::Voice;
 use super::{clock, event_line, standing};
-use crate::cli::output::{Ink, Look, cells, cut, fit};
-use crate::gateway::StepView;
-use crate::skill::safe_text;
-use crate::store::{EventKind, Hold, Holder, RunEvent, RunRecord, WorkerId};
+use crate::output::{Ink, Look, cells, cut, fit};
+use skills_api::StepView;
+use skills_skill::safe_text;
+use skills_store::{EventKind, Hold, Holder, RunEvent, RunRecord, WorkerId};
 
 /// Pictures of the sign that moves.
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -122,8 +122,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cli::runs::samples::{detail, event};
-    use crate::runs::RunState;
+    use crate::runs::samples::{detail, event};
+    use skills_model::RunState;
 
     #[test]
     fn each_step_that_ends_is_a_line_with_its_time() {

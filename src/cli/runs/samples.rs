@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::gateway::{DecisionSheet, RunDetail, StepState, StepView};
-use crate::runs::{Asked, CommandName, Gate, RunState};
-use crate::store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
+use skills_api::{DecisionSheet, RunDetail, StepState, StepView};
+use skills_model::{Asked, CommandName, Gate, RunState};
+use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
 
 /// The present of these runs, 2026-07-14 09:30 UTC.
 pub const NOW_MS: i64 = 1_784_021_400_000;
@@ -103,7 +103,7 @@ pub fn detail(state: RunState) -> RunDetail {
         approver: Some(("kim".to_owned(), "from git config".to_owned())),
         since_ms: NOW_MS - 60_000,
         expires_ms: Some(NOW_MS + 7_200_000),
-        on_expiry: crate::runs::Expiry::default(),
+        on_expiry: skills_model::Expiry::default(),
         changed: None,
         blocked: None,
         missing_scope: None,

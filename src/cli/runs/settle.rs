@@ -9,12 +9,12 @@ use super::onward::Caller;
 use super::progress::Progress;
 use super::voice::Voice;
 use super::{clock, standing, values};
-use crate::cli::Context;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look};
-use crate::gateway::RunClient;
-use crate::runs::{Gate, RunState};
-use crate::store::RunRecord;
+use crate::Context;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look};
+use skills_api::RunClient;
+use skills_model::{Gate, RunState};
+use skills_store::RunRecord;
 
 /// A command to go on with, in JSON.
 #[derive(Debug, Serialize)]
@@ -104,13 +104,13 @@ fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::runs::samples::record;
+    use crate::runs::samples::record;
 
     const LOOK: Look = Look { colour: false, unicode: true, width: 80, terminal: false };
 
     fn caller() -> Caller {
         use clap::Parser as _;
-        Caller::of(&crate::cli::args::Cli::try_parse_from(["skills"]).unwrap().global)
+        Caller::of(&crate::args::Cli::try_parse_from(["skills"]).unwrap().global)
     }
 
     fn said(state: RunState, left: bool, in_memory: bool) -> String {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 
 use super::{clock, standing, values};
-use crate::cli::output::{Ink, Look, fit, wrap};
-use crate::gateway::DecisionSheet;
-use crate::skill::safe_text;
+use crate::output::{Ink, Look, fit, wrap};
+use skills_api::DecisionSheet;
+use skills_skill::safe_text;
 
 /// The sheet as text.
 pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -> String {
@@ -94,9 +94,9 @@ fn brief_digest(digest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::cells;
-    use crate::cli::runs::samples::{NOW_MS, detail};
-    use crate::runs::RunState;
+    use crate::output::cells;
+    use crate::runs::samples::{NOW_MS, detail};
+    use skills_model::RunState;
 
     #[test]
     fn the_sheet_says_what_would_happen_and_to_what_the_answer_is_bound() {

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::onward::Caller;
 use super::{clock, compare, event_line, sheet, standing, values};
-use crate::cli::Context;
-use crate::cli::args::RunsShowArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::{Ink, Look, cells, cut, fit, wrap};
-use crate::gateway::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
-use crate::skill::safe_text;
-use crate::store::{Checkpoint, Hold, RunId};
+use crate::Context;
+use crate::args::RunsShowArgs;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cells, cut, fit, wrap};
+use skills_api::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
+use skills_skill::safe_text;
+use skills_store::{Checkpoint, Hold, RunId};
 
 /// `skills runs show --checkpoint --json`.
 #[derive(Serialize)]
@@ -277,7 +277,7 @@ impl Page {
 
     fn steps(&self, out: &mut String, detail: &RunDetail) {
         let look = self.look;
-        let name = |step: &crate::gateway::StepView| {
+        let name = |step: &skills_api::StepView| {
             format!("{}{}", "  ".repeat(step.depth as usize), safe_text::line(&step.step))
         };
         let width = detail.steps.iter().map(|step| cells(&name(step))).max().unwrap_or(8).clamp(8, 28);
@@ -371,10 +371,10 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::args::Cli;
-    use crate::cli::runs::samples::{NOW_MS, detail};
-    use crate::gateway::{ChangedInput, EarlierAttempt};
-    use crate::runs::RunState;
+    use crate::args::Cli;
+    use crate::runs::samples::{NOW_MS, detail};
+    use skills_api::{ChangedInput, EarlierAttempt};
+    use skills_model::RunState;
 
     fn page() -> Page {
         Page {

@@ -4,12 +4,12 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::clock;
-use crate::cli::failure::Done;
-use crate::cli::output::{Ink, Look};
-use crate::gateway::StepState;
-use crate::runs::{Asked, Expiry, Gate, RunState};
-use crate::skill::safe_text;
-use crate::store::{EventKind, RunRecord, WorkerId};
+use crate::failure::Done;
+use crate::output::{Ink, Look};
+use skills_api::StepState;
+use skills_model::{Asked, Expiry, Gate, RunState};
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunRecord, WorkerId};
 
 /// The sign of a run's state, painted.
 pub fn sign(run: &RunRecord, look: Look) -> String {
@@ -177,9 +177,9 @@ pub fn short(id: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::runs::samples::record;
-    use crate::gateway::unworked;
-    use crate::store::{Hold, Holder};
+    use crate::runs::samples::record;
+    use skills_api::unworked;
+    use skills_store::{Hold, Holder};
 
     #[test]
     fn every_state_says_what_it_is_about() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::cli::output::{Ink, Look, cells, cut, wrap};
-use crate::skill::safe_text;
+use crate::output::{Ink, Look, cells, cut, wrap};
+use skills_skill::safe_text;
 
 /// A value in one line: texts as they are, the rest as JSON.
 pub fn brief(value: &Value) -> String {

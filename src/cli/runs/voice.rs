@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use crate::cli::failure::Failure;
-use crate::cli::output::{Ink, Look};
-use crate::gateway::{Code, Error};
+use crate::failure::Failure;
+use crate::output::{Ink, Look};
+use skills_api::{Code, Error};
 
 /// Standard error of a command that works a run. Silent with `--json`: there, errors alone are on it.
 pub struct Voice {

@@ -8,14 +8,14 @@ use super::follow::{self, News};
 use super::onward::Caller;
 use super::voice::Voice;
 use super::{clock, event_line, standing};
-use crate::cli::Context;
-use crate::cli::args::RunsWatchArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::Ink;
-use crate::gateway::{self, Needs};
-use crate::runs::RunState;
-use crate::skill::safe_text;
-use crate::store::{RunId, RunRecord};
+use crate::Context;
+use crate::args::RunsWatchArgs;
+use crate::failure::{Done, Failure};
+use crate::output::Ink;
+use skills_api::{self, Needs};
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::{RunId, RunRecord};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {

@@ -1,14 +1,14 @@
 //! `skills runs work`: works runs that no worker has, one after the other.
 
 use super::settle;
-use crate::cli::Context;
-use crate::cli::args::WorkArgs;
-use crate::cli::failure::{Done, Failure};
-use crate::cli::output::Ink;
-use crate::gateway::{Code, Needs};
-use crate::runs::RunState;
-use crate::skill::safe_text;
-use crate::store::{RunFilter, RunPage, RunRecord};
+use crate::Context;
+use crate::args::WorkArgs;
+use crate::failure::{Done, Failure};
+use crate::output::Ink;
+use skills_api::{Code, Needs};
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::{RunFilter, RunPage, RunRecord};
 
 use super::orders::{last_event, step_names};
 
@@ -51,7 +51,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
 }
 
 /// All runs that somebody could work, the pending ones first.
-async fn open(client: &dyn crate::gateway::RunClient) -> Result<Vec<String>, Failure> {
+async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     for states in [vec![RunState::Pending], vec![RunState::Running, RunState::Replaying]] {
         let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };

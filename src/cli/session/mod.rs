@@ -12,11 +12,11 @@ use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
 use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
-use crate::cli::output::grouped;
-use crate::gateway::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
-use crate::private_files;
-use crate::session::ToolFailure;
-use crate::skill::safe_text;
+use crate::output::grouped;
+use skills_api::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
+use skills_base::private_files;
+use skills_session::ToolFailure;
+use skills_skill::safe_text;
 
 impl From<&SettingsArgs> for SettingsChange {
     fn from(args: &SettingsArgs) -> Self {

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::cli::output::{Ink, Look, about, counted, cut, grouped, size, tokens, wrap};
-use crate::gateway::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
-use crate::session::{Entry, Instructions, Part, PartKind, Settings, Turn};
-use crate::skill::safe_text;
-use crate::skill::tokens::TokenCount;
+use crate::output::{Ink, Look, about, counted, cut, grouped, size, tokens, wrap};
+use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
+use skills_session::{Entry, Instructions, Part, PartKind, Settings, Turn};
+use skills_skill::safe_text;
+use skills_skill::tokens::TokenCount;
 
 fn plain(text: &str) -> String {
     safe_text::line(text).into_owned()

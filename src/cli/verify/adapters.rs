@@ -3,8 +3,8 @@
 use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};
 use super::probe::{Probe, Told};
-use crate::cli::failure::Failure;
-use crate::gateway::operations::{difference, steady};
+use crate::failure::Failure;
+use skills_api::operations::{difference, steady};
 
 /// What to do where both doors of one service differ.
 const ADVICE: &str = "both come from one table: a proxy in front may change one of them, or the skills changed meanwhile; \

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::probe::Probe;
-use crate::cli::failure::Failure;
-use crate::gateway::operations::{Operation, operation};
+use crate::failure::Failure;
+use skills_api::operations::{Operation, operation};
 
 /// A call.
 pub struct Case {

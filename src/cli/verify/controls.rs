@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::check::{Check, LIMITED};
 use super::probe::{Answered, Probe};
-use crate::cli::failure::Failure;
-use crate::gateway::operations::{Method, operation, operations};
+use crate::failure::Failure;
+use skills_api::operations::{Method, operation, operations};
 
 /// Requests that are sent to see a limit, at most.
 const MOST_TRIES: u64 = 2_000;

@@ -15,8 +15,8 @@ use super::Context;
 use super::args::{Verifier, VerifyArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look};
-use crate::gateway::remote::{Address, KEY_VARIABLE, Key};
-use crate::skill::safe_text;
+use skills_api::remote::{Address, KEY_VARIABLE, Key};
+use skills_skill::safe_text;
 
 /// `skills verify --json`.
 #[derive(Serialize)]

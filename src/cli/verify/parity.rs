@@ -9,10 +9,10 @@ use super::adapters::compared;
 use super::cases::cases;
 use super::check::{Check, missing_scope};
 use super::probe::{Probe, Told};
-use crate::cli::Context;
-use crate::cli::failure::Failure;
-use crate::gateway::operations::{Caller, Principal, Scope, Service, operation};
-use crate::gateway::{ErrorBody, Needs};
+use crate::Context;
+use crate::failure::Failure;
+use skills_api::operations::{Caller, Principal, Scope, Service, operation};
+use skills_api::{ErrorBody, Needs};
 
 /// What to do where the service answers otherwise.
 const ADVICE: &str = "the service may read other roots or another config.yaml, or its skills are newer: give this \

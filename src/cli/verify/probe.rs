@@ -9,11 +9,11 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
-use crate::cli::failure::Failure;
-use crate::cli::runs::Voice;
-use crate::gateway::operations::{Operation, to_query};
-use crate::gateway::remote::{Address, KEY_VARIABLE, Key};
-use crate::gateway::{Code, Error};
+use crate::failure::Failure;
+use crate::runs::Voice;
+use skills_api::operations::{Operation, to_query};
+use skills_api::remote::{Address, KEY_VARIABLE, Key};
+use skills_api::{Code, Error};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::problem_content;
-use crate::gateway::Code;
-use crate::gateway::operations::Operation;
+use skills_api::Code;
+use skills_api::operations::Operation;
 
 /// What every operation may come to.
 const EVERY: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
@@ -17,7 +17,7 @@ const OF_BODIES: [u16; 3] = [408, 413, 415];
 const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
 
 /// The codes of each status, in the order of the table of codes.
-pub(in crate::http) fn by_status() -> BTreeMap<u16, Vec<Code>> {
+pub(in crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
     let mut all: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::iter() {
         all.entry(code.status()).or_default().push(code);

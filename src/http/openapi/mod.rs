@@ -13,8 +13,8 @@ pub(super) use self::errors::by_status;
 use self::schemas::{Direction, Schemas};
 use super::app::{DOCUMENT, LIVEZ, PROMETHEUS, READYZ};
 use super::problem::{PROBLEM, Problem};
-use crate::gateway::METRICS_CONTENT_TYPE;
-use crate::gateway::operations::{Operation, Route, Scope, operations, simplify};
+use skills_api::METRICS_CONTENT_TYPE;
+use skills_api::operations::{Operation, Route, Scope, operations, simplify};
 
 /// The document, made once.
 #[must_use]

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::TrustError;
 use super::measure::SeenFile;
-use crate::private_files;
-use crate::skill::{Digest, read_regular};
+use skills_base::private_files;
+use skills_skill::{Digest, read_regular};
 
 /// Layout of the file. A newer one is refused, never overwritten.
 const VERSION: u32 = 1;

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::files;
-use crate::skill::{Digest, is_main_file};
+use skills_base::files;
+use skills_skill::{Digest, is_main_file};
 
 /// More files than this are not pinned: a digest over them would be taken before every step.
 pub const MAX_FILES: usize = 20_000;

@@ -265,7 +265,7 @@ fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
 #[test]
 fn files_that_differ_in_their_cut_have_different_digests() {
     let one = |files: &[(&str, &[u8])]| {
-        let seen = |text: &[u8]| SeenFile { kind: FileKind::File, sha256: crate::skill::Digest::of(text) };
+        let seen = |text: &[u8]| SeenFile { kind: FileKind::File, sha256: skills_skill::Digest::of(text) };
         measure::whole(&files.iter().map(|(path, text)| ((*path).to_owned(), seen(text))).collect())
     };
     assert_ne!(one(&[("a", b"bc")]), one(&[("ab", b"c")]));

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::skill::notes::slice;
-use crate::skill::yaml::{self, Content, Node};
-use crate::skill::{fence, repair};
+use crate::notes::slice;
+use crate::yaml::{self, Content, Node};
+use crate::{fence, repair};
 
 /// Why frontmatter is no YAML to a strict reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use strum::Display;
 
-static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/assets/clients");
+static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets/clients");
 
 /// How a value was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]

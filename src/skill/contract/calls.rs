@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::check::Places;
 use super::reader::{Reader, nearest, suggest};
 use super::types::{Capability, Contract, Field, Source, Step, StepAction};
-use crate::skill::lint::rules;
-use crate::skill::{Finding, Severity};
+use crate::lint::rules;
+use crate::{Finding, Severity};
 
 /// The capabilities that a contract may call.
 pub trait KnownCapabilities {

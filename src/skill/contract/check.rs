@@ -7,9 +7,9 @@ use super::expression::Expr;
 use super::parse::NAMESPACES;
 use super::reader::{Reader, suggest};
 use super::types::{Contract, MergeStrategy, Source, Step, StepAction};
-use crate::skill::Severity;
-use crate::skill::lint::rules;
-use crate::skill::yaml::{Content, Node};
+use crate::Severity;
+use crate::lint::rules;
+use crate::yaml::{Content, Node};
 
 /// Where steps may write: `inputs` and `frame` are given, `target` is what a skill is attached to.
 const WRITABLE: &[&str] = &["vars", "outputs", "working", "output", "extensions"];

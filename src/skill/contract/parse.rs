@@ -12,8 +12,8 @@ use super::types::{
     Contract, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter, Source, Step,
     StepAction, While,
 };
-use crate::skill::Finding;
-use crate::skill::yaml::{Content, Node};
+use crate::Finding;
+use crate::yaml::{Content, Node};
 
 /// First words of a dotted text that make it a reference; any other text is a constant.
 pub const NAMESPACES: &[&str] =

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::skill::Finding;
-use crate::skill::lint::rules;
-use crate::skill::notes::{Notes, span};
-use crate::skill::yaml::{self, Content, Entry, Node};
+use crate::Finding;
+use crate::lint::rules;
+use crate::notes::{Notes, span};
+use crate::yaml::{self, Content, Entry, Node};
 
 /// Reads one file of the contract form.
 pub(super) struct Reader<'a> {

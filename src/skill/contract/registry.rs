@@ -10,8 +10,8 @@ use super::reader::Reader;
 use super::types::{
     Binding, Capability, Conformance, Gate, GateFailure, Properties, Protocol, Safety, Service,
 };
-use crate::skill::Finding;
-use crate::skill::yaml::{Content, Node};
+use crate::Finding;
+use crate::yaml::{Content, Node};
 
 fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
     Reader::new(

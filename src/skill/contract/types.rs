@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{Display, EnumIter, EnumString};
 
-use crate::skill::Finding;
+use crate::Finding;
 
 /// The type of an input or output.
 #[derive(

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::{Subject, rules};
-use crate::skill::frontmatter::Frontmatter;
-use crate::skill::notes::Notes;
-use crate::skill::parse::CONTRACT_KEYS;
-use crate::skill::yaml::{Content, Node};
+use crate::frontmatter::Frontmatter;
+use crate::notes::Notes;
+use crate::parse::CONTRACT_KEYS;
+use crate::yaml::{Content, Node};
 
 /// Keys that no form here has, but a known client reads at the top: those of `OpenClaw`.
 const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];

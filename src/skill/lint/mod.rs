@@ -157,6 +157,6 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
 /// What is wrong with the contract of a bundle, where it has one.
 fn contract_findings(skill: &Skill) -> Vec<Finding> {
     let Ok(bundle) = skill.open() else { return Vec::new() };
-    let Ok(source) = bundle.read_text("skill.yaml", crate::skill::MAX_BYTES) else { return Vec::new() };
-    crate::skill::contract::parse(&skill.root_dir.join("skill.yaml"), &source).1
+    let Ok(source) = bundle.read_text("skill.yaml", crate::MAX_BYTES) else { return Vec::new() };
+    crate::contract::parse(&skill.root_dir.join("skill.yaml"), &source).1
 }

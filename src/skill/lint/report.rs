@@ -8,8 +8,8 @@ use miette::{
     SourceCode, SourceSpan, SpanContents,
 };
 
-use crate::skill::notes::{floor, slice};
-use crate::skill::{Finding, Severity, safe_text};
+use crate::notes::{floor, slice};
+use crate::{Finding, Severity, safe_text};
 
 /// How a report is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +223,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::skill;
+    use crate;
 
     const SOURCE: &str = "---\nname: Pdf\ndescripton: x\ndescription: Extracts tables: from \u{202e}[31m PDF files of every kind that a person may come across when they work in an office, so that they can be read\n---\n# Tables\n";
 

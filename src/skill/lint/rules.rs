@@ -1,6 +1,6 @@
 //! The table of everything a finding can be about: code, weight, what to do, whether `--fix` may.
 
-use crate::skill::Severity;
+use crate::Severity;
 
 /// One kind of remark. Its findings carry the code; the documentation lists this table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

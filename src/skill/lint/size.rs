@@ -1,8 +1,8 @@
 //! Size of the body: lines, and tokens (about, while scanning; exact, while linting).
 
 use super::rules;
-use crate::skill::notes::Notes;
-use crate::skill::tokens::{self, TokenCount};
+use crate::notes::Notes;
+use crate::tokens::{self, TokenCount};
 
 /// The specification recommends to stay below this many tokens.
 const RECOMMENDED: u32 = 5_000;
@@ -26,7 +26,7 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
 }
 
 /// Lines of a text; a line without a line feed at the end counts.
-pub(in crate::skill) fn lines(text: &str) -> usize {
+pub(in crate) fn lines(text: &str) -> usize {
     let open = !text.is_empty() && !text.ends_with('\n');
     tokens::count_bytes(text, |byte| byte == b'\n') + usize::from(open)
 }

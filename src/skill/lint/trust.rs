@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Subject, rules};
-use crate::skill::notes::{Notes, slice};
-use crate::skill::safe_text::{Hidden, hidden};
-use crate::skill::yaml::{Content, Node};
+use crate::notes::{Notes, slice};
+use crate::safe_text::{Hidden, hidden};
+use crate::yaml::{Content, Node};
 
 /// Characters of one kind: where the first stands, and how many there are.
 struct Group {
@@ -291,7 +291,7 @@ fn grants_any_command(tool: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skill::safe_text;
+    use crate::safe_text;
 
     #[test]
     fn lint_finds_what_safe_text_shows() {

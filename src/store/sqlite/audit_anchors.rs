@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::rows::execute;
 use super::{Sqlite, failed};
-use crate::store::{AuditAnchor, AuditAnchors, StoreError};
+use crate::{AuditAnchor, AuditAnchors, StoreError};
 
 const DAY_MS: i64 = 86_400_000;
 

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::failed;
 use super::integrity::digest;
 use super::rows::{column, execute, json as encode};
-use crate::store::delta::{applied, difference};
-use crate::store::{Checkpoint, RunId, StoreError};
+use crate::delta::{applied, difference};
+use crate::{Checkpoint, RunId, StoreError};
 
 /// Bytes up to which a checkpoint is kept whole: a chain costs more than it saves.
 const SMALL: usize = 1024;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::read::state_as_of;
 use super::rows::execute;
 use super::{Sqlite, failed};
-use crate::store::{Allowance, Counts, SkillRuns, StoreError, Tallies, Tally};
+use crate::{Allowance, Counts, SkillRuns, StoreError, Tallies, Tally};
 
 #[async_trait]
 impl Counts for Sqlite {
@@ -104,7 +104,7 @@ fn tallies(connection: &Connection) -> Result<Tallies, StoreError> {
             s.query_map([], |row| {
                 let count = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
                 let tally = Tally {
-                    kind: crate::store::TallyKind::Operation,
+                    kind: crate::TallyKind::Operation,
                     name: row.get(1)?,
                     calls: count(2)?,
                     errors: count(3)?,

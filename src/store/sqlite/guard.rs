@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::store::{StoreError, Unavailability, WriteFailure};
+use crate::{StoreError, Unavailability, WriteFailure};
 
 /// Tells one file from another that took its name: device and inode.
 type FileId = (u64, u64);

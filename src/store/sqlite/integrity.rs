@@ -1,13 +1,12 @@
 //! Whether what a run would run on is what was written: digests beside its inputs and checkpoints. The database has no
 //! sums over its pages, so a byte that changed on the disk shows nowhere else.
 
-use std::fmt::Write as _;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
 use super::failed;
-use crate::store::{RunId, StoreError};
+use crate::{RunId, StoreError};
 
 /// Digest of texts as they are stored.
 pub(super) fn digest(texts: &[&str]) -> String {
@@ -16,10 +15,7 @@ pub(super) fn digest(texts: &[&str]) -> String {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text.as_bytes());
     }
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    skills_base::hex::encode(&hash.finalize())
 }
 
 /// Which part of what a run goes on from is not what was written; none where all of it is, or an earlier version kept

@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::store::Unavailability;
+use crate::Unavailability;
 
 /// Something that can be given as the reason of a failure.
 pub trait Reason {

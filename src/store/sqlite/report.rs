@@ -6,8 +6,8 @@ use serde_json::json;
 use super::rows::{apply, column, execute, get, json as encode, moved, own_steps, standing, write_events};
 use super::work::{has_begun, keep_intent};
 use super::{checkpoints, failed};
-use crate::runs::{Command, Gate, Lease, Next, RunState, transition};
-use crate::store::{
+use skills_model::{Command, Gate, Lease, Next, RunState, transition};
+use crate::{
     Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
 };
 

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::failed;
 use super::integrity::digest;
-use crate::runs::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
-use crate::store::{
+use skills_model::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
+use crate::{
     BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry,
 };
 

@@ -4,7 +4,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode};
 
 use super::{failed, identity_of, open};
-use crate::store::{StoreError, Unavailability};
+use crate::{StoreError, Unavailability};
 
 /// Each entry brings a database from its index to the next version; never edited once released.
 const MIGRATIONS: &[&str] = &["

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::rows::{column, execute, json as encode};
 use super::{Sqlite, failed};
-use crate::store::StoreError;
-use crate::store::sessions::{SessionHead, SessionRow, Sessions};
+use crate::StoreError;
+use crate::sessions::{SessionHead, SessionRow, Sessions};
 
 #[async_trait]
 impl Sessions for Sqlite {

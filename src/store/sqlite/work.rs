@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::rows::{append, apply, execute, get, json as encode, moved, standing};
 use super::{checkpoints, failed, integrity, read};
-use crate::runs::{Command, Next, Refusal, WorkerMove, transition};
-use crate::store::{
+use skills_model::{Command, Next, Refusal, WorkerMove, transition};
+use crate::{
     Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
 };
 

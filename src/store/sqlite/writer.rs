@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::guard::{FileGuard, WriteHealth};
 use super::{Clock, CommitObserver, failed};
-use crate::store::StoreError;
+use crate::StoreError;
 
 /// Jobs per commit at most: bounds how long the first of them waits.
 const BATCH: usize = 256;

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use crate::gateway::{Connection, ConnectionState, Event, Sending, UnderWay};
-use crate::skill::safe_text;
-use crate::tui::header::Place;
-use crate::tui::overlay::Overlay;
-use crate::tui::pane::{Message, PaneId};
-use crate::tui::run_traffic::RunTold;
-use crate::tui::widgets::ages::duration;
+use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
+use skills_skill::safe_text;
+use crate::header::Place;
+use crate::overlay::Overlay;
+use crate::pane::{Message, PaneId};
+use crate::run_traffic::RunTold;
+use crate::widgets::ages::duration;
 
 impl App {
     /// Takes news of the connection.
@@ -184,17 +184,17 @@ mod tests {
     use ratatui::layout::Rect;
 
     use super::*;
-    use crate::gateway::Event;
-    use crate::tui::app::{News, Remembered};
-    use crate::tui::pane::Pane;
-    use crate::tui::panes::session::SessionPane;
-    use crate::tui::panes::{
+    use skills_api::Event;
+    use crate::app::{News, Remembered};
+    use crate::pane::Pane;
+    use crate::panes::session::SessionPane;
+    use crate::panes::{
         attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs,
     };
-    use crate::tui::settings::Settings;
+    use crate::settings::Settings;
 
     fn app(ascii: bool, now: Instant) -> App {
-        let glyphs = if ascii { crate::config::GlyphSet::Ascii } else { crate::config::GlyphSet::Unicode };
+        let glyphs = if ascii { skills_config::GlyphSet::Ascii } else { skills_config::GlyphSet::Unicode };
         let settings = Settings { glyphs, ..Settings::default() };
         let panes: Vec<Box<dyn Pane>> = vec![
             Box::new(Browse::new()),
@@ -223,7 +223,7 @@ mod tests {
             run: "0198a1b2".to_owned(),
             step: "pay".to_owned(),
             inputs_digest: "9f".to_owned(),
-            verdict: crate::runs::Verdict::Approve,
+            verdict: skills_model::Verdict::Approve,
             choice: None,
             approver: Some("ana".to_owned()),
             since,
@@ -254,7 +254,7 @@ mod tests {
         let screen = |app: &mut App| {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
             app.draw(&mut buffer, now);
-            crate::tui::picture::text(&buffer)
+            crate::picture::text(&buffer)
         };
         let tell = |app: &mut App, sending| {
             app.handle(News::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
@@ -272,7 +272,7 @@ mod tests {
     fn header(app: &mut App, width: u16, now: Instant) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, 12));
         app.draw(&mut buffer, now);
-        let text = crate::tui::picture::text(&buffer);
+        let text = crate::picture::text(&buffer);
         text.lines().next().unwrap_or_default().to_owned()
     }
 
@@ -306,7 +306,7 @@ mod tests {
         ];
         let connection =
             Connection::Remote { address: "gate.example:8080".to_owned(), state: ConnectionState::Connected };
-        let settings = Settings { glyphs: crate::config::GlyphSet::Unicode, ..Settings::default() };
+        let settings = Settings { glyphs: skills_config::GlyphSet::Unicode, ..Settings::default() };
         let mut app = App::new(connection, panes, &settings, &Remembered::default(), start).unwrap();
         tell(&mut app, lost(start, 3), start);
         assert!(
@@ -335,7 +335,7 @@ mod tests {
             app.draw(&mut buffer, now);
             let left = app.take_wants().contains(&super::super::Want::Quit);
             app.overlay = None;
-            (crate::tui::picture::text(&buffer), left)
+            (crate::picture::text(&buffer), left)
         };
         let (screen, left) = order(Sending::Waiting);
         assert!(!left && screen.contains("waits for the connection"), "{screen}");
@@ -356,7 +356,7 @@ mod tests {
         assert!(app.dirty() && header(&mut app, 120, next).contains("in 1 s"));
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, next);
-        let screen = crate::tui::picture::text(&buffer);
+        let screen = crate::picture::text(&buffer);
         assert!(screen.contains("Connection refused") && screen.contains("is lost"), "{screen}");
         let dim = |buffer: &Buffer| buffer[(3, 5)].modifier.contains(ratatui::style::Modifier::DIM);
         assert!(dim(&buffer), "what may be old is dimmed");
@@ -364,7 +364,7 @@ mod tests {
         tell(&mut app, ConnectionState::Connected, later);
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, later);
-        let screen = crate::tui::picture::text(&buffer);
+        let screen = crate::picture::text(&buffer);
         assert!(!screen.contains("refused") && screen.contains("connected again after 12.0 s"), "{screen}");
         assert!(screen.contains("● remote gate.example:8080"), "{screen}");
     }

@@ -6,16 +6,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{App, SPIN};
-use crate::gateway::Connection;
-use crate::tui::action::Action;
-use crate::tui::header::Header;
-use crate::tui::overlay::shade;
-use crate::tui::pane::{Draw, PaneId};
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures;
-use crate::tui::widgets::measure::cells;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::{footer, glyphs::Glyphs};
+use skills_api::Connection;
+use crate::action::Action;
+use crate::header::Header;
+use crate::overlay::shade;
+use crate::pane::{Draw, PaneId};
+use crate::theme::Role;
+use crate::widgets::figures;
+use crate::widgets::measure::cells;
+use crate::widgets::pen::Pen;
+use crate::{footer, glyphs::Glyphs};
 
 /// The least window that the workbench fits in.
 pub const LEAST: (u16, u16) = (40, 10);
@@ -63,11 +63,11 @@ impl App {
         }
         let (items, fixed, seen_key) = self.here(|here| {
             let (items, fixed) = here.footer();
-            let seen = here.keymap.key_for(Action::Seen, &[crate::tui::action::Context::Error], false);
+            let seen = here.keymap.key_for(Action::Seen, &[crate::action::Context::Error], false);
             (
                 items,
                 fixed,
-                seen.map_or_else(String::new, |key| crate::tui::keymap::key_name(key, here.glyphs)),
+                seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)),
             )
         });
         self.notices.draw(middle, &mut pen, &seen_key, now);

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::{App, News};
-use crate::tui::pane::Message;
-use crate::tui::session_traffic::SessionTold;
+use crate::pane::Message;
+use crate::session_traffic::SessionTold;
 
 /// Whether these news leave the picture as it is.
 pub(super) fn unmoved(news: &News) -> bool {

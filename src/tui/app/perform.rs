@@ -5,13 +5,13 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{App, Want};
-use crate::tui::action::Action;
-use crate::tui::keymap::{Keymap, key_name};
-use crate::tui::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry};
-use crate::tui::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
-use crate::tui::theme::contrast;
-use crate::tui::theme::{Depth, Role};
-use crate::tui::widgets::measure::shown;
+use crate::action::Action;
+use crate::keymap::{Keymap, key_name};
+use crate::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry};
+use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
+use crate::theme::contrast;
+use crate::theme::{Depth, Role};
+use crate::widgets::measure::shown;
 
 /// How far `<` and `>` move a split, and how far at most.
 const SPLIT_STEP: i16 = 2;
@@ -281,7 +281,7 @@ impl App {
     }
 
     fn skills_offered(&self) -> Vec<SkillEntry> {
-        let skill = |entry: &crate::registry::Entry| SkillEntry {
+        let skill = |entry: &skills_registry::Entry| SkillEntry {
             id: entry.skill.id.clone(),
             name: shown(entry.skill.id.as_str()),
             description: beginning(&entry.skill.description),
@@ -289,7 +289,7 @@ impl App {
         self.catalogue.entries.iter().map(skill).collect()
     }
 
-    fn offered(&self) -> Vec<crate::tui::overlay::Entry> {
+    fn offered(&self) -> Vec<crate::overlay::Entry> {
         let present: Vec<Action> = self.panes.iter().map(|pane| pane.id().go()).collect();
         let mut entries = self.here(|here| here.palette(&self.recent));
         let gone = |action| {

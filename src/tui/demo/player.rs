@@ -8,11 +8,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Input, Play};
-use crate::tui::glyphs::Glyphs;
-use crate::tui::keymap::parse_key;
-use crate::tui::theme::{Role, Theme};
-use crate::tui::widgets::measure::cut_end;
-use crate::tui::widgets::pen::Pen;
+use crate::glyphs::Glyphs;
+use crate::keymap::parse_key;
+use crate::theme::{Role, Theme};
+use crate::widgets::measure::cut_end;
+use crate::widgets::pen::Pen;
 
 /// Between two typed letters, so that an audience can read along.
 const LETTER: Duration = Duration::from_millis(45);
@@ -306,7 +306,7 @@ fn text_of(screen: &Buffer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::demo::{Redaction, Script};
+    use crate::demo::{Redaction, Script};
 
     fn player(source: &str) -> (Player, Instant) {
         let now = Instant::now();
@@ -376,9 +376,9 @@ mod tests {
     #[test]
     fn the_keys_are_told_at_any_width() {
         let (player, _) = player(TWO);
-        let themes = crate::tui::theme::Themes::shipped().unwrap();
-        let theme = themes.theme("dark", crate::tui::theme::Depth::True).unwrap();
-        let glyphs = crate::tui::glyphs::UNICODE;
+        let themes = crate::theme::Themes::shipped().unwrap();
+        let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();
+        let glyphs = crate::glyphs::UNICODE;
         for width in [60, 80, 140] {
             let area = Rect::new(0, 0, width, ROWS);
             let mut buf = Buffer::empty(area);
@@ -396,13 +396,13 @@ mod tests {
         let script = Script::parse(source).unwrap();
         let play = Play { script, auto: None, record: None, pictures: None, redaction: redaction.clone() };
         let mut player = Player::new(play, now);
-        let themes = crate::tui::theme::Themes::shipped().unwrap();
-        let theme = themes.theme("dark", crate::tui::theme::Depth::True).unwrap();
+        let themes = crate::theme::Themes::shipped().unwrap();
+        let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();
         let area = Rect::new(0, 0, 80, ROWS);
         let mut seen = String::new();
         for _ in 0..2 {
             let mut buf = Buffer::empty(area);
-            player.draw(area, &mut buf, &theme, &crate::tui::glyphs::UNICODE);
+            player.draw(area, &mut buf, &theme, &crate::glyphs::UNICODE);
             seen += &text_of(&buf);
             player.forward(now);
         }

@@ -48,14 +48,14 @@ impl Script {
     /// A sentence with the line: no YAML of this form, no steps, a name that is no key.
     pub fn parse(source: &str) -> Result<Self, String> {
         let script: Self =
-            serde_saphyr::from_str(source).map_err(|error| crate::skill::yaml_message(&error))?;
+            serde_saphyr::from_str(source).map_err(|error| skills_skill::yaml_message(&error))?;
         if script.steps.is_empty() {
             return Err("`steps` is empty: a script has one step at least".to_owned());
         }
         for (step, at) in script.steps.iter().zip(1..) {
             for input in &step.inputs {
                 if let Input::Key(name) = input {
-                    crate::tui::keymap::parse_key(name).map_err(|error| format!("step {at}: {error}"))?;
+                    crate::keymap::parse_key(name).map_err(|error| format!("step {at}: {error}"))?;
                 }
             }
         }

@@ -11,8 +11,8 @@ use ratatui::layout::Rect;
 
 use super::player::ROWS;
 use super::{Cast, Play, Player, Turn};
-use crate::tui::app::App;
-use crate::tui::svg::svg;
+use crate::app::App;
+use crate::svg::svg;
 
 /// A demonstration on a screen.
 pub struct Stage {
@@ -90,7 +90,7 @@ impl Stage {
             }
         }
         let foot = Rect { y: area.bottom() - rows, height: rows, ..area };
-        screen.set_style(foot, app.theme().style(crate::tui::theme::Role::Base));
+        screen.set_style(foot, app.theme().style(crate::theme::Role::Base));
         self.player.draw(foot, screen, app.theme(), app.glyphs());
         if let Err(error) = self.record(screen, now) {
             self.failed.get_or_insert(format!("the recording stopped: {error}"));

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::read::{read, type_name, typed};
 use super::text::Text;
-use crate::skill::contract::{Field, FieldType};
-use crate::tui::widgets::measure::shown;
+use skills_skill::contract::{Field, FieldType};
+use crate::widgets::measure::shown;
 
 /// How a value is given.
 #[derive(Debug, Clone)]

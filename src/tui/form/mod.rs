@@ -17,7 +17,7 @@ use self::entry::{Control, Entry, Meaning};
 pub use self::text::Text;
 pub use self::view::Look;
 use super::action::Action;
-use crate::skill::contract::Field;
+use skills_skill::contract::Field;
 
 /// What an action did to a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::skill::contract::FieldType;
+use skills_skill::contract::FieldType;
 
 /// Reads a text that is not empty.
 ///

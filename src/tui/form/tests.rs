@@ -7,10 +7,10 @@ use ratatui::buffer::Buffer;
 use serde_json::json;
 
 use super::*;
-use crate::skill::contract::FieldType;
-use crate::tui::glyphs::{ASCII, UNICODE};
-use crate::tui::pane::Draw;
-use crate::tui::theme::{Depth, Theme};
+use skills_skill::contract::FieldType;
+use crate::glyphs::{ASCII, UNICODE};
+use crate::pane::Draw;
+use crate::theme::{Depth, Theme};
 
 fn field(kind: FieldType) -> Field {
     Field::of(kind)
@@ -54,7 +54,7 @@ fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> 
     let look = Look { indent: 2, label: form.label_width(2, width / 3), roomy, focused: true };
     form.draw(buf.area, look, &mut buf, &mut cx);
     let cursor = cx.cursor;
-    (crate::tui::picture::text(&buf), cursor)
+    (crate::picture::text(&buf), cursor)
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::skill::safe_text;
+use skills_skill::safe_text;
 
 /// Steps that undo remembers.
 const PAST: usize = 200;

@@ -5,12 +5,12 @@ use ratatui::layout::{Position, Rect};
 
 use super::Form;
 use super::entry::{Control, Entry, Meaning};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::wrap_to;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap_to;
 
 /// Rows a long text may take before it scrolls inside its field.
 const MOST_ROWS: usize = 6;

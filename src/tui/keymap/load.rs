@@ -10,8 +10,8 @@ use serde_saphyr::Spanned;
 use strum::IntoEnumIterator;
 
 use super::{Binding, Keymap};
-use crate::tui::action::{Action, Context};
-use crate::tui::located::{LocatedError, nearest, read};
+use crate::action::{Action, Context};
+use crate::located::{LocatedError, nearest, read};
 
 const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
 const FILE: &str = "assets/keymap.yaml";

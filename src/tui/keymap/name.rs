@@ -3,7 +3,7 @@
 use crokey::{KeyCombination, OneToThree};
 use crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::tui::glyphs::Glyphs;
+use crate::glyphs::Glyphs;
 
 /// The short name of a key in a set of signs.
 #[must_use]
@@ -48,7 +48,7 @@ pub fn key_name(key: KeyCombination, glyphs: &Glyphs) -> String {
 mod tests {
     use super::super::load::parse_key;
     use super::*;
-    use crate::tui::glyphs::{ASCII, UNICODE};
+    use crate::glyphs::{ASCII, UNICODE};
 
     #[test]
     fn keys_are_short() {

@@ -9,14 +9,14 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
 use super::{Hint, Outcome, Overlay, Purpose, centred, frame, row_at};
-use crate::tui::action::Action;
-use crate::tui::field::Field;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::count;
-use crate::tui::widgets::fuzzy::Fuzzy;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::scroll::Scroll;
+use crate::action::Action;
+use crate::field::Field;
+use crate::theme::Role;
+use crate::widgets::figures::count;
+use crate::widgets::fuzzy::Fuzzy;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
+use crate::widgets::scroll::Scroll;
 
 /// Lists longer than this begin with the filter, whatever they list.
 const LONG: usize = 12;
@@ -280,7 +280,7 @@ pub(super) fn underline_letters(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::pane::{PaneId, PickerKind};
+    use crate::pane::{PaneId, PickerKind};
 
     #[test]
     fn a_name_typed_whole_comes_before_the_longer_ones_that_fit() {

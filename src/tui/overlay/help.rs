@@ -6,14 +6,14 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centred, frame};
-use crate::tui::action::Action;
-use crate::tui::field::Field;
-use crate::tui::glyphs::Glyphs;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::scroll::Scroll;
+use crate::action::Action;
+use crate::field::Field;
+use crate::glyphs::Glyphs;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
 
 /// Cells for the keys, right-aligned.
 const KEYS: usize = 12;

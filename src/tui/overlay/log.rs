@@ -6,16 +6,16 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centred, frame};
-use crate::skill::safe_text;
-use crate::telemetry::{Record, Ring};
-use crate::tui::action::Action;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::time_of_day;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::scroll::Scroll;
-use crate::tui::widgets::wrap::wrap;
+use skills_skill::safe_text;
+use skills_base::telemetry::{Record, Ring};
+use crate::action::Action;
+use crate::theme::Role;
+use crate::widgets::ages::time_of_day;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::wrap::wrap;
 
 /// Cells of the column that says where a line comes from.
 const PLACE: u16 = 18;
@@ -120,7 +120,7 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
     ];
     // A column of its own: behind the message it would read as a part of it.
     if !line.target.is_empty() && width >= 60 {
-        let place = line.target.strip_prefix("skill_workbench::").unwrap_or(&line.target);
+        let place = line.target.strip_prefix("skills_").unwrap_or(&line.target);
         let place = cut_end(place, PLACE, "~");
         head.push(Seg::new(format!("{place:<width$}  ", width = usize::from(PLACE)), Role::Muted));
     }

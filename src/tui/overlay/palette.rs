@@ -9,17 +9,17 @@ use ratatui::layout::{Position, Rect};
 
 use super::chooser::{named, underline_letters};
 use super::{Hint, Outcome, Overlay, centred, frame, row_at};
-use crate::skill::SkillId;
-use crate::tui::action::Action;
-use crate::tui::field::Field;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::count;
-use crate::tui::widgets::fuzzy::Fuzzy;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::scroll::Scroll;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_skill::SkillId;
+use crate::action::Action;
+use crate::field::Field;
+use crate::theme::Role;
+use crate::widgets::figures::count;
+use crate::widgets::fuzzy::Fuzzy;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::scroll::Scroll;
+use crate::widgets::wrap::wrap_to;
 
 /// One action as the palette offers it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,11 +6,11 @@ use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKin
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centred, frame};
-use crate::tui::action::Action;
-use crate::tui::theme::Role;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::wrap::wrap_to;
+use crate::action::Action;
+use crate::theme::Role;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::wrap::wrap_to;
 
 /// Lines of what would be lost, at most.
 const LINES: usize = 10;

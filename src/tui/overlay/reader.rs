@@ -7,17 +7,17 @@ use ratatui::layout::{Position, Rect};
 use serde_json::Value;
 
 use super::{Hint, Outcome, Overlay, frame};
-use crate::skill::safe_text;
-use crate::tui::action::{Action, Context};
-use crate::tui::pane::{Effect, PaneId};
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::count;
-use crate::tui::widgets::json_text::{self, Layout};
-use crate::tui::widgets::measure::{cells, head, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::scroll::Scroll;
-use crate::tui::widgets::wrap::break_code;
+use skills_skill::safe_text;
+use crate::action::{Action, Context};
+use crate::pane::{Effect, PaneId};
+use crate::theme::Role;
+use crate::widgets::figures::count;
+use crate::widgets::json_text::{self, Layout};
+use crate::widgets::measure::{cells, head, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::wrap::break_code;
 
 /// What is read, as it is: it is made safe where it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -10,7 +10,7 @@ use strum::{EnumCount, IntoEnumIterator};
 use super::depth::{Depth, to_256};
 use super::style_words::parse_style;
 use super::{BarStyle, Role, Theme};
-use crate::tui::located::{Entry, LocatedError, entries, nearest};
+use crate::located::{Entry, LocatedError, entries, nearest};
 
 const SHIPPED: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.yaml")),

@@ -7,8 +7,8 @@
 use ratatui::style::Style;
 
 use super::pen::Pen;
-use crate::discovery::SignalSums;
-use crate::tui::theme::{BarStyle, Role};
+use skills_discovery::SignalSums;
+use crate::theme::{BarStyle, Role};
 
 /// The roles of the five signals, in their order.
 pub const SIGNALS: [Role; 5] =

@@ -1,7 +1,7 @@
 //! Numbers as people read them in columns: two decimals, thousands apart, `3.2k`, `41 kB`.
 
-use crate::skill::tokens::TokenCount;
-use crate::tui::glyphs::Glyphs;
+use skills_skill::tokens::TokenCount;
+use crate::glyphs::Glyphs;
 
 /// A score or an addend with two decimals; nothing is a dot.
 #[must_use]
@@ -96,7 +96,7 @@ pub fn took(micros: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::glyphs::{ASCII, UNICODE};
+    use crate::glyphs::{ASCII, UNICODE};
 
     #[test]
     fn scores_have_two_decimals_and_nothing_is_a_dot() {

@@ -1,7 +1,7 @@
 //! The beginning of a file that is no text: offsets, bytes, and the characters among them.
 
 use super::rich::{RichLine, Seg};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// Rows of 16 bytes, or of 8 where the width does not allow 16.
 #[must_use]

@@ -8,7 +8,7 @@ use super::figures::{bytes, counted};
 use super::measure::{cells, cut_end, shown};
 use super::rich::{RichLine, Seg};
 use super::wrap::wrap;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// A row of a tree.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr;
 
-use crate::skill::safe_text;
+use skills_skill::safe_text;
 
 /// Text of a bundle as one line that is safe to draw: white space runs become one space, and what
 /// could act on the terminal or hide becomes visible.

@@ -6,9 +6,9 @@ use ratatui::style::{Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 use super::rich::RichLine;
-use crate::tui::glyphs::Glyphs;
-use crate::tui::pane::Draw;
-use crate::tui::theme::{Role, Theme};
+use crate::glyphs::Glyphs;
+use crate::pane::Draw;
+use crate::theme::{Role, Theme};
 
 /// A buffer with the theme and the signs that are in force.
 pub struct Pen<'a> {

@@ -3,7 +3,7 @@
 use super::rich::RichLine;
 use super::wrap::break_code;
 use super::{code, markdown};
-use crate::tui::pane::RenderJob;
+use crate::pane::RenderJob;
 
 /// What a render job asks for. Every line carries the line of the source it begins in.
 #[must_use]

@@ -4,7 +4,7 @@
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// A stretch of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use super::pen::Pen;
 use super::rich::{RichLine, Seg};
 use super::wrap::cut_line;
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// What stands on a rule.
 #[derive(Debug, Clone, Default)]

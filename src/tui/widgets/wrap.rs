@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::measure::head;
 use super::rich::{RichLine, Seg};
-use crate::tui::theme::Role;
+use crate::theme::Role;
 
 /// Wraps at spaces to `width` cells; words that are longer are broken. Spaces at line ends are dropped.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Which binding is taken, and what a person is told about it.
 
-use skill_workbench::engine::{CallFailure, Caller};
-use skill_workbench::skill::contract::Conformance;
+use skills_runs::{CallFailure, Caller};
+use skills_skill::contract::Conformance;
 
 use super::place::{Bench, call};
 
@@ -82,7 +82,7 @@ async fn what_is_set_wins_and_what_cannot_be_called_falls_back() {
     broker.set_overrides([("text.classify".to_owned(), "trial".to_owned())].into());
     let error = call(&broker, bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::ConformanceUnmet, "{error}");
-    let lenient = skill_workbench::engine::Call { conformance: Conformance::Experimental, ..bench.call("x") };
+    let lenient = skills_runs::Call { conformance: Conformance::Experimental, ..bench.call("x") };
     assert_eq!(call(&broker, lenient).await.unwrap().outputs["label"], "J");
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use skill_workbench::engine::{CallFailure, Caller};
-use skill_workbench::skill::contract::{Conformance, Reach};
+use skills_runs::{CallFailure, Caller};
+use skills_skill::contract::{Conformance, Reach};
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Server, call};
@@ -105,7 +105,7 @@ async fn an_answer_that_does_not_come_is_a_timeout_of_whoever_was_shorter() {
     bench.bind("b", "web", "openapi", "slow", "");
     let error = call(
         &bench.broker(),
-        skill_workbench::engine::Call { timeout: Duration::from_millis(200), ..bench.call("x") },
+        skills_runs::Call { timeout: Duration::from_millis(200), ..bench.call("x") },
     )
     .await
     .unwrap_err();

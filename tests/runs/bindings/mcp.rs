@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
-use skill_workbench::engine::{Call, CallFailure, Caller};
-use skill_workbench::skill::contract::Reach;
+use skills_runs::{Call, CallFailure, Caller};
+use skills_skill::contract::Reach;
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Server, alive, call, fixture, until};

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use skill_workbench::engine::{
+use skills_runs::{
     Artifacts, Broker, BrokerSettings, Call, CallError, Caller, Capabilities, LogLine, Place, Reply,
 };
-use skill_workbench::sandbox::{Sandbox, Setup};
-use skill_workbench::skill::contract::{Capability, Conformance, Endpoint, Reach};
+use skills_sandbox::{Sandbox, Setup};
+use skills_skill::contract::{Capability, Conformance, Endpoint, Reach};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

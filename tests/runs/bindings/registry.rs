@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use skill_workbench::engine::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, Place};
-use skill_workbench::skill::contract::Conformance;
+use skills_runs::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, Place};
+use skills_skill::contract::Conformance;
 
 use super::place::sandbox;
 

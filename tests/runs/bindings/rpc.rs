@@ -1,7 +1,7 @@
 //! Bindings of protocol `openrpc` against a separate server.
 
 use serde_json::json;
-use skill_workbench::engine::CallFailure;
+use skills_runs::CallFailure;
 
 use super::place::{Bench, Server, call};
 

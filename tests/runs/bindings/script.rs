@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use skill_workbench::engine::{Artifacts, Call, CallFailure, Caller};
-use skill_workbench::skill::contract::Reach;
+use skills_runs::{Artifacts, Call, CallFailure, Caller};
+use skills_skill::contract::Reach;
 use tokio_util::sync::CancellationToken;
 
 use super::place::{Bench, Lines, alive, call, until, waived};

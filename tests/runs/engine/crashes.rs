@@ -2,8 +2,8 @@
 //! nothing that may not be repeated is repeated in silence.
 
 use serde_json::{Value, json};
-use skill_workbench::runs::{Choice, Verdict};
-use skill_workbench::store::RunId;
+use skills_model::{Choice, Verdict};
+use skills_store::RunId;
 
 use super::flow::OUTER;
 use super::kit::{Bench, asked, completed};

@@ -2,9 +2,9 @@
 //! shown is what runs.
 
 use serde_json::json;
-use skill_workbench::engine::AtGate;
-use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
-use skill_workbench::store::RunId;
+use skills_runs::AtGate;
+use skills_model::{Choice, Command, Gate, RunState, Verdict};
+use skills_store::RunId;
 
 use super::kit::{Bench, asked, completed};
 

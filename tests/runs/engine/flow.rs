@@ -1,8 +1,8 @@
 //! Each element of control flow: condition, retry, foreach, while, router, scatter, timeout, nested skills.
 
 use serde_json::json;
-use skill_workbench::engine::{CallError, CallFailure};
-use skill_workbench::store::StepStatus;
+use skills_runs::{CallError, CallFailure};
+use skills_store::StepStatus;
 
 use super::kit::{Bench, completed, failed, failing};
 

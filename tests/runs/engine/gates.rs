@@ -1,9 +1,9 @@
 //! Gates before a step: every outcome, and what a person's yes is worth.
 
 use serde_json::json;
-use skill_workbench::engine::Executed;
-use skill_workbench::runs::{RunState, Verdict};
-use skill_workbench::store::StepStatus;
+use skills_runs::Executed;
+use skills_model::{RunState, Verdict};
+use skills_store::StepStatus;
 
 use super::kit::{Bench, asked, completed, failed, failing};
 
@@ -146,7 +146,7 @@ async fn what_was_approved_is_what_runs() {
     let executed = bench.engine.execute(claimed, tokio_util::sync::CancellationToken::new()).await;
     assert_eq!(asked(&executed).0, "send", "other inputs need another yes");
     let Executed::Waiting(waiting) = executed else { panic!() };
-    let Some(skill_workbench::runs::Gate::Human { inputs_digest, .. }) = waiting.gate else { panic!() };
+    let Some(skills_model::Gate::Human { inputs_digest, .. }) = waiting.gate else { panic!() };
     assert_ne!(inputs_digest, before.inputs_digest);
     assert_eq!(bench.fake.count("send"), 0);
 }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use skill_workbench::engine::{
+use skills_runs::{
     Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
 };
-use skill_workbench::runs::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
-use skill_workbench::skill::contract::{Capability, Conformance, Contract, parse};
-use skill_workbench::store::{
+use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_skill::contract::{Capability, Conformance, Contract, parse};
+use skills_store::{
     AuditMode, Claimed, Launch, RunEvent, RunId, RunOptions, RunRecord, Sqlite, StepRecord, StepStatus,
     Store, WorkerId,
 };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use skill_workbench::engine::{Executed, LogLine, PARALLEL, idempotency_key};
-use skill_workbench::runs::RunState;
-use skill_workbench::store::{AuditMode, StepStatus};
+use skills_runs::{Executed, LogLine, PARALLEL, idempotency_key};
+use skills_model::RunState;
+use skills_store::{AuditMode, StepStatus};
 
 use super::kit::{Bench, asked, completed, failed, failing};
 
@@ -243,8 +243,8 @@ steps:
         Box::pin(async move {
             cancel.cancelled().await;
             told.notify_one();
-            Err(skill_workbench::engine::CallError::new(
-                skill_workbench::engine::CallFailure::Canceled,
+            Err(skills_runs::CallError::new(
+                skills_runs::CallFailure::Canceled,
                 "stopped",
             ))
         })
@@ -306,7 +306,7 @@ async fn an_earlier_checkpoint_lets_the_later_steps_run_again() {
 async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     let bench = Bench::new();
     let (run, _) = bench.run(LINEAR, json!({"n": 1})).await;
-    let replay = skill_workbench::store::RunId("replay".into());
+    let replay = skills_store::RunId("replay".into());
     bench.store.branch(&run, Some(1), replay.clone(), false, None).await.unwrap();
     let claimed = bench.claim(&replay).await;
     assert_eq!(claimed.run.state, RunState::Replaying);
@@ -327,7 +327,7 @@ async fn a_replay_restores_what_was_recorded_and_a_fork_waits() {
     assert_eq!(*seen.lock().unwrap(), [RunState::Replaying], "until its first own step is recorded");
     let keys: Vec<String> = bench.fake.made().into_iter().map(|made| made.key).collect();
     assert_ne!(keys[1], keys[3], "a replay is another run");
-    let fork = skill_workbench::store::RunId("fork".into());
+    let fork = skills_store::RunId("fork".into());
     bench.store.branch(&run, Some(2), fork.clone(), true, None).await.unwrap();
     bench.resume(&fork, None, None).await;
     completed(&bench.work(&fork).await);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use skill_workbench::engine::Executed;
-use skill_workbench::runs::{Choice, Command, Gate, RunState, Verdict};
-use skill_workbench::store::StepStatus;
+use skills_runs::Executed;
+use skills_model::{Choice, Command, Gate, RunState, Verdict};
+use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 
 use super::kit::{Bench, LEASE, asked, completed, failed};
@@ -67,7 +67,7 @@ async fn a_signal_that_comes_while_the_run_begins_to_wait_wakes_it() {
     bench.fake.does("x.before", move |_, _, _| {
         let (store, watched) = (store.clone(), watched.clone());
         Box::pin(async move {
-            let signal = skill_workbench::runs::Command::Signal { name: "books-closed".into() };
+            let signal = skills_model::Command::Signal { name: "books-closed".into() };
             store.command(&watched, signal, None, None, Some(json!("now"))).await.unwrap();
             Ok(json!({}))
         })
@@ -119,7 +119,7 @@ steps:
 ";
 
 /// A run whose worker was lost while an unsafe step was under way.
-async fn lost() -> (Bench, skill_workbench::store::RunId) {
+async fn lost() -> (Bench, skills_store::RunId) {
     let mut bench = Bench::new();
     bench.declare_unsafe("bank.pay");
     bench.fake.hangs("bank.pay");
@@ -228,7 +228,7 @@ async fn a_canceled_run_stops_its_calls_and_records_nothing_more() {
     let told = cancel.clone();
     let (executed, ()) = tokio::join!(bench.engine.execute(claimed, cancel), async move {
         fake.called("pay", 1).await;
-        store.command(&watched, skill_workbench::runs::Command::Cancel, None, None, None).await.unwrap();
+        store.command(&watched, skills_model::Command::Cancel, None, None, None).await.unwrap();
         told.cancel();
     });
     assert_eq!(executed, Executed::Stopped);

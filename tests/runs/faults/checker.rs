@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::Connection;
-use skill_workbench::engine::idempotency_key;
+use skills_runs::idempotency_key;
 
 fn open(folder: &Path) -> Connection {
     let connection = Connection::open(folder.join("runs.db")).unwrap();

@@ -10,12 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
-use skill_workbench::engine::{
+use skills_runs::{
     Call, CallError, Caller, Engine, Explanation, Leases, Plan, Reply, Supervisor, SupervisorSettings,
 };
-use skill_workbench::runs::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
-use skill_workbench::skill::contract::{Capability, Conformance, parse};
-use skill_workbench::store::{
+use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_skill::contract::{Capability, Conformance, parse};
+use skills_store::{
     Clocks, Idempotency, Launch, RunFilter, RunId, RunOptions, RunRecord, Sqlite, Store,
 };
 use tokio_util::sync::CancellationToken;

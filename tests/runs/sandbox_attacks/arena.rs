@@ -5,7 +5,7 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use skill_workbench::sandbox::{End, Held, Level, Limits, Outcome, Promise, Sandbox, Setup, Spec};
+use skills_sandbox::{End, Held, Level, Limits, Outcome, Promise, Sandbox, Setup, Spec};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

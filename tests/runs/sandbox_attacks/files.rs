@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use skill_workbench::sandbox::Promise;
+use skills_sandbox::Promise;
 
 use super::arena::{Attack, Stage, Victim, open_folder, soon, text};
 

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::Duration;
 
-use skill_workbench::sandbox::{End, Promise};
+use skills_sandbox::{End, Promise};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, open_folder, sandboxes, text};
@@ -102,7 +102,7 @@ asyncio.run(main())
     }
 }
 
-fn listening(listener: UnixListener) -> impl FnMut(&skill_workbench::sandbox::Outcome) -> bool + Send {
+fn listening(listener: UnixListener) -> impl FnMut(&skills_sandbox::Outcome) -> bool + Send {
     listener.set_nonblocking(true).expect("a socket");
     move |_| match listener.accept() {
         Ok((mut peer, _)) => {

@@ -1,6 +1,6 @@
 //! Attacks on other processes and on the kernel: signals, tracing, limits, `io_uring`, namespaces, keys, daemons.
 
-use skill_workbench::sandbox::{Held, Outcome, Promise, Sandbox, Setup};
+use skills_sandbox::{Held, Outcome, Promise, Sandbox, Setup};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, Victim, sandboxes, soon};

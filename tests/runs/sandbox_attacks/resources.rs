@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use skill_workbench::sandbox::{DiskLimit, End, Exceeded, Held, Promise, SandboxError};
+use skills_sandbox::{DiskLimit, End, Exceeded, Held, Promise, SandboxError};
 use tokio_util::sync::CancellationToken;
 
 use super::arena::{Attack, Bundle, Stage, sandboxes, soon};

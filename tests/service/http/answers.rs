@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::operations;
-use skill_workbench::http::{document, document_text};
+use skills_api::operations::operations;
+use skills_http::{document, document_text};
 
 use super::house::{House, filled};
 

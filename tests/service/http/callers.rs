@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::Scope;
-use skill_workbench::gateway::{Needs, RateLimit};
-use skill_workbench::http::{KeyRing, Origin, Settings, new_key};
-use skill_workbench::skill::contract::{Endpoint, Reach};
+use skills_api::operations::Scope;
+use skills_api::{Needs, RateLimit};
+use skills_api::{KeyRing, Origin, new_key};
+use skills_http::{Settings};
+use skills_skill::contract::{Endpoint, Reach};
 
 use super::events::Stream;
 use super::house::{Answer, House};

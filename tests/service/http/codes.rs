@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::{Scope, operation, steady};
-use skill_workbench::gateway::{Code, Needs, RateLimit};
-use skill_workbench::http::{KeyRing, Settings, new_key};
+use skills_api::operations::{Scope, operation, steady};
+use skills_api::{Code, Needs, RateLimit};
+use skills_api::{KeyRing, new_key};
+use skills_http::{Settings};
 use strum::IntoEnumIterator as _;
 use tokio::time::Instant;
 

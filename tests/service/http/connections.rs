@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use skill_workbench::gateway::{Needs, RunClient as _};
-use skill_workbench::http::{Patience, Settings};
+use skills_api::{Needs, RunClient as _};
+use skills_http::{Patience, Settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 

@@ -1,9 +1,9 @@
 //! Decisions over HTTP: what they have to name, what a repeated one comes to, and the traces that calls belong to.
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::Needs;
-use skill_workbench::gateway::operations::operations;
-use skill_workbench::http::Settings;
+use skills_api::Needs;
+use skills_api::operations::operations;
+use skills_http::Settings;
 
 use super::house::{Answer, House, filled};
 use super::mistakes::is;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use skill_workbench::gateway::operations::{Operation, Service, operation, to_query};
-use skill_workbench::gateway::{Local, Needs};
-use skill_workbench::http::{Server, Settings};
-use skill_workbench::mcp::{self, HttpSettings, SessionLimits};
+use skills_api::operations::{Operation, Service, operation, to_query};
+use skills_api::{Local, Needs};
+use skills_http::{Server, Settings};
+use skills_mcp::{self, HttpSettings, SessionLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use skill_workbench::gateway::Needs;
-use skill_workbench::http::Settings;
-use skill_workbench::mcp::SessionLimits;
+use skills_api::Needs;
+use skills_http::Settings;
+use skills_mcp::SessionLimits;
 
 use super::house::{Answer, House, PATIENCE};
 use super::ownership::keyed;

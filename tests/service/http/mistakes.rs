@@ -1,8 +1,8 @@
 //! What callers do wrong, and the error that each of it comes to.
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::Needs;
-use skill_workbench::http::Settings;
+use skills_api::Needs;
+use skills_http::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::house::{Answer, House};

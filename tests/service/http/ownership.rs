@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::Scope;
-use skill_workbench::gateway::{Needs, SessionClient as _, SettingsChange};
-use skill_workbench::http::{KeyRing, Settings, new_key};
-use skill_workbench::mcp::SessionLimits;
+use skills_api::operations::Scope;
+use skills_api::{Needs, SessionClient as _, SettingsChange};
+use skills_api::{KeyRing, new_key};
+use skills_http::{Settings};
+use skills_mcp::SessionLimits;
 
 use super::house::{Answer, House, filled};
 use crate::runs_place::Place;
@@ -66,7 +67,7 @@ pub async fn call(house: &House, key: &str, name: &str, arguments: Value) -> Ans
     let (operation, mut path, rest) = filled(name, arguments);
     let mut body = String::new();
     if operation.route.asks_by_query() {
-        let query = skill_workbench::gateway::operations::to_query(&rest);
+        let query = skills_api::operations::to_query(&rest);
         if !query.is_empty() {
             path = format!("{path}?{query}");
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Map, Value, json};
-use skill_workbench::gateway::operations::{Caller, Operation, Principal, Scope, operation, operations};
-use skill_workbench::gateway::resources;
+use skills_api::operations::{Caller, Operation, Principal, Scope, operation, operations};
+use skills_api::resources;
 use tokio_util::sync::CancellationToken;
 
 use super::house::House;
@@ -82,7 +82,7 @@ fn runner() -> Caller {
 }
 
 async fn call(house: &House, name: &str, arguments: Value) -> Result<Value, Value> {
-    let service = skill_workbench::gateway::operations::Service {
+    let service = skills_api::operations::Service {
         core: std::sync::Arc::clone(&house.core) as _,
         sessions: std::sync::Arc::clone(&house.core) as _,
     };
@@ -388,7 +388,7 @@ async fn readers_store_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_have_only_files_of_their_skill() {
     let house = house().await;
-    let core: skill_workbench::gateway::SharedClient = std::sync::Arc::clone(&house.core) as _;
+    let core: skills_api::SharedClient = std::sync::Arc::clone(&house.core) as _;
     let skill = house.core.resolve("watch").unwrap();
     let files = resources::files(&core, &skill).await.unwrap();
     assert!(files.contains(&"scripts/look.py".to_owned()), "{files:?}");

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
-use skill_workbench::gateway::operations::{Caller, Service, operation};
-use skill_workbench::gateway::{SharedClient, resources};
+use skills_api::operations::{Caller, Service, operation};
+use skills_api::{SharedClient, resources};
 
 use super::house::House;
 
@@ -134,7 +134,7 @@ async fn runtime_reads_survive_swapped_links() {
         let loaded = Arc::clone(&loaded);
         async move {
             let bundle = loaded.open().map_err(|error| error.to_string())?;
-            let read = skill_workbench::session::read::range(&bundle, "references/a.md", 0, None);
+            let read = skills_session::read::range(&bundle, "references/a.md", 0, None);
             read.map(|range| String::from_utf8(range.bytes).unwrap()).map_err(|error| error.message)
         }
     })

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skill_workbench::gateway::Needs;
-use skill_workbench::gateway::operations::{Operation, Scope, operations};
-use skill_workbench::http::{KeyRing, Settings, document, new_key};
+use skills_api::Needs;
+use skills_api::operations::{Operation, Scope, operations};
+use skills_api::{KeyRing, new_key};
+use skills_http::{Settings, document};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skill_workbench::gateway::Local;
-use skill_workbench::http::Settings;
+use skills_api::Local;
+use skills_http::Settings;
 
 use super::house::House;
 use super::mistakes::is;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use skill_workbench::skill::contract::{Endpoint, Reach};
+use skills_skill::contract::{Endpoint, Reach};
 
 use crate::runs_place::Place;
 

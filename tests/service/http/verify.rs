@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use serde_json::Value;
-use skill_workbench::gateway::{Needs, RateLimit};
-use skill_workbench::http::Settings;
+use skills_api::{Needs, RateLimit};
+use skills_http::Settings;
 
 use super::callers::keyed;
 use super::house::House;

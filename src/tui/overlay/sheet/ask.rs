@@ -9,19 +9,19 @@ use serde_json::{Map, Value};
 
 use super::asking::Asking;
 use super::parts::{self, Button, LABEL};
-use crate::tui::action::{Action, Context};
-use crate::tui::form::{Acted, Form, Look};
-use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
-use crate::tui::pane::{Draw, Effect, Message, PaneId};
-use crate::tui::session_export::{Exported, Format};
-use crate::tui::session_traffic::{SessionAsk, SessionTold};
-use crate::tui::terminal::LONGEST_COPY;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::bytes;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::{wrap, wrap_to};
+use crate::action::{Action, Context};
+use crate::form::{Acted, Form, Look};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::session_export::{Exported, Format};
+use crate::session_traffic::{SessionAsk, SessionTold};
+use crate::terminal::LONGEST_COPY;
+use crate::theme::Role;
+use crate::widgets::figures::bytes;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::{wrap, wrap_to};
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;

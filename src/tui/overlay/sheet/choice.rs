@@ -1,6 +1,6 @@
 //! Words for states and verdicts, and a field that goes round a few choices.
 
-use crate::runs::RunState;
+use skills_model::RunState;
 
 /// A state in words.
 #[must_use]

@@ -9,17 +9,17 @@ use super::decision_keys::HELD;
 use super::decision_limits::meanwhile;
 use super::decision_way::Way;
 use super::parts::Button;
-use crate::gateway::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
-use crate::runs::{Choice, Verdict};
-use crate::store::RunId;
-use crate::tui::action::Action;
-use crate::tui::field::Field;
-use crate::tui::form::Text;
-use crate::tui::overlay::Outcome;
-use crate::tui::pane::{Effect, PaneId, Target};
-use crate::tui::run_traffic::RunAsk;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::scroll::Scroll;
+use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
+use skills_model::{Choice, Verdict};
+use skills_store::RunId;
+use crate::action::Action;
+use crate::field::Field;
+use crate::form::Text;
+use crate::overlay::Outcome;
+use crate::pane::{Effect, PaneId, Target};
+use crate::run_traffic::RunAsk;
+use crate::widgets::measure::shown;
+use crate::widgets::scroll::Scroll;
 
 /// Names of the texts that are kept.
 const NOTES: &str = "notes";

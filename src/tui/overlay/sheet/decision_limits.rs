@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use super::decision::{Decision, Focus, Standing};
 use super::parts;
-use crate::gateway::{DecisionSheet, RunDetail};
-use crate::runs::{Expiry, Verdict};
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{age, time_of_day, until_younger};
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::rich::Seg;
+use skills_api::{DecisionSheet, RunDetail};
+use skills_model::{Expiry, Verdict};
+use crate::theme::Role;
+use crate::widgets::ages::{age, time_of_day, until_younger};
+use crate::widgets::measure::shown;
+use crate::widgets::rich::Seg;
 
 /// What becomes of a run whose wait is over.
 pub(super) fn then(expiry: Expiry) -> &'static str {
@@ -122,13 +122,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gateway::operations::Scope;
-    use crate::gateway::{Code, Error, RunOrder, Sending, UnderWay};
-    use crate::store::RunId;
-    use crate::tui::action::Action;
-    use crate::tui::overlay::{Outcome, Overlay as _};
-    use crate::tui::pane::{Effect, PaneId};
-    use crate::tui::run_traffic::RunAsk;
+    use skills_api::operations::Scope;
+    use skills_api::{Code, Error, RunOrder, Sending, UnderWay};
+    use skills_store::RunId;
+    use crate::action::Action;
+    use crate::overlay::{Outcome, Overlay as _};
+    use crate::pane::{Effect, PaneId};
+    use crate::run_traffic::RunAsk;
 
     fn sheet(changes: serde_json::Value) -> DecisionSheet {
         let mut sheet = json!({

@@ -7,16 +7,16 @@ use ratatui::layout::{Position, Rect};
 use super::decision::{Decision, Drawn, Focus, Standing};
 use super::decision_limits::outlook;
 use super::parts::{self, LABEL, Row};
-use crate::gateway::DecisionSheet;
-use crate::tui::on_its_way;
-use crate::tui::overlay::{centred, frame};
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::age;
-use crate::tui::widgets::json_lines::fields;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::wrap;
+use skills_api::DecisionSheet;
+use crate::on_its_way;
+use crate::overlay::{centred, frame};
+use crate::theme::Role;
+use crate::widgets::ages::age;
+use crate::widgets::json_lines::fields;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap;
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 76;

@@ -8,18 +8,18 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
-use crate::gateway::{ConnectionState, ContractView, Event, LaunchRequest};
-use crate::tui::action::{Action, Context};
-use crate::tui::form::{Acted, Form, Look};
-use crate::tui::overlay::{Hint, Outcome, Overlay, centred, frame};
-use crate::tui::pane::{Draw, Effect, Message, PaneId};
-use crate::tui::run_traffic::{RunAsk, RunTold};
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::counted;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::{wrap, wrap_to};
+use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
+use crate::action::{Action, Context};
+use crate::form::{Acted, Form, Look};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::run_traffic::{RunAsk, RunTold};
+use crate::theme::Role;
+use crate::widgets::figures::counted;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::{wrap, wrap_to};
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;

@@ -6,12 +6,12 @@ use crossterm::event::{KeyCode, KeyEvent, MouseButton, MouseEvent, MouseEventKin
 use ratatui::layout::{Position, Rect};
 
 use super::order::{Focus, OrderSheet};
-use crate::tui::action::{Action, Context};
-use crate::tui::form::Acted;
-use crate::tui::overlay::{Hint, Outcome, Overlay};
-use crate::tui::pane::{Effect, Message, PaneId};
-use crate::tui::run_traffic::RunTold;
-use crate::tui::widgets::pen::Pen;
+use crate::action::{Action, Context};
+use crate::form::Acted;
+use crate::overlay::{Hint, Outcome, Overlay};
+use crate::pane::{Effect, Message, PaneId};
+use crate::run_traffic::RunTold;
+use crate::widgets::pen::Pen;
 
 impl OrderSheet {
     fn press(&mut self, action: Action) -> Outcome {

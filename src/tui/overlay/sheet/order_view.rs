@@ -7,16 +7,16 @@ use ratatui::layout::{Position, Rect};
 use super::choice::state_word;
 use super::order::{Focus, OrderSheet};
 use super::parts::{self, LABEL};
-use crate::runs::RunState;
-use crate::tui::form::Look;
-use crate::tui::overlay::{centred, frame};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{ago, lasting};
-use crate::tui::widgets::measure::{cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::{wrap, wrap_to};
+use skills_model::RunState;
+use crate::form::Look;
+use crate::overlay::{centred, frame};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::{ago, lasting};
+use crate::widgets::measure::{cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::{wrap, wrap_to};
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 72;

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use ratatui::layout::{Position, Rect};
 
-use crate::tui::action::Action;
-use crate::tui::field::Field;
-use crate::tui::form::Text;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
+use crate::action::Action;
+use crate::field::Field;
+use crate::form::Text;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
 
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;

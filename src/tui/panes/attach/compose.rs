@@ -1,11 +1,11 @@
 //! What is composed: the request as it stands, whether it may be sent, and sending it once.
 
 use super::{Attach, Part};
-use crate::gateway::{AttachRequest, ExecutionOptions};
-use crate::skill::AttachTarget;
-use crate::tui::pane::Effect;
-use crate::tui::run_traffic::RunAsk;
-use crate::tui::widgets::measure::shown;
+use skills_api::{AttachRequest, ExecutionOptions};
+use skills_skill::AttachTarget;
+use crate::pane::Effect;
+use crate::run_traffic::RunAsk;
+use crate::widgets::measure::shown;
 
 impl Attach {
     /// The request as it stands, with the inputs that can be read.
@@ -14,10 +14,10 @@ impl Attach {
             skill: self.skill.as_ref()?.to_string(),
             target_type: self.target.map(|target| target.to_string()).unwrap_or_default(),
             target_ref: self.reference.text().trim().to_owned(),
-            inputs: self.form().map(crate::tui::form::Form::so_far).unwrap_or_default(),
+            inputs: self.form().map(crate::form::Form::so_far).unwrap_or_default(),
             options: ExecutionOptions::default(),
             started_by: None,
-            sessions: crate::gateway::SessionAccess::default(),
+            sessions: skills_api::SessionAccess::default(),
             local_files: None,
         })
     }

@@ -6,16 +6,16 @@ use ratatui::style::Modifier;
 use strum::IntoEnumIterator as _;
 
 use super::{Attach, Part};
-use crate::skill::{AttachTarget, SkillId};
-use crate::tui::form::{Form, Look};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::age;
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_skill::{AttachTarget, SkillId};
+use crate::form::{Form, Look};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::age;
+use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::wrap_to;
 
 /// From this height on there is a blank row between two parts.
 const ROOMY: u16 = 30;

@@ -6,12 +6,12 @@ use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
 use super::{Attach, Part, Same};
-use crate::skill::AttachTarget;
-use crate::tui::action::{Action, Command, Context};
-use crate::tui::form::{Acted, Form};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
-use crate::tui::widgets::ages::until_older;
-use crate::tui::widgets::measure::shown;
+use skills_skill::AttachTarget;
+use crate::action::{Action, Command, Context};
+use crate::form::{Acted, Form};
+use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::widgets::ages::until_older;
+use crate::widgets::measure::shown;
 
 impl Pane for Attach {
     fn id(&self) -> PaneId {
@@ -249,7 +249,7 @@ impl Attach {
         if self.offered.is_empty() {
             return Vec::new();
         }
-        let choice = |skill: &std::sync::Arc<crate::skill::Skill>| {
+        let choice = |skill: &std::sync::Arc<skills_skill::Skill>| {
             let targets: Vec<String> =
                 skill.classification.attach_targets.iter().map(ToString::to_string).collect();
             let note = if self.lacks_contract(&skill.id) {

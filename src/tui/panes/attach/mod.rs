@@ -20,14 +20,14 @@ use ratatui::layout::Rect;
 use self::choices::Choices;
 use self::last::Last;
 use self::preview::Previewing;
-use crate::gateway::{ContractView, Error, Event};
-use crate::registry::Catalogue;
-use crate::skill::{AttachTarget, Invocation, Skill, SkillId};
-use crate::store::EventKind;
-use crate::tui::field::Field;
-use crate::tui::form::Form;
-use crate::tui::pane::{Effect, Message, PickerKind, Target};
-use crate::tui::run_traffic::{RunAsk, RunTold};
+use skills_api::{ContractView, Error, Event};
+use skills_registry::Catalogue;
+use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
+use skills_store::EventKind;
+use crate::field::Field;
+use crate::form::Form;
+use crate::pane::{Effect, Message, PickerKind, Target};
+use crate::run_traffic::{RunAsk, RunTold};
 
 /// References asked for at once.
 const CHOICES: usize = 200;
@@ -200,7 +200,7 @@ impl Attach {
                     self.preview.grow_old();
                 }
                 let last = self.last.as_ref().and_then(Last::run);
-                let telling = |event: &crate::store::RunEvent| {
+                let telling = |event: &skills_store::RunEvent| {
                     Some(&event.run) == last && event.event.kind != EventKind::StepLog
                 };
                 if events.iter().any(telling) { self.ask_last() } else { Vec::new() }

@@ -4,8 +4,8 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 use super::{Attach, Part};
-use crate::tui::action::Action;
-use crate::tui::pane::{Effect, Pane as _};
+use crate::action::Action;
+use crate::pane::{Effect, Pane as _};
 
 impl Attach {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use super::result_view::check_name;
 use super::{Attach, Part, Same};
-use crate::gateway::{AttachCheckResult, AttachPreview};
-use crate::skill::EffectMode;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted};
-use crate::tui::widgets::json_text::{self, Layout};
-use crate::tui::widgets::measure::{cells, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::{break_code, wrap, wrap_to};
+use skills_api::{AttachCheckResult, AttachPreview};
+use skills_skill::EffectMode;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, counted};
+use crate::widgets::json_text::{self, Layout};
+use crate::widgets::measure::{cells, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::{break_code, wrap, wrap_to};
 
 /// From this height on there is air between the parts.
 const ROOMY: u16 = 28;

@@ -7,18 +7,18 @@ use ratatui::style::Modifier;
 use super::Attach;
 use super::compose_view::Plan;
 use super::last::Last;
-use crate::gateway::{AttachReason, Attached};
-use crate::runs::RunState;
-use crate::tui::glyphs::Glyphs;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::counted;
-use crate::tui::widgets::json_lines::fields;
-use crate::tui::widgets::measure::{cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::{cut_line, wrap_to};
+use skills_api::{AttachReason, Attached};
+use skills_model::RunState;
+use crate::glyphs::Glyphs;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::counted;
+use crate::widgets::json_lines::fields;
+use crate::widgets::measure::{cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::{cut_line, wrap_to};
 
 /// Rows of what came of it, in a block of so many.
 const fn output_rows(height: u16) -> usize {
@@ -160,8 +160,8 @@ fn failed(
 }
 
 /// A check in words; `kind` is the type of the target.
-pub(super) fn check_name(check: crate::gateway::AttachCheck, kind: &str) -> String {
-    use crate::gateway::AttachCheck;
+pub(super) fn check_name(check: skills_api::AttachCheck, kind: &str) -> String {
+    use skills_api::AttachCheck;
     match check {
         AttachCheck::Exists => "exists".to_owned(),
         AttachCheck::Invocation => "may be attached".to_owned(),

@@ -4,13 +4,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Attach, Drawn, Part};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::rule::{Joint, Title, divider};
-use crate::tui::widgets::wrap::wrap_to;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::wrap::wrap_to;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

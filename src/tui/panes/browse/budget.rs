@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Browse, items};
-use crate::gateway::BudgetView;
-use crate::session::{Listed, Shown, Unit};
-use crate::skill::SkillId;
-use crate::skill::tokens::TokenCount;
-use crate::tui::pane::Effect;
-use crate::tui::session_traffic::SessionAsk;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{count, token_count};
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
+use skills_api::BudgetView;
+use skills_session::{Listed, Shown, Unit};
+use skills_skill::SkillId;
+use skills_skill::tokens::TokenCount;
+use crate::pane::Effect;
+use crate::session_traffic::SessionAsk;
+use crate::theme::Role;
+use crate::widgets::figures::{count, token_count};
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
 
 /// The budget of the chosen client, and what became of each entry that is not whole.
 #[derive(Debug, Default)]
@@ -167,8 +167,8 @@ impl Browse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::NotListed;
-    use crate::session::{Allowance, Fill};
+    use skills_api::NotListed;
+    use skills_session::{Allowance, Fill};
 
     #[test]
     fn every_entry_that_gives_way_has_a_word_and_a_reason() {

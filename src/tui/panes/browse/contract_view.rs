@@ -9,18 +9,18 @@ use ratatui::style::Modifier;
 
 use super::Browse;
 use super::detail_view::{finding_lines, scrolled};
-use crate::gateway::{Code, ContractStep, ContractView};
-use crate::skill::contract::Field;
-use crate::tui::glyphs::Glyphs;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::dag;
-use crate::tui::widgets::figures::counted;
-use crate::tui::widgets::json_lines::on_one_line;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::wrap_to;
+use skills_api::{Code, ContractStep, ContractView};
+use skills_skill::contract::Field;
+use crate::glyphs::Glyphs;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::dag;
+use crate::widgets::figures::counted;
+use crate::widgets::json_lines::on_one_line;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap_to;
 
 /// Lanes that a graph may have side by side, in the share of the width that it may take.
 const LANES_SHARE: usize = 4;
@@ -247,7 +247,7 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
             let said = cut_end(&shown(description), room, glyphs.ellipsis).into_owned();
             segs.push(Seg::new(format!("  {said}"), Role::Muted));
         }
-        out.push(crate::tui::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));
+        out.push(crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));
     }
     // The graph goes on with air.
     if title == "inputs" {
@@ -278,7 +278,7 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
     }
     head.push(Seg::new(shown(what), Role::Text));
     let mut lines =
-        vec![crate::tui::widgets::wrap::cut_line(&RichLine::from_segs(head), width, glyphs.ellipsis)];
+        vec![crate::widgets::wrap::cut_line(&RichLine::from_segs(head), width, glyphs.ellipsis)];
     let mut add = |segs: &[Seg]| lines.extend(wrap_to(segs, width, 3, glyphs.ellipsis));
     if let Some(binding) = &step.binding {
         let bound = is_bound(binding);

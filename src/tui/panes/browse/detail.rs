@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use crate::gateway::{ContractView, Error, FileContent, SkillDetail};
-use crate::skill::{SkillId, safe_text};
-use crate::tui::pane::{Effect, RenderJob};
-use crate::tui::theme::Role;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::scroll::Scroll;
-use crate::tui::widgets::tree::{TreeRow, rows};
-use crate::tui::widgets::wrap::break_code;
+use skills_api::{ContractView, Error, FileContent, SkillDetail};
+use skills_skill::{SkillId, safe_text};
+use crate::pane::{Effect, RenderJob};
+use crate::theme::Role;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::tree::{TreeRow, rows};
+use crate::widgets::wrap::break_code;
 
 /// How many rendered texts are kept.
 const KEPT: usize = 24;

@@ -8,14 +8,14 @@ use ratatui::style::Modifier;
 
 use super::detail::{TABS, Tab, raw};
 use super::{Browse, Part};
-use crate::skill::{Finding, Severity};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::{wrap, wrap_to};
+use skills_skill::{Finding, Severity};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::{wrap, wrap_to};
 
 impl Browse {
     /// Findings of the skill that is shown: with those that need the other skills once they have come.
@@ -252,7 +252,7 @@ impl Browse {
             area.width,
         );
         let width = area.width.saturating_sub(4);
-        let place = crate::tui::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
+        let place = crate::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
         pen.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
         let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
         self.draw_findings(below, buf, cx)
@@ -282,7 +282,7 @@ impl Browse {
 
 /// Draws the part of a text that its scroll shows; answers the rows drawn. Keeps the offset inside.
 pub(super) fn scrolled(
-    scroll: &mut crate::tui::widgets::scroll::Scroll,
+    scroll: &mut crate::widgets::scroll::Scroll,
     lines: &[RichLine],
     area: Rect,
     pen: &mut Pen<'_>,

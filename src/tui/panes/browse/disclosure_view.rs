@@ -4,15 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
-use crate::registry::Trusted;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted, token_count};
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::cut_line;
+use skills_registry::Trusted;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, counted, token_count};
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::cut_line;
 
 /// Rows the strip takes in a part of that height.
 #[must_use]
@@ -103,7 +103,7 @@ impl Browse {
 }
 
 /// `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
-fn part_played(skill: &crate::skill::Skill, trusted: Option<Trusted>) -> RichLine {
+fn part_played(skill: &skills_skill::Skill, trusted: Option<Trusted>) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();
     let mut push_in = |label: &str, value: String, role: Role, inferred: bool| {

@@ -4,15 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
-use crate::registry::{RootOrigin, RootState};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::bars::SIGNALS;
-use crate::tui::widgets::figures::{count, counted};
-use crate::tui::widgets::measure::{cells, cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
+use skills_registry::{RootOrigin, RootState};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::bars::SIGNALS;
+use crate::widgets::figures::{count, counted};
+use crate::widgets::measure::{cells, cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
 
 impl Browse {
     pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

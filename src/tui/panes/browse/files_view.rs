@@ -6,14 +6,14 @@ use ratatui::layout::Rect;
 use super::detail::syntax_of;
 use super::detail_view::scrolled;
 use super::{Browse, Part};
-use crate::gateway::FileText;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, counted};
-use crate::tui::widgets::hex::hex;
-use crate::tui::widgets::measure::{cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
+use skills_api::FileText;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, counted};
+use crate::widgets::hex::hex;
+use crate::widgets::measure::{cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
 
 impl Browse {
     pub(super) fn draw_files(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -111,7 +111,7 @@ impl Browse {
 /// Lines with their numbers; only those in sight are built, the others stay empty.
 fn numbered(
     lines: &[RichLine],
-    scroll: &mut crate::tui::widgets::scroll::Scroll,
+    scroll: &mut crate::widgets::scroll::Scroll,
     window: Rect,
 ) -> Vec<RichLine> {
     let height = usize::from(window.height);

@@ -7,10 +7,10 @@ use ratatui::layout::Rect;
 use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
-use crate::skill::Invocation;
-use crate::tui::action::{Action, Command, Context};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
-use crate::tui::widgets::measure::shown as safe;
+use skills_skill::Invocation;
+use crate::action::{Action, Command, Context};
+use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
+use crate::widgets::measure::shown as safe;
 
 impl Pane for Browse {
     fn id(&self) -> PaneId {
@@ -259,7 +259,7 @@ impl Browse {
         if !self.fuzzy.is_empty() {
             self.selected = None;
             self.rows.clear();
-            self.scroll = crate::tui::widgets::scroll::Scroll::default();
+            self.scroll = crate::widgets::scroll::Scroll::default();
         }
         self.build();
         self.selection_changed()

@@ -7,16 +7,16 @@ use ratatui::style::Modifier;
 use super::items::{Entry, Standing};
 use super::list::{Row, SortBy};
 use super::{Browse, LEVELS_AT_ONCE, Part};
-use crate::tui::pane::{Draw, Effect};
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::day;
-use crate::tui::widgets::bars::share;
-use crate::tui::widgets::figures::{count, counted, token_count};
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, head, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::{Title, pairs};
-use crate::tui::widgets::wrap::cut_line;
+use crate::pane::{Draw, Effect};
+use crate::theme::Role;
+use crate::widgets::ages::day;
+use crate::widgets::bars::share;
+use crate::widgets::figures::{count, counted, token_count};
+use crate::widgets::measure::{cells, cut_end, cut_middle, head, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::{Title, pairs};
+use crate::widgets::wrap::cut_line;
 
 /// Columns of a row, from the left edge of the list.
 struct Columns {
@@ -279,7 +279,7 @@ impl Browse {
             }
         } else {
             let roots =
-                self.catalogue.roots.iter().filter(|r| r.state == crate::registry::RootState::Present);
+                self.catalogue.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
             let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
             pen.put(x, y, &from, Role::Text, width);
             y += 1;
@@ -350,7 +350,7 @@ fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
 fn draw_name(
     entry: &Entry,
     status: Option<&str>,
-    fuzzy: &mut crate::tui::widgets::fuzzy::Fuzzy,
+    fuzzy: &mut crate::widgets::fuzzy::Fuzzy,
     area: Rect,
     role: Role,
     pen: &mut Pen<'_>,

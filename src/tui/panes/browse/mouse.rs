@@ -6,7 +6,7 @@ use ratatui::layout::Position;
 use super::detail::Tab;
 use super::list::Row;
 use super::{Browse, Part};
-use crate::tui::pane::Effect;
+use crate::pane::Effect;
 
 impl Browse {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {

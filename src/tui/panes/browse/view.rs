@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Browse, Drawn, Part};
-use crate::tui::pane::Draw;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rule::{Joint, divider};
+use crate::pane::Draw;
+use crate::widgets::pen::Pen;
+use crate::widgets::rule::{Joint, divider};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

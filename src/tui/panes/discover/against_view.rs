@@ -6,15 +6,15 @@ use ratatui::layout::Rect;
 use super::Discover;
 use super::rival::{compare, nearest};
 use super::why_view::draw_differences;
-use crate::discovery::Hit;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::bars::{Place, stacked};
-use crate::tui::widgets::figures::{plain_score, signed};
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::rule::Title;
+use skills_discovery::Hit;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::bars::{Place, stacked};
+use crate::widgets::figures::{plain_score, signed};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::rule::Title;
 
 impl Discover {
     pub(super) fn draw_against(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
@@ -66,7 +66,7 @@ impl Discover {
 
 /// Where the differences end, so that the lead stands below them.
 fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
-    let longest = comparison.rows.iter().map(|r| crate::tui::widgets::measure::cells(&r.label)).max();
+    let longest = comparison.rows.iter().map(|r| crate::widgets::measure::cells(&r.label)).max();
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::listing::PAGE_SIZE;
-use crate::discovery::{Answer, Policy, Request};
-use crate::gateway::Error;
-use crate::skill::Role;
+use skills_discovery::{Answer, Policy, Request};
+use skills_api::Error;
+use skills_skill::Role;
 
 /// The choices beside the intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,8 +210,8 @@ mod tests {
             attachable: Vec::new(),
             excluded: Vec::new(),
             below_limit: 0,
-            fit: crate::discovery::Fit::None,
-            verdict: crate::discovery::Verdict::default(),
+            fit: skills_discovery::Fit::None,
+            verdict: skills_discovery::Verdict::default(),
             confidence: None,
             words: Vec::new(),
             links: Vec::new(),
@@ -221,7 +221,7 @@ mod tests {
             took_us: 0,
         };
         assert!(asking.take(first, &Ok(Arc::new(answer))));
-        let refused = || Err(Error::new(crate::gateway::Code::RateLimited, "in 17 s"));
+        let refused = || Err(Error::new(skills_api::Code::RateLimited, "in 17 s"));
         let (_, again) = asking.ask("book an invoice", false, &options);
         assert!(asking.take(again, &refused()));
         assert!(asking.shown().is_some(), "of the same question the last answer stays");

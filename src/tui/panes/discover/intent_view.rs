@@ -10,14 +10,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::view::fit_sign;
 use super::{Discover, Part};
-use crate::discovery::{Answer, Correction, Fit, QueryWord};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{count, score, took};
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::wrap_to;
+use skills_discovery::{Answer, Correction, Fit, QueryWord};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{count, score, took};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap_to;
 
 /// From this height on the verdict may take two rows.
 const TALL: u16 = 16;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::discovery::{Answer, Hit};
-use crate::skill::SkillId;
+use skills_discovery::{Answer, Hit};
+use skills_skill::SkillId;
 
 /// Results of one page.
 pub const PAGE_SIZE: usize = 40;

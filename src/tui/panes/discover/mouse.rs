@@ -4,7 +4,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 use super::{Discover, Part};
-use crate::tui::pane::Effect;
+use crate::pane::Effect;
 
 impl Discover {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {

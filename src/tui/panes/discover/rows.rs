@@ -2,8 +2,8 @@
 //! left out, and last a skill that was opened by its name and stands in none of these places.
 
 use super::listing::Listing;
-use crate::discovery::{Answer, Excluded, ExcludedWhy};
-use crate::skill::SkillId;
+use skills_discovery::{Answer, Excluded, ExcludedWhy};
+use skills_skill::SkillId;
 
 /// Something the cursor can stand on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

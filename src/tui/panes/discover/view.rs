@@ -5,11 +5,11 @@ use ratatui::layout::Rect;
 
 use super::rows::Item;
 use super::{Discover, Drawn, Part};
-use crate::discovery::Fit;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rule::{Joint, Title, divider};
+use skills_discovery::Fit;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::pen::Pen;
+use crate::widgets::rule::{Joint, Title, divider};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
@@ -149,7 +149,7 @@ impl Discover {
         let mut words = vec![self.options.policy.to_string()];
         words.push(self.options.role.map_or_else(|| "any role".to_owned(), |r| format!("only {r} skills")));
         match &self.options.domain {
-            Some(domain) => words.push(format!("domain {}", crate::tui::widgets::measure::shown(domain))),
+            Some(domain) => words.push(format!("domain {}", crate::widgets::measure::shown(domain))),
             None if long => words.push("any domain".to_owned()),
             None => {}
         }

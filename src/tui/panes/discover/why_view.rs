@@ -8,18 +8,18 @@ use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
 use super::{Discover, Part, Want};
-use crate::discovery::{Answer, Fit, Hit, LinkState, Mark};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::bars;
-use crate::tui::widgets::figures::{bytes, count, counted, plain_score, signed, token_count};
-use crate::tui::widgets::ledger;
-use crate::tui::widgets::marked::marked;
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_discovery::{Answer, Fit, Hit, LinkState, Mark};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::bars;
+use crate::widgets::figures::{bytes, count, counted, plain_score, signed, token_count};
+use crate::widgets::ledger;
+use crate::widgets::marked::marked;
+use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::wrap_to;
 
 /// More rows than any explanation has.
 const TALLEST: u16 = 90;
@@ -181,7 +181,7 @@ impl Discover {
         rows
     }
 
-    pub(super) fn level_tokens(&mut self, hit: &Hit) -> Option<crate::gateway::LevelTokens> {
+    pub(super) fn level_tokens(&mut self, hit: &Hit) -> Option<skills_api::LevelTokens> {
         self.want(Want::Levels(hit.skill_id.clone()));
         self.levels.get(&hit.skill_id).cloned()
     }
@@ -212,7 +212,7 @@ impl Discover {
                 let marks: Vec<Mark> = line.marks.clone();
                 let segs = marked(&line.text, &marks, Role::Text, pen.glyphs.ascii);
                 let room = column.width.saturating_sub(digits + 5);
-                let line = crate::tui::widgets::wrap::cut_line(
+                let line = crate::widgets::wrap::cut_line(
                     &RichLine::from_segs(segs),
                     room,
                     pen.glyphs.ellipsis,
@@ -348,7 +348,7 @@ fn draw_card(
     let width = column.width.saturating_sub(2);
     let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, pen.glyphs.ascii));
     let room = width.saturating_sub(note.width() as u16 + 2);
-    let name = crate::tui::widgets::wrap::cut_line(&name, room, pen.glyphs.ellipsis);
+    let name = crate::widgets::wrap::cut_line(&name, room, pen.glyphs.ellipsis);
     pen.line(column.x + 2, y, &name, room);
     pen.line_right(column.right(), y, note);
     let segs = marked(&hit.description, marks, Role::Text, pen.glyphs.ascii);

@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::Runs;
 use super::detail::Stop;
 use super::detail_view::{label_of, short_id};
-use crate::gateway::{DecisionSheet, RunDetail, StepView, orders_given};
-use crate::runs::{CommandName, RunState};
-use crate::store::{EventKind, RunRecord};
-use crate::tui::action::Action;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::duration;
-use crate::tui::widgets::json_lines::{fields, on_one_line};
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::wrap::wrap_to;
+use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
+use skills_model::{CommandName, RunState};
+use skills_store::{EventKind, RunRecord};
+use crate::action::Action;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::duration;
+use crate::widgets::json_lines::{fields, on_one_line};
+use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap_to;
 
 /// Lines of a corrected text that are listed.
 const DIFFERING: usize = 8;

@@ -11,19 +11,19 @@ use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
-use crate::gateway::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
-use crate::runs::{Expiry, Gate, RunState};
-use crate::store::RunRecord;
-use crate::tui::action::Action;
-use crate::tui::overlay::state_word;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{age, ago, duration, lasting, time_of_day};
-use crate::tui::widgets::measure::{cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::{cut_line, wrap_to};
+use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
+use skills_model::{Expiry, Gate, RunState};
+use skills_store::RunRecord;
+use crate::action::Action;
+use crate::overlay::state_word;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::{age, ago, duration, lasting, time_of_day};
+use crate::widgets::measure::{cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::{cut_line, wrap_to};
 
 /// Wishes of sidecars that are told above the steps.
 const WISHES: usize = 2;
@@ -409,5 +409,5 @@ pub(super) fn short_id(id: &str, ellipsis: &str) -> String {
         return id.to_owned();
     }
     let front: String = id.chars().take(8).collect();
-    format!("{front}{ellipsis}{}", tail(&crate::store::RunId(id.to_owned())).to_lowercase())
+    format!("{front}{ellipsis}{}", tail(&skills_store::RunId(id.to_owned())).to_lowercase())
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::runs::RunState;
-use crate::store::{RunFilter, RunId, RunPage, RunRecord};
-use crate::tui::pane::Effect;
-use crate::tui::run_traffic::RunAsk;
+use skills_model::RunState;
+use skills_store::{RunFilter, RunId, RunPage, RunRecord};
+use crate::pane::Effect;
+use crate::run_traffic::RunAsk;
 
 /// Runs asked for at once.
 const PAGE: usize = 200;

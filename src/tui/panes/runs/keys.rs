@@ -6,11 +6,11 @@ use ratatui::layout::Rect;
 
 use super::detail::{Showing, Stop};
 use super::{Part, Row, Runs, list};
-use crate::runs::RunState;
-use crate::store::Holder;
-use crate::tui::action::{Action, Command, Context};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId};
-use crate::tui::widgets::ages::{until_older, until_younger};
+use skills_model::RunState;
+use skills_store::Holder;
+use crate::action::{Action, Command, Context};
+use crate::pane::{Draw, Effect, Message, Pane, PaneId};
+use crate::widgets::ages::{until_older, until_younger};
 
 impl Pane for Runs {
     fn id(&self) -> PaneId {
@@ -80,7 +80,7 @@ impl Pane for Runs {
     }
 
     fn animated(&self) -> bool {
-        let turns = |run: &crate::store::RunRecord| run.state.is_active();
+        let turns = |run: &skills_store::RunRecord| run.state.is_active();
         let in_sight = self.drawn.rows.iter().filter_map(|(_, row)| match self.rows.get(*row)? {
             Row::Run(id) => self.known.get(id),
             _ => None,
@@ -100,7 +100,7 @@ impl Pane for Runs {
     }
 
     fn under_way(&self) -> usize {
-        let here = |run: &crate::store::RunRecord| {
+        let here = |run: &skills_store::RunRecord| {
             run.state.is_active() && run.hold.as_ref().is_some_and(|hold| hold.holder == Holder::Here)
         };
         self.known.iter().filter(|(run, _)| here(run)).count()

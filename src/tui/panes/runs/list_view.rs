@@ -7,18 +7,18 @@ use ratatui::style::Modifier;
 use super::list::{Group, Row, tail, word};
 use super::view::spinner;
 use super::{Part, Runs};
-use crate::runs::RunState;
-use crate::store::RunRecord;
-use crate::tui::on_its_way::briefly;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::age;
-use crate::tui::widgets::figures::count;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_model::RunState;
+use skills_store::RunRecord;
+use crate::on_its_way::briefly;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::age;
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::wrap_to;
 
 /// Rows that say why a part of the list is missing.
 const TROUBLE: u16 = 4;
@@ -143,7 +143,7 @@ impl Runs {
     }
 
     fn list_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
-        let number = |count: u64| crate::tui::widgets::figures::count(usize::try_from(count).unwrap_or(0));
+        let number = |count: u64| crate::widgets::figures::count(usize::try_from(count).unwrap_or(0));
         let waiting = self.count(&[RunState::WaitingForHuman]);
         let running = self.count(&[RunState::Running, RunState::Replaying]);
         let dot = cx.glyphs.dot;

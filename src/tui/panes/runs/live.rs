@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::gateway::{RunDetail, SidecarWish, StepState};
-use crate::runs::Choice;
-use crate::skill::safe_text;
-use crate::store::{EventKind, RunEvent, RunId};
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{duration, time_of_day};
-use crate::tui::widgets::measure::{cells, shown};
-use crate::tui::widgets::rich::{RichLine, Seg};
+use skills_api::{RunDetail, SidecarWish, StepState};
+use skills_model::Choice;
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent, RunId};
+use crate::theme::Role;
+use crate::widgets::ages::{duration, time_of_day};
+use crate::widgets::measure::{cells, shown};
+use crate::widgets::rich::{RichLine, Seg};
 
 /// The lines of an event in the output, the white space of what was printed as it is; none for one that says nothing
 /// to a person.
@@ -133,7 +133,7 @@ pub fn controlled(data: &Value) -> String {
         (None, None) => String::new(),
     };
     let named = |run: String| {
-        let end = super::list::tail(&crate::store::RunId(run));
+        let end = super::list::tail(&skills_store::RunId(run));
         text("skill").map_or_else(|| format!("run {end}"), |skill| format!("{skill} {end}"))
     };
     match (text("by"), text("on")) {
@@ -216,7 +216,7 @@ fn failure(data: &Value, gist: Option<&str>) -> String {
     said.or_else(|| error.as_str()).or(gist).map(shown).unwrap_or_default()
 }
 
-fn completed(gist: Option<&str>, view: Option<&crate::gateway::StepView>) -> String {
+fn completed(gist: Option<&str>, view: Option<&skills_api::StepView>) -> String {
     if let Some(gist) = gist {
         return shown(gist);
     }

@@ -27,18 +27,18 @@ use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::list::{Row, rows};
 use self::way::OnTheWay;
-use crate::gateway::{Error, RunDetail};
-use crate::registry::Catalogue;
-use crate::runs::RunState;
-use crate::skill::{Kind, Skill};
-use crate::store::{EventKind, RunEvent, RunId, RunRecord};
-use crate::tui::field::Field;
-use crate::tui::pane::{Effect, Message, PaneId, PickerKind, Target};
-use crate::tui::run_traffic::{RunAsk, RunTold};
-use crate::tui::typed::Typed;
-use crate::tui::widgets::fuzzy::Fuzzy;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::scroll::Scroll;
+use skills_api::{Error, RunDetail};
+use skills_registry::Catalogue;
+use skills_model::RunState;
+use skills_skill::{Kind, Skill};
+use skills_store::{EventKind, RunEvent, RunId, RunRecord};
+use crate::field::Field;
+use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
+use crate::run_traffic::{RunAsk, RunTold};
+use crate::typed::Typed;
+use crate::widgets::fuzzy::Fuzzy;
+use crate::widgets::measure::shown;
+use crate::widgets::scroll::Scroll;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,7 +59,7 @@ struct Drawn {
     rows: Vec<(Rect, usize)>,
     stops: Vec<(Rect, Stop)>,
     /// Words that do something when they are clicked.
-    buttons: Vec<(Rect, crate::tui::action::Action)>,
+    buttons: Vec<(Rect, crate::action::Action)>,
     /// The oldest moments whose ages are on the screen, milliseconds since 1970-01-01 UTC.
     since: Vec<i64>,
     /// The wall clock of the frame.
@@ -128,20 +128,20 @@ impl Runs {
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
             Message::Run(told) => self.told(told),
-            Message::Event(crate::gateway::Event::Replaced) => self.begin_anew(),
+            Message::Event(skills_api::Event::Replaced) => self.begin_anew(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
                 self.look_again()
             }
-            Message::Event(crate::gateway::Event::Catalogue(change)) => {
+            Message::Event(skills_api::Event::Catalogue(change)) => {
                 self.catalogue = Arc::clone(&change.catalogue);
                 self.look_again()
             }
-            Message::Event(crate::gateway::Event::Connection(state)) => {
+            Message::Event(skills_api::Event::Connection(state)) => {
                 self.connection_changed(state);
                 Vec::new()
             }
-            Message::Event(crate::gateway::Event::Order(way)) => {
+            Message::Event(skills_api::Event::Order(way)) => {
                 self.decision_on_its_way(way);
                 Vec::new()
             }
@@ -256,7 +256,7 @@ impl Runs {
         self.feeds.refresh_all(&self.known)
     }
 
-    fn page(&mut self, generation: u64, answer: &Result<Arc<crate::store::RunPage>, Error>) -> Vec<Effect> {
+    fn page(&mut self, generation: u64, answer: &Result<Arc<skills_store::RunPage>, Error>) -> Vec<Effect> {
         let page = match answer {
             Ok(page) => page,
             Err(error) => {

@@ -5,8 +5,8 @@ use ratatui::layout::Position;
 
 use super::detail::Showing;
 use super::{Part, Runs};
-use crate::tui::action::Action;
-use crate::tui::pane::{Effect, Pane as _};
+use crate::action::Action;
+use crate::pane::{Effect, Pane as _};
 
 impl Runs {
     pub(super) fn pointed(&mut self, event: MouseEvent) -> Vec<Effect> {

@@ -9,16 +9,16 @@ use super::detail::Showing;
 use super::detail_view::label_of;
 use super::keys::rows_of;
 use super::{Part, Runs};
-use crate::gateway::{RunDetail, changes};
-use crate::tui::action::Action;
-use crate::tui::pane::{Draw, Effect};
-use crate::tui::theme::Role;
-use crate::tui::widgets::json_lines::{TreeRow, on_one_line, tree};
-use crate::tui::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::scroll::Scroll;
+use skills_api::{RunDetail, changes};
+use crate::action::Action;
+use crate::pane::{Draw, Effect};
+use crate::theme::Role;
+use crate::widgets::json_lines::{TreeRow, on_one_line, tree};
+use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::scroll::Scroll;
 
 /// Lists longer than this begin folded.
 const LONG: usize = 12;

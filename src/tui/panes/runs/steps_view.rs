@@ -1,12 +1,12 @@
 //! The steps of a run with bars of time. Time in which nothing ran (a night before an approval) takes no room.
 
-use crate::gateway::{StepState, StepView};
-use crate::tui::glyphs::Glyphs;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::{duration, time_of_day};
-use crate::tui::widgets::json_lines::fields;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::rich::{RichLine, Seg};
+use skills_api::{StepState, StepView};
+use crate::glyphs::Glyphs;
+use crate::theme::Role;
+use crate::widgets::ages::{duration, time_of_day};
+use crate::widgets::json_lines::fields;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::rich::{RichLine, Seg};
 
 /// When each step ran, on an axis without idle time.
 pub struct Axis {
@@ -114,7 +114,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());
     for file in &step.artifacts {
-        let size = crate::tui::widgets::figures::bytes(file.bytes);
+        let size = crate::widgets::figures::bytes(file.bytes);
         row("left", &format!("{} {size}, {}", file.name, file.media_type));
     }
     for (label, value) in [("inputs", &step.inputs), ("result", &step.result)] {

@@ -4,10 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{Drawn, Part, Runs};
-use crate::tui::app::SPIN;
-use crate::tui::pane::Draw;
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rule::{Joint, divider};
+use crate::app::SPIN;
+use crate::pane::Draw;
+use crate::widgets::pen::Pen;
+use crate::widgets::rule::{Joint, divider};
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use super::Runs;
 use super::blocks::{Line, Making};
-use crate::gateway::{ConnectionState, Error, Sending, UnderWay};
-use crate::runs::{CommandName, Gate};
-use crate::store::{RunId, RunRecord};
-use crate::tui::action::{Action, Command};
-use crate::tui::on_its_way::{is_unsent, whole};
-use crate::tui::overlay::{name_of_decision, name_of_launch};
-use crate::tui::pane::Effect;
-use crate::tui::run_traffic::RunAsk;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::shown;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_api::{ConnectionState, Error, Sending, UnderWay};
+use skills_model::{CommandName, Gate};
+use skills_store::{RunId, RunRecord};
+use crate::action::{Action, Command};
+use crate::on_its_way::{is_unsent, whole};
+use crate::overlay::{name_of_decision, name_of_launch};
+use crate::pane::Effect;
+use crate::run_traffic::RunAsk;
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use crate::widgets::rich::Seg;
+use crate::widgets::wrap::wrap_to;
 
 /// What is known of the way to the core.
 #[derive(Debug, Default)]

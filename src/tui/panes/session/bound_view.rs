@@ -3,12 +3,12 @@
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use crate::gateway::NotListed;
-use crate::session::{Fill, Made, Unit};
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::count;
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
+use skills_api::NotListed;
+use skills_session::{Fill, Made, Unit};
+use crate::theme::Role;
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
 
 /// Rows that the box below needs to say anything.
 const SINCE: usize = 5;

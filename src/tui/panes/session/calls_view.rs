@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 
 use super::SessionPane;
 use super::given::turn;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, cut_end};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::RichLine;
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::cut_line;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, cut_end};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::RichLine;
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::cut_line;
 
 impl SessionPane {
     pub(super) fn draw_calls(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {

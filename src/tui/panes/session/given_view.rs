@@ -8,16 +8,16 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
-use crate::gateway::ComposedView;
-use crate::session::{Speaker, Turn};
-use crate::tui::glyphs::UNICODE;
-use crate::tui::pane::{Draw, Effect, RenderJob};
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, counted};
-use crate::tui::widgets::measure::{cells, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::wrap::{cut_line, wrap_to};
+use skills_api::ComposedView;
+use skills_session::{Speaker, Turn};
+use crate::glyphs::UNICODE;
+use crate::pane::{Draw, Effect, RenderJob};
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, count, counted};
+use crate::widgets::measure::{cells, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::wrap::{cut_line, wrap_to};
 
 /// Cells of a title beside its note.
 const TITLE: u16 = 36;

@@ -8,13 +8,13 @@ use ratatui::layout::Rect;
 use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
-use crate::gateway::{LevelsView, LoadedFrom, SettingsChange, Standing};
-use crate::tui::action::{Action, Command, Context};
-use crate::tui::overlay::{Asking, Sheet, name_of_script};
-use crate::tui::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
-use crate::tui::session_traffic::SessionAsk;
-use crate::tui::widgets::figures::bytes;
-use crate::tui::widgets::measure::shown as safe;
+use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
+use crate::action::{Action, Command, Context};
+use crate::overlay::{Asking, Sheet, name_of_script};
+use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
+use crate::session_traffic::SessionAsk;
+use crate::widgets::figures::bytes;
+use crate::widgets::measure::shown as safe;
 
 /// The choice of a new session with the settings of the one that is open.
 pub(super) const LIKE_THIS: &str = "like";
@@ -296,7 +296,7 @@ impl SessionPane {
     }
 
     /// The chooser over a skill's files.
-    pub(super) fn choose_file(&mut self, detail: &crate::gateway::SkillDetail) -> Option<Effect> {
+    pub(super) fn choose_file(&mut self, detail: &skills_api::SkillDetail) -> Option<Effect> {
         let what = self.choosing.take()?;
         let files = detail.files.iter().map(|file| (file.path.as_str(), file.bytes));
         Some(file_chooser(what, detail.summary.skill_id.as_str(), files))

@@ -5,19 +5,19 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Part, SessionPane};
-use crate::gateway::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
-use crate::session::PartKind;
-use crate::skill::tokens::TokenCount;
-use crate::tui::pane::Draw;
-use crate::tui::session_export::short_id;
-use crate::tui::theme::Role;
-use crate::tui::widgets::ages::moment;
-use crate::tui::widgets::figures::{count, token_count, tokens};
-use crate::tui::widgets::measure::{cells, cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::rule::Title;
-use crate::tui::widgets::wrap::wrap_to;
+use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
+use skills_session::PartKind;
+use skills_skill::tokens::TokenCount;
+use crate::pane::Draw;
+use crate::session_export::short_id;
+use crate::theme::Role;
+use crate::widgets::ages::moment;
+use crate::widgets::figures::{count, token_count, tokens};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::rule::Title;
+use crate::widgets::wrap::wrap_to;
 
 /// Rows for how the selected skill stands.
 const TOLD: usize = 3;
@@ -216,7 +216,7 @@ fn span(begun: &str, changed: &str) -> String {
 }
 
 /// Entries of the catalogue in a call.
-fn listed(composed: &crate::gateway::ComposedView) -> usize {
+fn listed(composed: &skills_api::ComposedView) -> usize {
     let parts = &composed.composed.parts;
     parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count()
 }

@@ -4,17 +4,17 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use crate::gateway::{LevelSize, LevelsView, LoadedFrom};
-use crate::session::{Fill, Part, PartKind};
-use crate::skill::safe_text;
-use crate::tui::glyphs::Glyphs;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, counted, token_count};
-use crate::tui::widgets::measure::{cut_end, cut_middle, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::Seg;
-use crate::tui::widgets::wrap::wrap;
+use skills_api::{LevelSize, LevelsView, LoadedFrom};
+use skills_session::{Fill, Part, PartKind};
+use skills_skill::safe_text;
+use crate::glyphs::Glyphs;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, count, counted, token_count};
+use crate::widgets::measure::{cut_end, cut_middle, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::wrap::wrap;
 
 /// From this width on the levels stand side by side.
 const BESIDE: u16 = 72;

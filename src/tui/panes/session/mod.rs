@@ -20,14 +20,14 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use crate::gateway::{ComposedView, LevelsView, SessionView, Standing};
-use crate::registry::Catalogue;
-use crate::session::{Active, Api};
-use crate::tui::pane::{Effect, PickerKind};
-use crate::tui::session_traffic::SessionAsk;
-use crate::tui::typed::Typed;
-use crate::tui::widgets::rich::RichLine;
-use crate::tui::widgets::scroll::Scroll;
+use skills_api::{ComposedView, LevelsView, SessionView, Standing};
+use skills_registry::Catalogue;
+use skills_session::{Active, Api};
+use crate::pane::{Effect, PickerKind};
+use crate::session_traffic::SessionAsk;
+use crate::typed::Typed;
+use crate::widgets::rich::RichLine;
+use crate::widgets::scroll::Scroll;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
 use super::{Part, SessionPane, Tab};
-use crate::tui::pane::Effect;
+use crate::pane::Effect;
 
 /// Rows that the wheel moves.
 const WHEEL: isize = 3;

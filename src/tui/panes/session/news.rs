@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{SessionPane, Tab};
-use crate::gateway::{Code, Event, SettingsChange};
-use crate::session::Api;
-use crate::tui::overlay::{Asking, NAME_OF_EXPORT, Sheet};
-use crate::tui::pane::{Effect, Message, PickerKind, Target};
-use crate::tui::run_traffic::RunTold;
-use crate::tui::session_export::{Format, short_id};
-use crate::tui::session_traffic::{SessionAsk, SessionTold};
-use crate::tui::widgets::ages::moment;
-use crate::tui::widgets::measure::shown;
+use skills_api::{Code, Event, SettingsChange};
+use skills_session::Api;
+use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet};
+use crate::pane::{Effect, Message, PickerKind, Target};
+use crate::run_traffic::RunTold;
+use crate::session_export::{Format, short_id};
+use crate::session_traffic::{SessionAsk, SessionTold};
+use crate::widgets::ages::moment;
+use crate::widgets::measure::shown;
 
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
@@ -237,7 +237,7 @@ impl SessionPane {
     fn answered(
         &mut self,
         tool: &str,
-        result: &Result<serde_json::Value, crate::session::ToolError>,
+        result: &Result<serde_json::Value, skills_session::ToolError>,
     ) -> Vec<Effect> {
         match result {
             Err(error) => vec![Effect::Trouble(tool.to_owned(), error.message.clone())],

@@ -6,14 +6,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use crate::gateway::{DiffLine, SinceLast};
-use crate::session::Form;
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::figures::{bytes, count, counted};
-use crate::tui::widgets::measure::{cut_end, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rule::Title;
+use skills_api::{DiffLine, SinceLast};
+use skills_session::Form;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{bytes, count, counted};
+use crate::widgets::measure::{cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rule::Title;
 
 /// Up to so many entries of the catalogue are told by name.
 const NAMED: usize = 4;
@@ -191,7 +191,7 @@ fn entry(line: &str, form: Form) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::{Redescribed, SettingChanged};
+    use skills_api::{Redescribed, SettingChanged};
 
     #[test]
     fn another_client_is_told_before_what_it_left_out_and_what_only_moved_after_it() {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(without_told_twice(twice.clone(), None), twice);
         let both = vec![(true, "7 entries".to_owned()), (false, "9 entries".to_owned())];
         assert_eq!(without_told_twice(both.clone(), Some(&since)), both, "which came and which went is more");
-        assert!(since.told(crate::tui::widgets::figures::count).contains(&"4 426 entries fewer".to_owned()));
+        assert!(since.told(crate::widgets::figures::count).contains(&"4 426 entries fewer".to_owned()));
     }
 
     #[test]

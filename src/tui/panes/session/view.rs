@@ -5,13 +5,13 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Drawn, Part, SessionPane, TABS, Tab};
-use crate::tui::pane::Draw;
-use crate::tui::theme::Role;
-use crate::tui::widgets::measure::{cells, shown};
-use crate::tui::widgets::pen::Pen;
-use crate::tui::widgets::rich::{RichLine, Seg};
-use crate::tui::widgets::rule::{Joint, Title, divider};
-use crate::tui::widgets::wrap::wrap;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::{cells, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

@@ -1,0 +1,182 @@
+//! What `doctor` looks at: one line a subject, with what was found and what to do about it.
+
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use super::{Diagnostics, IndexProgress};
+use skills_config::Config;
+use skills_discovery::{LinkReport, LinkState};
+use skills_registry::{Root, RootOrigin, RootState};
+
+/// How a subject stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Health {
+    /// As it should be.
+    Good,
+    /// Works, and is worth knowing.
+    Note,
+    /// Does not work.
+    Problem,
+}
+
+/// One subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Check {
+    /// What was looked at: `root ~/.claude/skills`, `cache`, `link semantic`.
+    pub subject: String,
+    /// How it stands.
+    pub health: Health,
+    /// What was found.
+    pub found: String,
+    /// What to do about it, where something should be done.
+    pub advice: Option<String>,
+}
+
+impl Check {
+    /// A subject that stands well.
+    pub fn good(subject: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { subject: subject.into(), health: Health::Good, found: found.into(), advice: None }
+    }
+
+    /// A subject that is worth a word.
+    pub fn note(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { subject: subject.into(), health: Health::Note, found: found.into(), advice }
+    }
+
+    /// A subject that does not work.
+    pub fn problem(subject: impl Into<String>, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        let advice = Some(advice.into());
+        Self { subject: subject.into(), health: Health::Problem, found: found.into(), advice }
+    }
+}
+
+/// The settings files that are in force.
+pub fn settings(config: &Config) -> Vec<Check> {
+    if config.files.is_empty() {
+        let usual = config.dirs.config_file();
+        return vec![Check::good(
+            "settings",
+            format!("none ({} is not there): all as built in", usual.display()),
+        )];
+    }
+    let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
+    vec![Check::good("settings", files.join(", "))]
+}
+
+/// What each link did when it was asked once.
+pub fn links(reports: &[LinkReport]) -> Vec<Check> {
+    let check = |report: &LinkReport| {
+        let subject = format!("link {}", report.link);
+        match &report.state {
+            LinkState::Ran => Check::good(subject, "works"),
+            LinkState::Idle => Check::good(subject, "works, when there is something for it to do"),
+            LinkState::Off => Check::note(subject, "switched off", "the settings say so under `links`"),
+            LinkState::Failed(why) => {
+                Check::problem(subject, why.clone(), "the other links answer meanwhile; please report it")
+            }
+        }
+    };
+    reports.iter().map(check).collect()
+}
+
+/// The roots, one line each; missing folders of clients that are not in use are gathered.
+pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut missing = 0;
+    for (i, root) in roots.iter().enumerate() {
+        let subject = format!("root {}", root.label);
+        let asked_for = matches!(root.origin, RootOrigin::Argument | RootOrigin::Config);
+        match &root.state {
+            RootState::Present => {
+                let n = skills_in(i);
+                let plural = if n == 1 { "" } else { "s" };
+                let how = if watch { "" } else { ", not followed (--no-watch)" };
+                checks.push(Check::good(subject, format!("{n} skill{plural}{how}")));
+            }
+            RootState::Missing if asked_for => checks.push(Check::problem(
+                subject,
+                format!("there is no folder {}", root.path.display()),
+                "make the folder, or name another with --root or in the configuration",
+            )),
+            RootState::Missing => missing += 1,
+            RootState::Unreadable(why) => checks.push(Check::problem(
+                subject,
+                format!("cannot be read: {why}"),
+                "check the owner and the permissions of the folder",
+            )),
+        }
+    }
+    if missing > 0 {
+        checks.push(Check::good("other roots", format!("{missing} folders of known clients are not there")));
+    }
+    checks
+}
+
+/// What the running core says about itself.
+pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
+    let mut checks = Vec::new();
+    checks.push(if diagnostics.refused == 0 {
+        Check::good("skills", format!("{} usable, {} shadowed", diagnostics.skills, diagnostics.shadowed))
+    } else {
+        Check::note(
+            "skills",
+            format!(
+                "{} usable, {} shadowed, {} refused",
+                diagnostics.skills, diagnostics.shadowed, diagnostics.refused
+            ),
+            "skills lint says why each one is refused",
+        )
+    });
+    let IndexProgress { indexed, total, .. } = diagnostics.index;
+    checks.push(Check::good("index", format!("{indexed} of {total} bodies read")));
+    let (path, state) = &diagnostics.cache;
+    checks.push(Check::good("cache", format!("{} ({state})", path.display())));
+    for (link, failures) in &diagnostics.link_failures {
+        if *failures > 0 {
+            checks.push(Check::problem(
+                format!("link {link}"),
+                format!("left out of {failures} requests"),
+                "skills discover names the reason; the others answer meanwhile",
+            ));
+        }
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(label: &str, origin: RootOrigin, state: RootState) -> Root {
+        Root { path: label.into(), label: label.into(), origin, state, live: true }
+    }
+
+    #[test]
+    fn a_missing_folder_is_a_problem_only_when_it_was_asked_for() {
+        let user = RootOrigin::User { client: "codex".into() };
+        let checks = roots(
+            &[
+                root("./nowhere", RootOrigin::Argument, RootState::Missing),
+                root("~/.codex/skills", user, RootState::Missing),
+                root("/skills", RootOrigin::Config, RootState::Present),
+            ],
+            true,
+            |_| 3,
+        );
+        let health: Vec<Health> = checks.iter().map(|check| check.health).collect();
+        assert_eq!(health, [Health::Problem, Health::Good, Health::Good]);
+        assert_eq!(checks[1].found, "3 skills");
+    }
+
+    #[test]
+    fn an_unreadable_root_says_what_to_do() {
+        let state = RootState::Unreadable("permission denied".into());
+        let checks = roots(&[root("/skills", RootOrigin::Argument, state)], true, |_| 0);
+        assert!(checks[0].found.contains("permission denied") && checks[0].advice.is_some());
+    }
+}

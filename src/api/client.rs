@@ -1,0 +1,114 @@
+//! The operations of the core as one trait: a local form over the library, a remote one over HTTP.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use super::{
+    CallerView, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
+};
+use skills_discovery::{Answer, BodyLine, Request};
+use skills_registry::Catalogue;
+use skills_skill::SkillId;
+
+/// Everything an adapter asks: of skills and of runs.
+pub trait Core: Client + RunClient {}
+
+impl<T: Client + RunClient + ?Sized> Core for T {}
+
+/// A client that several tasks share.
+pub type SharedClient = Arc<dyn Core>;
+
+/// What every adapter may ask of the core. Calls return at once with what is known now: a scan that
+/// is still going on shows in [`Event`]s, not in waiting. Skills are named by id, by an unambiguous
+/// name, or by location; an unknown one answers `not_found` with near names.
+#[async_trait]
+pub trait Client: Send + Sync + 'static {
+    /// Where the core is.
+    fn connection(&self) -> Connection;
+
+    /// Who calls, as the core knows them. In this process they may do everything.
+    ///
+    /// # Errors
+    /// Those of asking a service; `unauthorized` for a key that it does not know.
+    async fn caller(&self) -> Result<CallerView, Error> {
+        Ok(CallerView::anyone())
+    }
+
+    /// News: catalogue changes, scan and index progress. A receiver that lags asks for the catalogue anew.
+    fn events(&self) -> broadcast::Receiver<Event>;
+
+    /// Waits until the first scan of the roots has finished, for ten seconds at most: before that, a skill that is not
+    /// in the catalog may still be found.
+    ///
+    /// # Errors
+    /// `not_ready` where the scan has not finished by then.
+    async fn wait_for_catalog(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The present snapshot: roots, entries, shadowed and refused ones.
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error>;
+
+    /// Ranks the skills for a request.
+    ///
+    /// # Errors
+    /// `invalid_request` for an empty intent, one of more than 20,000 bytes or with a word of more than 1,000
+    /// characters, and for a limit outside 1 to 1,000.
+    async fn discover(&self, request: Request) -> Result<Answer, Error>;
+
+    /// Lists skills, in catalogue order.
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error>;
+
+    /// One skill whole: record, findings of lint, body, files.
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error>;
+
+    /// A file inside a bundle.
+    ///
+    /// # Errors
+    /// `path_escape` for a path that leaves the bundle, `not_found`.
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error>;
+
+    /// Token counts (o200k vocabulary) of each level; loads the vocabulary on first use, caches by digest.
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error>;
+
+    /// The lines of a skill's headings and body that hold words of the intent, at most `limit`.
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error>;
+
+    /// What a client (by the id of its profile) finds, drops and shadows among the present roots.
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error>;
+
+    /// The client profiles known, `(id, name)`.
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;
+
+    /// Counts per operation, per link, roots, cache, memory.
+    async fn diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// Makes sure that runs can be recorded, as far as the last write and the last probe of the store tell.
+    ///
+    /// # Errors
+    /// `store_unavailable`, with the cause and since when as its reason.
+    async fn ensure_store(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Sets the counts of diagnostics and all metrics back to nothing; answers diagnostics as they stand then.
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error>;
+
+    /// What the process counted since it began or was reset.
+    async fn metrics(&self) -> Result<MetricsReport, Error>;
+
+    /// The same as `OpenMetrics` text, for Prometheus; its type is [`super::METRICS_CONTENT_TYPE`].
+    async fn metrics_text(&self) -> Result<String, Error>;
+
+    /// The quality states of skills, with what led to each and what is missing for the next.
+    ///
+    /// # Errors
+    /// `not_found` with near names; `invalid_configuration` for a golden set that cannot be read.
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error>;
+
+    /// Reads all roots again now.
+    async fn rescan(&self) -> Result<(), Error>;
+}

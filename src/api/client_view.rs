@@ -1,0 +1,583 @@
+//! The skills in a client's eyes: what it finds, repairs, drops and shadows, and in which order it lists it. The one
+//! place where that is decided; lists, budgets, sessions and screens show its answer.
+//!
+//! The client's folders are looked at as they lie there now, by the rules of its profile: a client lists skills that this
+//! catalog does not hold (behind links, in a workspace's `skills`), and does not list all that this one does.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use super::ClientViewState;
+use super::client_order::english;
+use super::client_people;
+use super::client_places::{Found, Missed, Place, places};
+use skills_config::Config;
+use skills_base::files;
+use skills_registry::Catalogue;
+use skills_session::Listed;
+use skills_skill::client::{
+    Among, AsRead, Bundled, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
+};
+use skills_skill::{MAX_BYTES, Refusal, Skill, SkillId};
+
+/// A bundle of the catalogue as a client takes it.
+pub struct Judged<'a> {
+    /// Its id here.
+    pub id: &'a SkillId,
+    /// What the client does with it.
+    pub state: ClientViewState,
+    /// Why the client does not list it, without what is particular to this one: what many can be counted by.
+    pub why: Option<String>,
+}
+
+/// A skill that a client lists.
+pub struct Row<'a> {
+    /// The entry before the client's bound, with the client's names.
+    pub entry: Listed,
+    /// The skill of this catalog; none for what it does not hold or cannot read.
+    pub skill: Option<&'a Arc<Skill>>,
+}
+
+/// What a client makes of everything that lies in its folders and in the catalogue.
+pub struct Sight<'a> {
+    /// What it lists, in its order where that is known.
+    pub rows: Vec<Row<'a>>,
+    /// The bundles of the catalogue: those that it lists in its order, then the others.
+    pub bundles: Vec<Judged<'a>>,
+    /// What lies in its folders, is not in the catalogue, and is not listed: name and why.
+    pub others: Vec<(String, String)>,
+}
+
+/// Skill files that were read, until they change.
+#[derive(Debug, Default)]
+pub struct SkillFiles(Mutex<HashMap<PathBuf, (Stamp, Arc<SkillFile>)>>);
+
+/// When a file changed last, and its length.
+type Stamp = (Option<SystemTime>, u64);
+
+/// As many files are kept.
+const MOST_FILES: usize = 20_000;
+
+impl SkillFiles {
+    /// The file at a path without links.
+    fn read(&self, real: &Path) -> Result<Arc<SkillFile>, String> {
+        let found = std::fs::metadata(real).map_err(|error| error.to_string())?;
+        let stamp = (found.modified().ok(), found.len());
+        if let Some((known, file)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(real)
+            && *known == stamp
+        {
+            return Ok(Arc::clone(file));
+        }
+        let bytes = files::read_file(real, MAX_BYTES).map_err(|refusal| refusal.to_string())?;
+        let file = Arc::new(SkillFile::of(&bytes));
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MOST_FILES {
+            kept.clear();
+        }
+        kept.insert(real.to_owned(), (stamp, Arc::clone(&file)));
+        Ok(file)
+    }
+}
+
+/// A skill that the client comes to, or brings itself.
+struct Candidate<'a> {
+    place: usize,
+    found: Found,
+    read: AsRead,
+    skill: Option<&'a Arc<Skill>>,
+    id: Option<&'a SkillId>,
+    state: ClientViewState,
+    /// Why it is not listed, in words that hold for all of its kind.
+    why: Option<String>,
+    bundled: bool,
+}
+
+impl Candidate<'_> {
+    fn is_listed(&self) -> bool {
+        self.why.is_none()
+    }
+
+    fn leave_out(&mut self, state: ClientViewState, why: String) {
+        (self.state, self.why) = (state, Some(why));
+    }
+}
+
+/// What the catalogue holds, by path.
+struct Known<'a> {
+    skills: HashMap<&'a Path, &'a Arc<Skill>>,
+    refused: HashMap<&'a Path, &'a Refusal>,
+    /// Links that lead out of the roots: what lies behind one is not read here.
+    links: Vec<&'a Refusal>,
+}
+
+impl<'a> Known<'a> {
+    fn of(catalogue: &'a Catalogue) -> Self {
+        let all = || {
+            let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+            catalogue.entries.iter().map(|entry| &entry.skill).chain(losers)
+        };
+        let mut skills: HashMap<&Path, &Arc<Skill>> = HashMap::new();
+        for skill in all() {
+            if let Some(real) = &skill.real {
+                skills.entry(&real.location).or_insert(skill);
+            }
+        }
+        skills.extend(all().map(|skill| (skill.location.as_path(), skill)));
+        for alias in &catalogue.aliases {
+            if let Some(skill) = skills.get(alias.same_as.as_path()).copied() {
+                skills.entry(&alias.location).or_insert(skill);
+            }
+        }
+        let refused = catalogue.refused.iter().map(|refusal| (refusal.location.as_path(), refusal)).collect();
+        let links = catalogue
+            .refused
+            .iter()
+            .filter(|refusal| refusal.reason == skills_skill::RefusalReason::LeavesRoot)
+            .collect();
+        Self { skills, refused, links }
+    }
+
+    fn skill(&self, found: &Found) -> Option<&'a Arc<Skill>> {
+        [&found.file, &found.real].into_iter().find_map(|path| self.skills.get(path.as_path()).copied())
+    }
+
+    fn refusal(&self, found: &Found) -> Option<&'a Refusal> {
+        let paths = [found.file.as_path(), found.real.as_path(), found.folder()];
+        let here = paths.into_iter().find_map(|path| self.refused.get(path).copied());
+        here.or_else(|| self.links.iter().copied().find(|link| found.file.starts_with(&link.location)))
+    }
+}
+
+/// Everything as the client takes it.
+#[must_use]
+pub fn sight<'a>(
+    profile: &Profile,
+    catalogue: &'a Catalogue,
+    config: &Config,
+    files: &SkillFiles,
+) -> Sight<'a> {
+    let places = places(profile, catalogue, config);
+    let known = Known::of(catalogue);
+    let one_file_once = profile.reading.value().is_some_and(|reading| reading.real_paths);
+    let mut seen = HashSet::new();
+    let mut candidates: Vec<Candidate<'a>> = Vec::new();
+    for (which, place) in places.iter().enumerate() {
+        for found in place.found(profile) {
+            if one_file_once && !seen.insert(found.real.clone()) {
+                continue;
+            }
+            candidates.push(candidate(profile, which, place, found, &known, files));
+        }
+    }
+    candidates.extend(bundled(profile, places.len(), config, files));
+    first_of_each_folder(&mut candidates, profile, places.len());
+    let either = one_of_each_name(&mut candidates, profile);
+    kept_from_the_model(&mut candidates);
+    let order = in_order(&candidates, profile, &places);
+    let scopes: Vec<Scope> = places.iter().map(|place| place.scope).collect();
+    let aliases = aliases(&candidates, places.len(), profile);
+    let writing = Writing { profile, config, places: &places, scopes: &scopes, aliases: &aliases };
+    let mut bundles: Vec<Judged<'a>> = Vec::new();
+    let (mut rows, mut others, mut judged) = (Vec::new(), Vec::new(), HashSet::new());
+    // What it lists by any path is listed: another path to the same file may have lost the name.
+    let (listed, unlisted): (Vec<usize>, Vec<usize>) =
+        order.into_iter().partition(|at| candidates[*at].is_listed());
+    for at in listed {
+        let one = &candidates[at];
+        if let Some(id) = one.id.filter(|id| judged.insert(id.as_str())) {
+            bundles.push(Judged { id, state: one.state.clone(), why: None });
+        }
+        if !either.hidden.contains(&at) {
+            rows.push(writing.row(one));
+        }
+    }
+    for at in unlisted {
+        let one = &candidates[at];
+        let Some(why) = one.why.clone() else { continue };
+        match one.id {
+            Some(id) if judged.insert(id.as_str()) => {
+                bundles.push(Judged { id, state: one.state.clone(), why: Some(why) });
+            }
+            Some(_) => {}
+            None => others.push((one.read.name.clone(), why)),
+        }
+    }
+    add_unnamed(&mut rows, profile);
+    for (id, location) in everything(catalogue) {
+        if judged.insert(id.as_str()) {
+            let (state, why) = missed(location, catalogue, &places, profile, &config.dirs.home);
+            bundles.push(Judged { id, state, why: Some(why) });
+        }
+    }
+    Sight { rows, bundles, others }
+}
+
+/// Ids and locations of all bundles of the catalogue.
+fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path)> {
+    let skills = catalogue.entries.iter().map(|entry| &entry.skill);
+    let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
+    let skills = skills.map(|skill| (&skill.id, skill.location.as_path()));
+    skills.chain(catalogue.refused.iter().map(|refusal| (&refusal.id, refusal.location.as_path())))
+}
+
+fn candidate<'a>(
+    profile: &Profile,
+    which: usize,
+    place: &Place,
+    found: Found,
+    known: &Known<'a>,
+    files: &SkillFiles,
+) -> Candidate<'a> {
+    let skill = known.skill(&found);
+    let id = skill.map(|skill| &skill.id).or_else(|| known.refusal(&found).map(|refusal| &refusal.id));
+    let folder = found.folder().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut one = Candidate {
+        place: which,
+        read: AsRead { name: folder.clone(), ..AsRead::default() },
+        found,
+        skill,
+        id,
+        state: ClientViewState::Found,
+        why: None,
+        bundled: false,
+    };
+    let file = match files.read(&one.found.real) {
+        Ok(file) => file,
+        Err(why) => {
+            let state = ClientViewState::NotRead(format!(
+                "{why}: not read here, whatever {} does with it",
+                profile.name
+            ));
+            one.leave_out(state, "a file that cannot be read here".to_owned());
+            return one;
+        }
+    };
+    // Behind a link that leads out of the folder only frontmatter is read, never the text of a file that may be any.
+    let outside = place.left_by(&one.found.real);
+    if outside && !file.has_fields() {
+        let why = "a link out of the folder to a file without readable frontmatter".to_owned();
+        one.leave_out(ClientViewState::NotRead(why.clone()), why);
+        return one;
+    }
+    match read(profile, &file, &folder) {
+        Taken::Dropped { why, common } => one.leave_out(ClientViewState::Dropped(why), common),
+        Taken::Listed(read) => {
+            one.state = match (&read.unknown, &read.repaired) {
+                (Some(unknown), _) => ClientViewState::Unknown(unknown.clone()),
+                (None, Some(how)) => ClientViewState::Repaired(how.clone()),
+                (None, None) => ClientViewState::Found,
+            };
+            one.read = read;
+            if let Some(mark) =
+                one.found.real.parent().and_then(|folder| client_people::mark(profile, folder))
+            {
+                one.read.people_only.get_or_insert_with(|| mark.to_owned());
+            }
+        }
+    }
+    one
+}
+
+/// The skills that the client brings itself: those that it has unpacked, else those of its profile.
+fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFiles) -> Vec<Candidate<'a>> {
+    let Some(bundled) = profile.bundled.value() else { return Vec::new() };
+    let unpacked = bundled.folder.as_ref().map(|folder| config.dirs.home.join(folder));
+    let make = |at: usize, file: PathBuf, read: AsRead| Candidate {
+        place,
+        found: Found { real: file.clone(), file, at },
+        read,
+        skill: None,
+        id: None,
+        state: ClientViewState::Found,
+        why: None,
+        bundled: true,
+    };
+    if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
+        let found = Place::new(folder, Scope::User).found(profile);
+        let one = |found: Found| {
+            let name = found.folder().file_name()?.to_string_lossy().into_owned();
+            let Taken::Listed(read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
+                return None;
+            };
+            Some(make(found.at, found.file, read))
+        };
+        let mut unpacked: Vec<_> = found.into_iter().filter_map(one).collect();
+        if !unpacked.is_empty() {
+            unpacked.sort_by(|a, b| a.read.name.cmp(&b.read.name));
+            return unpacked;
+        }
+    }
+    let own = bundled.skills.iter().enumerate().map(|(at, skill)| {
+        // Only its length is known.
+        let description = ".".repeat(skill.characters as usize);
+        let location = bundled.location.replace("{name}", &skill.name);
+        make(at, location.into(), AsRead { name: skill.name.clone(), description, ..AsRead::default() })
+    });
+    own.collect()
+}
+
+/// Own skills of which not even the names are known stand behind all others.
+fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
+    let Some(bundled) = profile.bundled.value() else { return };
+    rows.extend((0..bundled.unnamed).map(|_| Row {
+        entry: Listed {
+            description: ".".repeat(bundled.unnamed_characters as usize),
+            written_location: Some(bundled.location.clone()),
+            bundled: true,
+            ..Listed::default()
+        },
+        skill: None,
+    }));
+}
+
+/// A client that takes so many skills of a folder takes those that it comes to first.
+fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, places: usize) {
+    let Some(most) = profile.reading.value().and_then(|reading| reading.skills) else { return };
+    for which in 0..places {
+        let here = candidates.iter_mut().filter(|one| one.place == which && one.is_listed());
+        for one in here.skip(most as usize) {
+            let why = format!(
+                "beyond the first {most} skills of a folder, which is all that {} takes",
+                profile.name
+            );
+            one.leave_out(ClientViewState::NotRead(why.clone()), why);
+        }
+    }
+}
+
+/// Skills of which it is open which of one name is listed: those that are not shown as the one.
+#[derive(Default)]
+struct Either {
+    hidden: HashSet<usize>,
+}
+
+fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Either {
+    let rule = match profile.same_name.value() {
+        Some(SameName::All) | None => return Either::default(),
+        Some(rule) => *rule,
+    };
+    let mut order: Vec<usize> = (0..candidates.len()).filter(|at| candidates[*at].is_listed()).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&candidates[*a], &candidates[*b]);
+        let inside = a.found.file.cmp(&b.found.file);
+        a.place.cmp(&b.place).then(if rule == SameName::LastRead { inside.reverse() } else { inside })
+    });
+    let mut names: HashMap<String, Vec<usize>> = HashMap::new();
+    for at in order {
+        names.entry(candidates[at].read.name.clone()).or_default().push(at);
+    }
+    let mut either = Either::default();
+    for same in names.into_values().filter(|same| same.len() > 1) {
+        let Some((&winner, losers)) = same.split_first() else { continue };
+        if rule == SameName::Undefined {
+            let paths = |of: usize| {
+                let others = same.iter().filter(|at| **at != of);
+                others.map(|at| candidates[*at].found.file.clone()).collect::<Vec<_>>()
+            };
+            let states: Vec<_> = same.iter().map(|at| (*at, ClientViewState::Either(paths(*at)))).collect();
+            for (at, state) in states {
+                candidates[at].state = state;
+            }
+            either.hidden.extend(losers);
+            continue;
+        }
+        let path = candidates[winner].found.file.clone();
+        for &loser in losers {
+            let state = ClientViewState::Shadowed(path.clone());
+            candidates[loser].leave_out(state, "another skill of the same name wins".to_owned());
+        }
+    }
+    either
+}
+
+/// What people alone call, and what waits for a file, has its name all the same, and is not told to the model.
+fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
+    for one in candidates.iter_mut().filter(|one| one.is_listed()) {
+        if let Some(said) = one.read.people_only.clone() {
+            one.leave_out(ClientViewState::ForPeople(said.clone()), format!("for people alone: {said}"));
+        } else if let Some(until) = one.read.waits.clone() {
+            one.leave_out(ClientViewState::Waiting(until.clone()), until);
+        }
+    }
+}
+
+/// The candidates in the client's order, those that it does not list too.
+fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[Place]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    let of = |at: &usize| &candidates[*at];
+    let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
+    // Own skills stand in their own order, before or behind the others.
+    let apart = |one: &Candidate<'_>| match (one.bundled, among) {
+        (true, Among::First) => (0, one.found.at),
+        (true, Among::Last) => (2, one.found.at),
+        (true, Among::Sorted) | (false, _) => (1, 0),
+    };
+    let by_path = |a: &Candidate<'_>, b: &Candidate<'_>| a.found.file.cmp(&b.found.file);
+    match profile.order.value() {
+        Some(Order::ScopeNamePath) => {
+            let scope =
+                |one: &Candidate<'_>| places.get(one.place).map_or(1, |place| scope_rank(place.scope));
+            let key = |one: &Candidate<'_>| (apart(one), scope(one));
+            order.sort_by(|a, b| {
+                let (a, b) = (of(a), of(b));
+                key(a)
+                    .cmp(&key(b))
+                    .then_with(|| a.read.name.cmp(&b.read.name))
+                    .then_with(|| a.found.real.cmp(&b.found.real))
+            });
+        }
+        Some(Order::Name) => order.sort_by(|a, b| {
+            let (a, b) = (of(a), of(b));
+            apart(a)
+                .cmp(&apart(b))
+                .then_with(|| english(&a.read.name, &b.read.name))
+                .then_with(|| by_path(a, b))
+        }),
+        Some(Order::StrongestFirst) | None => order.sort_by(|a, b| {
+            let (a, b) = (of(a), of(b));
+            apart(a).cmp(&apart(b)).then(a.place.cmp(&b.place)).then_with(|| by_path(a, b))
+        }),
+        Some(Order::StrongestFirstByName) => order.sort_by(|a, b| {
+            let (a, b) = (of(a), of(b));
+            let name = english(&a.read.name, &b.read.name);
+            apart(a).cmp(&apart(b)).then(a.place.cmp(&b.place)).then(name).then_with(|| by_path(a, b))
+        }),
+        Some(Order::WeakestFirst) => {
+            order.sort_by(|a, b| {
+                let (a, b) = (of(a), of(b));
+                let own = apart(a).cmp(&apart(b));
+                own.then(Reverse(a.place).cmp(&Reverse(b.place))).then_with(|| by_path(b, a))
+            });
+            // The first of a name keeps the place for the one that wins it.
+            let mut first: HashMap<&str, usize> = HashMap::new();
+            let in_list =
+                |one: &Candidate<'_>| one.is_listed() || matches!(one.state, ClientViewState::Shadowed(_));
+            for (at, one) in order.iter().map(of).enumerate().filter(|(_, one)| in_list(one)) {
+                first.entry(&one.read.name).or_insert(at);
+            }
+            let mut placed: Vec<(usize, usize)> = order
+                .iter()
+                .enumerate()
+                .map(|(at, one)| (*first.get(&*of(one).read.name).unwrap_or(&at), *one))
+                .collect();
+            placed.sort_by_key(|(at, _)| *at);
+            order = placed.into_iter().map(|(_, one)| one).collect();
+        }
+    }
+    order
+}
+
+fn scope_rank(scope: Scope) -> usize {
+    match scope {
+        Scope::Project => 0,
+        Scope::User => 1,
+    }
+}
+
+/// Short names of the client's folders, where it writes a table of those that hold a listed skill.
+fn aliases(candidates: &[Candidate<'_>], places: usize, profile: &Profile) -> Vec<Option<String>> {
+    let writes = profile.budget.measured.value().is_some_and(|measured| measured.location == Location::Alias);
+    let mut next = usize::from(candidates.iter().any(|one| one.bundled && one.is_listed()));
+    (0..places)
+        .map(|which| {
+            let used = candidates.iter().any(|one| one.place == which && one.is_listed());
+            (writes && used).then(|| {
+                next += 1;
+                format!("r{}", next - 1)
+            })
+        })
+        .collect()
+}
+
+/// How a client writes an entry.
+struct Writing<'w> {
+    profile: &'w Profile,
+    config: &'w Config,
+    places: &'w [Place],
+    scopes: &'w [Scope],
+    aliases: &'w [Option<String>],
+}
+
+impl Writing<'_> {
+    fn row<'a>(&self, one: &Candidate<'a>) -> Row<'a> {
+        let entry = Listed {
+            name: one.read.name.clone(),
+            description: one.read.description.clone(),
+            location: (!one.bundled).then(|| one.found.file.clone()),
+            skill_id: one.skill.map(|skill| skill.id.clone()),
+            bundled: one.bundled,
+            cut: one.read.cut,
+            title: one.read.title.clone(),
+            written_location: self.location(one),
+        };
+        Row { entry, skill: one.skill }
+    }
+
+    /// The location as it stands in the list, where that is not the path.
+    fn location(&self, one: &Candidate<'_>) -> Option<String> {
+        let measured = self.profile.budget.measured.value()?;
+        let path = &one.found.file;
+        if one.bundled {
+            let own = self.profile.bundled.value();
+            return own.map(|own: &Bundled| own.location.replace("{name}", &one.read.name));
+        }
+        match measured.location {
+            Location::Path => None,
+            Location::Tilde => {
+                let below = path.strip_prefix(&self.config.dirs.home).ok()?;
+                Some(format!("~/{}", below.display()))
+            }
+            Location::Scope => Some(self.scopes.get(one.place)?.to_string()),
+            Location::Alias => {
+                let alias = self.aliases.get(one.place)?.as_ref()?;
+                match one.found.real.strip_prefix(self.places.get(one.place)?.real_path()) {
+                    Ok(below) => Some(format!("{alias}/{}", below.display())),
+                    Err(_) => Some(one.found.real.display().to_string()),
+                }
+            }
+        }
+    }
+}
+
+/// Why the client does not come to a bundle of the catalogue: the state, and words for all of its kind.
+fn missed(
+    location: &Path,
+    catalogue: &Catalogue,
+    places: &[Place],
+    profile: &Profile,
+    home: &Path,
+) -> (ClientViewState, String) {
+    let aliases = catalogue.aliases.iter().filter(|alias| alias.same_as == location);
+    let paths: Vec<&Path> =
+        std::iter::once(location).chain(aliases.map(|alias| alias.location.as_path())).collect();
+    let name = &profile.name;
+    for place in places {
+        match paths.iter().find_map(|path| place.missed(path, profile)) {
+            None => {}
+            Some(Missed::TooDeep) => {
+                let why = format!(
+                    "too deep: {name} takes only folders right below {}",
+                    from_home(&place.path, home)
+                );
+                return (ClientViewState::TooDeep(place.path.clone()), why);
+            }
+            Some(Missed::Name(why)) => return (ClientViewState::Dropped(why.clone()), why),
+            Some(Missed::Because(why)) => return (ClientViewState::NotRead(why.clone()), why),
+        }
+    }
+    (ClientViewState::NotLooked, format!("in no folder where {name} looks"))
+}
+
+fn from_home(path: &Path, home: &Path) -> String {
+    match path.strip_prefix(home) {
+        Ok(below) => format!("~/{}", below.display()),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "client_view_tests.rs"]
+mod tests;

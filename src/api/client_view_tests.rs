@@ -1,0 +1,171 @@
+//! What clients make of bundles that they do not list.
+
+use std::fs;
+
+use super::*;
+use skills_config::Env;
+use crate::testing;
+use skills_registry::{Entry, Shadowed};
+use skills_skill::client;
+
+/// A home folder with a repository in it.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().unwrap());
+        fs::create_dir_all(home.path("repo/.git")).unwrap();
+        home
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(below)
+    }
+
+    /// A skill that is written to the disk.
+    fn skill(&self, folder: &str, name: &str) -> Skill {
+        let mut skill = testing::skill(name, name);
+        skill.root_dir = self.path(folder);
+        skill.location = skill.root_dir.join("SKILL.md");
+        fs::create_dir_all(&skill.root_dir).unwrap();
+        fs::write(&skill.location, format!("---\nname: {name}\ndescription: Does {name}.\n---\nBODY\n"))
+            .unwrap();
+        skill
+    }
+
+    fn config(&self) -> Config {
+        Config::defaults(&self.path("repo"), &Env::at(self.path("")))
+    }
+
+    fn catalogue(skills: Vec<Skill>) -> Catalogue {
+        let entries = skills.into_iter().map(|skill| Entry { skill: Arc::new(skill), root: 0 }).collect();
+        Catalogue { entries, ..Catalogue::default() }
+    }
+
+    /// What the client makes of each: why it does not list it, or nothing.
+    fn whys(&self, client: &str, skills: Vec<Skill>) -> HashMap<String, String> {
+        let catalogue = Self::catalogue(skills);
+        let profile = client::profile(client).unwrap();
+        let sight = sight(profile, &catalogue, &self.config(), &SkillFiles::default());
+        sight.bundles.into_iter().map(|one| (one.id.to_string(), one.why.unwrap_or_default())).collect()
+    }
+}
+
+#[test]
+fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
+    let home = Home::new();
+    let skills = || {
+        vec![
+            home.skill("repo/.codex/skills/a", "a"),
+            home.skill("repo/.codex/skills/.git/hidden", "hidden"),
+            home.skill("repo/.codex/skills/1/2/3/4/5/6/seventh", "seventh"),
+            home.skill("repo/.claude/skills/group/deep", "deep"),
+            home.skill("repo/.claude/skills/shallow", "shallow"),
+        ]
+    };
+    let codex = home.whys("codex", skills());
+    assert_eq!(codex["a"], "");
+    assert_eq!(codex["hidden"], "in a hidden folder: Codex goes into none");
+    assert_eq!(codex["seventh"], "too deep: Codex looks 6 folders down at most");
+    assert_eq!(codex["shallow"], "in no folder where Codex looks");
+    let claude = home.whys("claude-code", skills());
+    assert_eq!(claude["shallow"], "");
+    let place = home.path("repo/.claude/skills");
+    let below = place.strip_prefix(home.path("")).unwrap().display().to_string();
+    assert_eq!(claude["deep"], format!("too deep: Claude Code takes only folders right below ~/{below}"));
+    let inner =
+        vec![home.skill("repo/skills/outer", "outer"), home.skill("repo/skills/outer/inner", "inner")];
+    let openclaw = home.whys("openclaw", inner);
+    assert_eq!(openclaw["inner"], "inside another skill's folder, where OpenClaw does not look");
+}
+
+#[test]
+fn openclaw_takes_the_first_200_of_a_folder() {
+    let home = Home::new();
+    let skills = (0..205).map(|n| home.skill(&format!("repo/skills/s{n:03}"), &format!("s{n:03}"))).collect();
+    let whys = home.whys("openclaw", skills);
+    let beyond = whys.values().filter(|why| why.starts_with("beyond the first 200 skills of a folder"));
+    assert_eq!(beyond.count(), 5);
+    assert_eq!((whys["s199"].as_str(), whys["s200"].is_empty()), ("", false));
+}
+
+#[test]
+fn the_clients_order_decides_who_wins_not_ours() {
+    let home = Home::new();
+    // Ours has the user's folder first here; the client takes the project's.
+    let user = Arc::new(home.skill(".agents/skills/a", "a"));
+    let mut project = home.skill("repo/.agents/skills/a", "a");
+    project.id = SkillId::new("a@12345678");
+    let shadowed = Shadowed {
+        winner: user.location.clone(),
+        skill: Arc::new(project),
+        root: 1,
+        lost: user.id.clone(),
+        identical: false,
+    };
+    let catalogue = Catalogue {
+        entries: vec![Entry { skill: user, root: 0 }],
+        shadowed: vec![shadowed],
+        ..Catalogue::default()
+    };
+    let profile = client::profile("gemini-cli").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let state = |id: &str| &sight.bundles.iter().find(|one| one.id.as_str() == id).unwrap().state;
+    assert_eq!(state("a@12345678"), &ClientViewState::Found);
+    assert_eq!(state("a"), &ClientViewState::Shadowed(home.path("repo/.agents/skills/a/SKILL.md")));
+}
+
+#[test]
+fn what_nobody_published_is_told_and_not_taken_for_found() {
+    let home = Home::new();
+    let skill = home.skill("repo/.cursor/skills/a", "a");
+    fs::write(&skill.location, "---\ndescription: No name.\n---\nBODY\n").unwrap();
+    let catalogue = Home::catalogue(vec![skill]);
+    let profile = client::profile("cursor").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    let told = "nobody has published what Cursor does with no name".to_owned();
+    assert_eq!(sight.bundles[0].state, ClientViewState::Unknown(told));
+    assert_eq!(sight.rows.len(), 1);
+}
+
+#[test]
+fn reasons_are_counted_without_what_is_particular_to_one_skill() {
+    let home = Home::new();
+    let reason = |length: usize| {
+        let skill = home.skill("repo/.github/skills/a", "a");
+        fs::write(&skill.location, format!("---\nname: a\ndescription: {}\n---\n", "x".repeat(length)))
+            .unwrap();
+        home.whys("copilot", vec![skill])["a"].clone()
+    };
+    assert_eq!(reason(1025), reason(2000));
+    assert_eq!(reason(1025), "a description of more than 1024 characters");
+    assert_eq!(reason(10), "", "what is seen has no reason");
+}
+
+#[test]
+fn codex_reads_its_own_skills_where_it_has_unpacked_them() {
+    let home = Home::new();
+    let own = |home: &Home| {
+        let catalogue = Catalogue::default();
+        let profile = client::profile("codex").unwrap();
+        let rows = sight(profile, &catalogue, &home.config(), &SkillFiles::default()).rows;
+        rows.into_iter().map(|row| (row.entry.name, row.entry.bundled)).collect::<Vec<_>>()
+    };
+    assert_eq!(own(&home).len(), 4, "those of its profile");
+    home.skill(".codex/skills/.system/later", "later");
+    home.skill(".codex/skills/mine", "mine");
+    assert_eq!(own(&home), [("later".to_owned(), true), ("mine".to_owned(), false)]);
+}
+
+#[test]
+fn behind_a_link_no_text_without_frontmatter_is_read() {
+    let home = Home::new();
+    fs::write(home.path("secret"), "the secret line\n").unwrap();
+    fs::create_dir_all(home.path("repo/.claude/skills/a")).unwrap();
+    std::os::unix::fs::symlink(home.path("secret"), home.path("repo/.claude/skills/a/SKILL.md")).unwrap();
+    let catalogue = Catalogue::default();
+    let profile = client::profile("claude-code").unwrap();
+    let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
+    assert!(sight.rows.iter().all(|row| !row.entry.description.contains("secret")), "nothing of it is told");
+    assert_eq!(sight.others.len(), 1);
+}

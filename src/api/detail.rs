@@ -1,0 +1,235 @@
+//! `describe` and `read_file`: one skill whole, and the files of its bundle. Reads disks: call it
+//! off the tasks that must not wait.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::lint::Neighbors;
+use super::listing::summary;
+use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
+use skills_base::files::Refusal;
+use skills_registry::Catalogue;
+use skills_skill::{self, BundleFile, Skill, lint};
+
+/// How much of a text file is read.
+const TEXT_LIMIT: u64 = 1 << 20;
+/// How much of something else is read.
+const BINARY_LIMIT: usize = 512;
+
+/// The file of a skill, as text.
+///
+/// # Errors
+/// `not_found` when it has gone meanwhile, `invalid_configuration` when it cannot be read.
+pub fn source(skill: &Skill) -> Result<String, Error> {
+    let bytes = skill.read().map_err(|refusal| gone(skill, &refusal.into()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A skill of the catalogue with everything that its folder holds.
+///
+/// # Errors
+/// `not_found` when its file has gone meanwhile, `invalid_configuration` when it cannot be read.
+pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail, Error> {
+    let source = source(skill)?;
+    let loser = catalogue.shadowed_by_id(skill.id.as_str());
+    let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
+    let mut summary =
+        summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
+    let mut findings = lint::bundle(skill, &source);
+    if !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() {
+        findings.extend(Neighbors::of(catalogue).check(skill, &source));
+    }
+    findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
+    summary.findings = findings.len();
+    let files = files_of(skill);
+    Ok(SkillDetail {
+        summary,
+        skill: Arc::clone(skill),
+        body: skill::body(&source).to_owned(),
+        source,
+        findings,
+        files: files
+            .into_iter()
+            .map(|file| FileEntry { path: file.path, bytes: file.bytes, executable: file.executable })
+            .collect(),
+    })
+}
+
+/// A file inside a skill's bundle, by its path there.
+///
+/// # Errors
+/// `path_escape` for a path that leaves the bundle, `not_found`.
+pub fn read_file(skill: &Skill, path: &str) -> Result<FileContent, Error> {
+    let bundle = skill.open().map_err(|e| gone(skill, &e))?;
+    let (file, metadata) = bundle.open_file(path).map_err(|refusal| refused(skill, path, &refusal))?;
+    let mut bytes = Vec::new();
+    file.take(TEXT_LIMIT).read_to_end(&mut bytes).map_err(|e| unreadable(path, &e))?;
+    let content = as_text(bytes, metadata.len());
+    Ok(FileContent {
+        path: path.to_owned(),
+        bytes: metadata.len(),
+        media_type: media_type(path, &content).to_owned(),
+        content,
+    })
+}
+
+/// Text if it is UTF-8 without a zero byte (a character cut by the limit is left out), else its first bytes.
+fn as_text(mut bytes: Vec<u8>, whole: u64) -> FileText {
+    let valid = match std::str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        // Only the end of a cut file may be incomplete.
+        Err(e) if e.error_len().is_none() && whole > bytes.len() as u64 => e.valid_up_to(),
+        Err(_) => 0,
+    };
+    if (valid > 0 || bytes.is_empty()) && !bytes[..valid].contains(&0) {
+        bytes.truncate(valid);
+        if let Ok(text) = String::from_utf8(bytes) {
+            return FileText::Text(text);
+        }
+        return FileText::Text(String::new());
+    }
+    bytes.truncate(BINARY_LIMIT);
+    FileText::Binary(bytes)
+}
+
+/// Media type by extension, checked against what the content is.
+fn media_type(path: &str, content: &FileText) -> &'static str {
+    media_type_of(path, matches!(content, FileText::Text(_)))
+}
+
+/// Media type by extension, checked against whether the content is text.
+pub fn media_type_of(path: &str, text: bool) -> &'static str {
+    let extension =
+        Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let by_name = match extension.as_str() {
+        "md" | "markdown" => "text/markdown",
+        "py" => "text/x-python",
+        "sh" | "bash" => "text/x-shellscript",
+        "js" | "mjs" | "cjs" => "text/javascript",
+        "ts" => "text/x-typescript",
+        "rs" => "text/x-rust",
+        "html" | "htm" => "text/html",
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "toml" => "application/toml",
+        "xml" => "application/xml",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "zip" => "application/zip",
+        "docx" => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "pptx" => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "ttf" => "font/ttf",
+        "wasm" => "application/wasm",
+        _ => "",
+    };
+    let textual = by_name.starts_with("text/")
+        || matches!(
+            by_name,
+            "application/json" | "application/yaml" | "application/toml" | "application/xml"
+        )
+        || by_name == "image/svg+xml";
+    match text {
+        true if by_name.is_empty() || !textual => "text/plain",
+        false if by_name.is_empty() || textual => "application/octet-stream",
+        _ => by_name,
+    }
+}
+
+fn gone(skill: &Skill, error: &std::io::Error) -> Error {
+    let code = if error.kind() == std::io::ErrorKind::NotFound {
+        Code::NotFound
+    } else {
+        Code::InvalidConfiguration
+    };
+    Error::new(
+        code,
+        format!("the file of {} cannot be read any more: {}: {error}", skill.id, skill.location.display()),
+    )
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Error {
+    Error::new(Code::InvalidConfiguration, format!("{path}: {error}"))
+}
+
+/// Why a file of a bundle is not opened.
+pub fn refused(skill: &Skill, path: &str, refusal: &Refusal) -> Error {
+    let code = match refusal {
+        Refusal::NotFound { .. } => Code::NotFound,
+        Refusal::NotInside { .. } | Refusal::Link { .. } | Refusal::PseudoFileSystem { .. } => {
+            Code::PathEscape
+        }
+        Refusal::NotRegular { .. } => Code::InvalidRequest,
+        Refusal::TooLarge { .. } => Code::PayloadTooLarge,
+        Refusal::Io { .. } => Code::InvalidConfiguration,
+    };
+    let suggestions = match code {
+        Code::NotFound => super::names::near(path, files_of(skill).iter().map(|file| file.path.as_str())),
+        _ => Vec::new(),
+    };
+    Error { suggestions, ..Error::new(code, format!("{refusal} (skill {})", skill.id)) }
+}
+
+/// The resource files of a skill; none where its folder cannot be read.
+fn files_of(skill: &Skill) -> Vec<BundleFile> {
+    skill.open().and_then(|bundle| skill::bundle_files(&bundle)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::testing;
+
+    fn bundle(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Skill) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let mut skill = testing::skill("demo", "demo");
+        skill.root_dir = dir.path().to_owned();
+        skill.location = dir.path().join("SKILL.md");
+        (dir, skill)
+    }
+
+    #[test]
+    fn text_and_binary_are_told_apart() {
+        let (_dir, skill) =
+            bundle(&[("a.py", b"print(1)\n"), ("b.png", b"\x89PNG\0\0"), ("c.py", b"\xff\xfe")]);
+        let read = |path| read_file(&skill, path).unwrap();
+        assert_eq!(
+            (read("a.py").media_type.as_str(), read("b.png").media_type.as_str()),
+            ("text/x-python", "image/png")
+        );
+        assert_eq!(read("a.py").content, FileText::Text("print(1)\n".into()));
+        assert_eq!(read("c.py").media_type, "application/octet-stream");
+    }
+
+    #[test]
+    fn a_path_that_leaves_the_bundle_is_refused_and_a_near_one_offered() {
+        let (_dir, skill) = bundle(&[("references/layout.md", b"x")]);
+        assert_eq!(read_file(&skill, "../x").unwrap_err().code, Code::PathEscape);
+        let error = read_file(&skill, "references/layuot.md").unwrap_err();
+        assert_eq!(
+            (error.code, error.suggestions),
+            (Code::NotFound, vec!["references/layout.md".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_large_text_is_cut_at_a_character() {
+        let whole = "é".repeat(10);
+        assert_eq!(as_text(whole.as_bytes()[..5].to_vec(), 20), FileText::Text("éé".into()));
+        assert!(matches!(as_text(whole.as_bytes()[..5].to_vec(), 5), FileText::Binary(_)));
+    }
+}

@@ -1,0 +1,204 @@
+//! `eval`: how good the ranking is on a golden set: the roots' own, or files given by name. Blocking
+//! where it reads and asks.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Code, Error};
+use skills_discovery::{
+    self, Baseline, Case, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression, Router,
+    golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
+};
+use skills_base::files::Folder;
+use skills_registry::{Catalogue, RootState};
+use skills_skill::SkillId;
+
+/// Name of a root's own golden set.
+const GOLDEN: &str = "golden.yaml";
+/// The folder of a bundle in which its evaluation files are.
+const EVALS: &str = "evals";
+
+/// Larger golden sets of a root or bundle are not read.
+const GOLDEN_LIMIT: u64 = 16 << 20;
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EvalJob {
+    /// Skills as JSON lines; the skills of the roots without.
+    pub skills: Option<PathBuf>,
+    /// Queries as JSON lines; the golden sets of the roots without.
+    pub queries: Option<PathBuf>,
+    /// Queries that nothing fits, as JSON lines.
+    pub out_of_scope: Option<PathBuf>,
+    /// How rules meet text.
+    pub policy: Policy,
+    /// Whether headings and bodies count.
+    pub with_body: bool,
+    /// An earlier answer to compare with, and how much worse a figure may be (a fraction of 1).
+    pub baseline: Option<(PathBuf, f64)>,
+}
+
+/// The measures, where they come from, and what got worse.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// The measures.
+    #[serde(flatten)]
+    pub report: EvalReport,
+    /// Skills that were ranked over.
+    pub skills: usize,
+    /// Files that the queries come from.
+    pub golden: Vec<PathBuf>,
+    /// Skills that are expected and not there: their queries cannot be won.
+    pub missing: Vec<SkillId>,
+    /// Figures that are worse than the baseline's; none without a baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regressions: Option<Vec<Regression>>,
+}
+
+/// Queries and the files they come from.
+#[derive(Debug, Default)]
+pub struct Golden {
+    cases: Vec<Case>,
+    files: Vec<PathBuf>,
+}
+
+/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle).
+///
+/// # Errors
+/// `invalid_configuration` for a golden set that cannot be read, `not_found` when there is none.
+pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
+    let mut golden = Golden::default();
+    for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
+        golden.read(&root.path.join(GOLDEN), golden_yaml, |_| {
+            Ok(Folder::follow(&root.path)?.read_text(GOLDEN, GOLDEN_LIMIT)?)
+        })?;
+    }
+    for entry in &catalogue.entries {
+        let Ok(bundle) = entry.skill.open() else { continue };
+        let Ok(files) = bundle.entries(EVALS) else { continue };
+        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
+        names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "json"));
+        names.sort();
+        for name in names {
+            let path = format!("{EVALS}/{name}");
+            // A folder of that name holds other things too: what is no such list is not meant.
+            let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
+            if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
+                golden.cases.extend(cases);
+                golden.files.push(entry.skill.root_dir.join(path));
+            }
+        }
+    }
+    if golden.files.is_empty() {
+        return Err(Error::new(
+            Code::NotFound,
+            "no root has a golden set; write a golden.yaml into one (a list of `query` with `expect: [id]` or \
+             `expect: none`), or name files with --skills and --queries",
+        ));
+    }
+    Ok(golden)
+}
+
+/// The golden set of files given by name.
+///
+/// # Errors
+/// `not_found` for a missing file, `invalid_configuration` for one that cannot be read.
+pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, Error> {
+    let mut golden = Golden::default();
+    for file in std::iter::once(queries).chain(out_of_scope) {
+        let read = if file.extension().is_some_and(|e| e == "yaml" || e == "yml") {
+            golden_yaml
+        } else {
+            queries_jsonl
+        };
+        // A file that a person names may be a pipe: `--queries <(…)`.
+        if !golden.read(file, read, |file| fs::read_to_string(file))? {
+            return Err(Error::new(Code::NotFound, format!("there is no file {}", file.display())));
+        }
+    }
+    Ok(golden)
+}
+
+impl Golden {
+    /// The requests.
+    #[must_use]
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// Adds a file's queries; false when there is no such file.
+    fn read(
+        &mut self,
+        file: &Path,
+        read: fn(&str) -> Result<Vec<Case>, GoldenError>,
+        open: impl FnOnce(&Path) -> io::Result<String>,
+    ) -> Result<bool, Error> {
+        let text = match open(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(unreadable(file, &error)),
+        };
+        self.cases.extend(read(&text).map_err(|error| unreadable(file, &error))?);
+        self.files.push(file.to_owned());
+        Ok(true)
+    }
+}
+
+/// A router over skills given as JSON lines.
+///
+/// # Errors
+/// `not_found`, `invalid_configuration`.
+pub fn router_of(mut router: Router, skills: &Path) -> Result<Router, Error> {
+    let text = fs::read_to_string(skills).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Error::new(Code::NotFound, format!("there is no file {}", skills.display()))
+        }
+        _ => unreadable(skills, &error),
+    })?;
+    router.update(skills_jsonl(&text).map_err(|error| unreadable(skills, &error))?, &[]);
+    Ok(router)
+}
+
+fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::InvalidConfiguration, format!("{}: {error}", file.display()))
+}
+
+/// Asks every query and compares with the baseline.
+///
+/// # Errors
+/// `invalid_request` for an empty query, `invalid_configuration` for a baseline that cannot be read.
+pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluation, Error> {
+    let options = EvalOptions { policy: job.policy, with_body: job.with_body };
+    let report = discovery::eval(router, &golden.cases, options)
+        .map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;
+    let regressions = match &job.baseline {
+        None => None,
+        Some((file, tolerance)) => {
+            let text = fs::read_to_string(file).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    let message =
+                        format!("there is no baseline {}; write one with skills eval --json", file.display());
+                    Error::new(Code::NotFound, message)
+                }
+                _ => unreadable(file, &error),
+            })?;
+            let baseline: Baseline = serde_json::from_str(&text).map_err(|error| unreadable(file, &error))?;
+            Some(discovery::regressions(&report, &baseline, *tolerance))
+        }
+    };
+    let known: std::collections::HashSet<&SkillId> = router.ids().collect();
+    let mut missing: Vec<SkillId> = golden
+        .cases
+        .iter()
+        .filter_map(|case| match &case.expect {
+            Expect::AnyOf(ids) if !ids.iter().any(|id| known.contains(id)) => ids.first().cloned(),
+            _ => None,
+        })
+        .collect();
+    missing.sort();
+    missing.dedup();
+    Ok(Evaluation { report, skills: router.len(), golden: golden.files, missing, regressions })
+}

@@ -1,0 +1,105 @@
+//! The one door to the core: what every adapter may ask, what it gets, and how it fails.
+
+mod checkup;
+mod client;
+mod client_order;
+mod client_people;
+mod client_places;
+mod client_view;
+mod content;
+mod contract_types;
+mod detail;
+mod door;
+mod error;
+mod eval;
+mod keys;
+mod known_contracts;
+mod limits;
+mod lint;
+mod listing;
+mod local;
+mod local_files;
+mod looks;
+mod names;
+pub mod operations;
+mod origin;
+mod package;
+mod paging;
+mod policies;
+pub mod remote;
+pub mod resources;
+mod run_client;
+mod run_compare;
+mod run_failure;
+mod run_given;
+mod run_history;
+mod run_options;
+mod run_sidecars;
+mod run_standing;
+mod run_types;
+mod scaffold;
+mod schema;
+mod service_types;
+mod session_client;
+mod session_standing;
+mod session_types;
+#[cfg(test)]
+mod testing;
+mod trace;
+mod trusting;
+mod types;
+
+pub use skills_base::audit::redacted_text;
+pub use skills_runs::{Reminder, Signs, terminal_bytes};
+pub use skills_session::call_order;
+pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
+pub use checkup::{Check, Health};
+pub use client::{Client, Core, SharedClient};
+pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
+pub use door::MOST_RESULTS;
+pub use error::{Code, Error, ErrorBody, ErrorDetail};
+pub use eval::{EvalJob, Evaluation};
+pub use keys::{KeyRing, StoredKey, new_key, scopes};
+pub use limits::{Admission, Limiter, RateLimit};
+pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
+pub use origin::Origin;
+pub use local::{Local, Needs, eval, lint, usual_request};
+pub use local_files::LocalFiles;
+pub(crate) use looks::Looks;
+pub use names::near;
+pub use package::{
+    Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
+    validate as package_validate,
+};
+pub(crate) use paging::LARGEST_PAGE;
+pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
+pub use run_client::RunClient;
+pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
+pub use run_given::{GivenOrder, ordered, orders_given};
+pub use run_history::{ChangedInput, EarlierAttempt};
+pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
+pub use run_standing::{PENDING_MS, unworked};
+pub use run_types::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
+    ExecutionOptions, LaunchRequest, Launched, NewArtifact, Ordered, ResumeMode, RunDetail, RunOrder,
+    StepState, StepView, StoredArtifact, TargetChoice,
+};
+pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};
+pub use schema::{schema, schema_drift};
+pub use service_types::{
+    AuditFilter, AuditPurged, AuditReport, CallerView, CapabilityRequest, Counting, GovernanceFilter,
+    GovernanceList, GovernedSkill, StoreHealth, StoreReset,
+};
+pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
+pub use session_standing::{LoadedFile, LoadedFrom, Standing};
+pub use session_types::{
+    AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
+    Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
+};
+pub use trace::new_trace_id;
+pub use trusting::TrustSubject;
+pub use types::{
+    ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
+    FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
+    SkillDetail, SkillList, SkillSummary, UnderWay,
+};

@@ -1,0 +1,254 @@
+//! How many requests a principal may make: a budget for each window of time, shared by every instance on one store.
+//!
+//! An instance takes a few requests at a time out of the store and lets them through without asking again, so that
+//! no more than one in a batch waits for a write. All instances together never let more through than the limit; when
+//! one of them refuses, the others may have the rest of a batch each left.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use skills_store::{Clock, Counts};
+use skills_base::telemetry::Metrics;
+
+/// A batch is this part of the limit …
+const BATCHES: u64 = 20;
+/// … but no more requests than this.
+const LARGEST_BATCH: u64 = 100;
+/// Principals remembered before those of past windows are forgotten.
+const MOST_PRINCIPALS: usize = 4096;
+
+/// A limit of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests in a window.
+    pub requests: u64,
+    /// Length of a window, seconds; windows begin at multiples of it since 1970-01-01 UTC, for everybody alike.
+    pub window_seconds: u64,
+}
+
+impl RateLimit {
+    fn window_ms(self) -> i64 {
+        i64::try_from(self.window_seconds.max(1)).unwrap_or(i64::MAX).saturating_mul(1000)
+    }
+
+    fn batch(self) -> u64 {
+        (self.requests / BATCHES).clamp(1, LARGEST_BATCH)
+    }
+
+    /// The value of the header `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers).
+    #[must_use]
+    pub fn policy_header(self) -> String {
+        format!("\"default\";q={};w={}", self.requests, self.window_seconds)
+    }
+}
+
+/// Whether a request may go on, and what its sender is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// Whether it may.
+    pub allowed: bool,
+    /// Requests in a window.
+    pub limit: u64,
+    /// Requests left in this one, as far as this instance knows.
+    pub remaining: u64,
+    /// Seconds until the next window, 1 at least: `Retry-After` of one that may not.
+    pub reset_seconds: u64,
+}
+
+impl Admission {
+    /// The value of the header `RateLimit`.
+    #[must_use]
+    pub fn header(&self) -> String {
+        format!("\"default\";r={};t={}", self.remaining, self.reset_seconds)
+    }
+}
+
+/// What an instance holds of one principal's window.
+#[derive(Debug, Default)]
+struct Share {
+    began_ms: i64,
+    /// Taken out of the store and not used.
+    left: u64,
+    /// Taken by everybody, when this instance asked last.
+    taken: u64,
+    /// The store has no more to give in this window.
+    used_up: bool,
+}
+
+/// Lets requests through, or not. Shared by all tasks of an instance.
+pub struct Limiter {
+    counts: Arc<dyn Counts>,
+    limit: RateLimit,
+    now: Clock,
+    metrics: Metrics,
+    shares: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Share>>>>,
+}
+
+impl Limiter {
+    /// A limiter over a store.
+    #[must_use]
+    pub fn new(counts: Arc<dyn Counts>, limit: RateLimit, now: Clock, metrics: Metrics) -> Self {
+        Self { counts, limit, now, metrics, shares: Mutex::default() }
+    }
+
+    /// The limit in force.
+    #[must_use]
+    pub fn limit(&self) -> RateLimit {
+        self.limit
+    }
+
+    /// Counts a request of a principal. Where the store cannot be written, this instance counts for itself alone.
+    pub async fn admit(&self, principal: &str) -> Admission {
+        let now = (self.now)();
+        let window = self.limit.window_ms();
+        let began_ms = now - now.rem_euclid(window);
+        let share = self.share(principal, began_ms);
+        let mut share = share.lock().await;
+        if share.began_ms < began_ms {
+            *share = Share { began_ms, ..Share::default() };
+        }
+        if share.left == 0 && !share.used_up {
+            self.take(principal, &mut share).await;
+        }
+        let allowed = share.left > 0;
+        share.left = share.left.saturating_sub(1);
+        self.metrics.limited(allowed);
+        let until = share.began_ms.saturating_add(window).saturating_sub(now);
+        Admission {
+            allowed,
+            limit: self.limit.requests,
+            remaining: self.limit.requests.saturating_sub(share.taken).saturating_add(share.left),
+            reset_seconds: until.unsigned_abs().div_ceil(1000).max(1),
+        }
+    }
+
+    fn share(&self, principal: &str, began_ms: i64) -> Arc<tokio::sync::Mutex<Share>> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(principal) {
+            return Arc::clone(share);
+        }
+        if shares.len() >= MOST_PRINCIPALS {
+            // One that somebody uses now stays, or its owner would begin with a full window again.
+            shares.retain(|_, share| share.try_lock().map_or(true, |share| share.began_ms >= began_ms));
+        }
+        Arc::clone(shares.entry(principal.to_owned()).or_default())
+    }
+
+    async fn take(&self, principal: &str, share: &mut Share) {
+        let (batch, limit) = (self.limit.batch(), self.limit.requests);
+        match self.counts.allowance(principal, share.began_ms, batch, limit).await {
+            Ok(allowance) => {
+                share.left = allowance.granted;
+                share.taken = allowance.taken;
+                share.used_up = allowance.granted < batch;
+            }
+            Err(error) => {
+                tracing::warn!("the shared rate limit: {error}; counting for this instance alone");
+                let granted = batch.min(limit.saturating_sub(share.taken));
+                share.left = granted;
+                share.taken += granted;
+                share.used_up = granted < batch;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use skills_store::Sqlite;
+
+    struct Rig {
+        time: Arc<AtomicI64>,
+        folder: tempfile::TempDir,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            Self { time: Arc::new(AtomicI64::new(1_000_000)), folder: tempfile::tempdir().unwrap() }
+        }
+
+        fn clock(&self) -> Clock {
+            let time = self.time.clone();
+            Arc::new(move || time.load(Ordering::SeqCst))
+        }
+
+        fn instance(&self, requests: u64) -> Limiter {
+            let store = Sqlite::open(&self.folder.path().join("runs.db"), self.clock()).unwrap().store;
+            let limit = RateLimit { requests, window_seconds: 60 };
+            Limiter::new(Arc::new(store), limit, self.clock(), Metrics::default())
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn one_instance_lets_exactly_the_limit_through_and_says_when_to_come_back() {
+        let rig = Rig::new();
+        let limiter = rig.instance(50);
+        // 1,000 s is 40 s into its window of 60.
+        for n in 1..=50 {
+            let admission = limiter.admit("ana").await;
+            assert!(admission.allowed, "request {n}");
+            assert_eq!(admission.remaining, 50 - n);
+            assert_eq!(admission.reset_seconds, 20);
+        }
+        let refused = limiter.admit("ana").await;
+        assert_eq!(refused, Admission { allowed: false, limit: 50, remaining: 0, reset_seconds: 20 });
+        assert_eq!(refused.header(), "\"default\";r=0;t=20");
+        assert_eq!(limiter.limit().policy_header(), "\"default\";q=50;w=60");
+        assert!(limiter.admit("bo").await.allowed, "budgets are each principal's own");
+        rig.time.fetch_add(20_000, Ordering::SeqCst);
+        assert_eq!(limiter.admit("ana").await.remaining, 49, "a new window");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn two_instances_share_one_budget_within_a_batch() {
+        let rig = Rig::new();
+        let (one, other) = (rig.instance(200), rig.instance(200));
+        let mut through = 0;
+        for _ in 0..400 {
+            through +=
+                u64::from(one.admit("ana").await.allowed) + u64::from(other.admit("ana").await.allowed);
+        }
+        assert_eq!(through, 200, "asked in turns, nothing is left in a batch");
+        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        assert!(other.admit("ana").await.allowed);
+        let mut alone = 0;
+        while one.admit("ana").await.allowed {
+            alone += 1;
+        }
+        let batch = RateLimit { requests: 200, window_seconds: 60 }.batch();
+        assert!((200 - batch..200).contains(&alone), "{alone} with a batch of {batch} at the other instance");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn many_tasks_at_once_get_no_more_than_the_limit() {
+        let rig = Rig::new();
+        let limiter = Arc::new(rig.instance(120));
+        let ask = |_| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { limiter.admit("ana").await.allowed })
+        };
+        let asked: Vec<_> = (0..500).map(ask).collect();
+        let mut through = 0;
+        for one in asked {
+            through += u32::from(one.await.unwrap());
+        }
+        assert_eq!(through, 120);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn principals_of_past_windows_are_forgotten() {
+        let rig = Rig::new();
+        let limiter = rig.instance(10);
+        for n in 0..MOST_PRINCIPALS {
+            limiter.share(&format!("p{n}"), 960_000);
+        }
+        rig.time.fetch_add(60_000, Ordering::SeqCst);
+        assert!(limiter.admit("new").await.allowed);
+        assert_eq!(limiter.shares.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,179 @@
+//! `list`: records of the catalogue as summaries, filtered, in catalogue order or by match.
+
+use std::path::Path;
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use super::{Error, ListFilter, SkillList, SkillSummary, paging};
+use skills_registry::{Catalogue, Trusted};
+use skills_skill::Skill;
+
+/// A skill of the catalogue before it is written out.
+struct Found<'a> {
+    skill: &'a Skill,
+    root: usize,
+    winner: Option<&'a Path>,
+}
+
+/// The catalogue through a filter, or the page of it that is asked for. Shadowed skills follow the winners; refused
+/// bundles are named when nothing is filtered.
+///
+/// # Errors
+/// `invalid_request` for a limit outside 1 to 1,000, and for a cursor that leads nowhere.
+pub fn list(catalogue: &Catalogue, filter: &ListFilter) -> Result<SkillList, Error> {
+    let winners =
+        catalogue.entries.iter().map(|entry| Found { skill: &entry.skill, root: entry.root, winner: None });
+    let shadowed = catalogue.shadowed.iter().map(|loser| Found {
+        skill: &loser.skill,
+        root: loser.root,
+        winner: Some(&loser.winner),
+    });
+    let mut skills: Vec<Found<'_>> =
+        winners.chain(shadowed).filter(|found| keeps(filter, found.skill)).collect();
+    if let Some(query) = filter.query.as_deref().filter(|query| !query.trim().is_empty()) {
+        skills = by_match(skills, query);
+    }
+    let refused = if filter.keeps_all() { catalogue.refused.as_slice() } else { &[] };
+    let total = skills.len();
+    let id = |at: usize| match skills.get(at) {
+        Some(found) => found.skill.id.as_str(),
+        None => refused[at - total].id.as_str(),
+    };
+    let (page, next) = paging::part(total + refused.len(), id, filter.limit, filter.cursor.as_deref())?;
+    let of_skills = page.start.min(total)..page.end.min(total);
+    let of_refused = page.start.max(total) - total..page.end.max(total) - total;
+    Ok(SkillList {
+        skills: skills[of_skills]
+            .iter()
+            .map(|found| summary(catalogue, found.skill, found.root, found.winner))
+            .collect(),
+        refused: refused[of_refused].to_vec(),
+        total,
+        next,
+    })
+}
+
+fn keeps(filter: &ListFilter, skill: &Skill) -> bool {
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b);
+    let domain = skill.domain.as_ref().map(|domain| domain.value.as_str());
+    (filter.domain.is_empty()
+        || domain.is_some_and(|domain| filter.domain.iter().any(|want| same(want, domain))))
+        && filter.role.is_none_or(|role| role == skill.classification.role.value)
+        && filter.status.as_deref().is_none_or(|status| same(status, skill.status.value.as_str()))
+}
+
+fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
+    let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let mut buffer = Vec::new();
+    let mut scored: Vec<(u32, Found<'a>)> = skills
+        .into_iter()
+        .filter_map(|found| {
+            let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
+            let best = score(found.skill.id.as_str()).max(score(&found.skill.name))?;
+            Some((best, found))
+        })
+        .collect();
+    // Stable: equals stay in catalogue order.
+    scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+    scored.into_iter().map(|(_, found)| found).collect()
+}
+
+/// One line of `list`.
+#[must_use]
+pub fn summary(catalogue: &Catalogue, skill: &Skill, root: usize, winner: Option<&Path>) -> SkillSummary {
+    let class = &skill.classification;
+    let inferred = [
+        ("role", class.role.inferred),
+        ("invocation", class.invocation.inferred),
+        ("effect_mode", class.effect_mode.inferred),
+        ("status", skill.status.inferred),
+        ("kind", skill.kind.inferred),
+        ("domain", skill.domain.as_ref().is_some_and(|domain| domain.inferred)),
+    ];
+    SkillSummary {
+        skill_id: skill.id.clone(),
+        name: skill.name.clone(),
+        description: skill.description.clone(),
+        role: class.role.value,
+        invocation: class.invocation.value,
+        effect_mode: class.effect_mode.value,
+        status: skill.status.value.clone(),
+        kind: skill.kind.value,
+        domain: skill.domain.as_ref().map(|domain| domain.value.clone()),
+        tags: skill.tags.clone(),
+        attach_targets: class.attach_targets.clone(),
+        inferred: inferred.into_iter().filter(|(_, yes)| *yes).map(|(name, _)| name.to_owned()).collect(),
+        location: skill.location.clone(),
+        root: catalogue.roots.get(root).map_or_else(String::new, |root| root.label.clone()),
+        digest: skill.digest,
+        findings: skill.findings.len(),
+        shadowed_by: winner.map(Path::to_path_buf),
+        has_contract: false,
+        trusted: Trusted::No,
+        needs_approval: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{catalogue, refused};
+    use skills_skill::{Role, Stated};
+
+    fn ids(list: &SkillList) -> Vec<&str> {
+        list.skills.iter().map(|skill| skill.skill_id.as_str()).collect()
+    }
+
+    #[test]
+    fn no_filter_keeps_the_catalogues_order() {
+        let catalogue = catalogue(&[("b", "b"), ("a", "a")]);
+        assert_eq!(ids(&list(&catalogue, &ListFilter::default()).unwrap()), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_query_is_fuzzy_and_sorts_by_match() {
+        let catalogue = catalogue(&[("deploy-check", "x"), ("p-d-f", "x"), ("pdf", "x")]);
+        let filter = ListFilter { query: Some("pdf".into()), ..ListFilter::default() };
+        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["pdf", "p-d-f"]);
+    }
+
+    #[test]
+    fn filters_join_and_do_not_mind_case() {
+        let mut catalogue = catalogue(&[("a", "a"), ("b", "b")]);
+        std::sync::Arc::make_mut(&mut catalogue.entries[1].skill).domain =
+            Some(Stated::written("Docs".into()));
+        let filter = ListFilter {
+            domain: vec!["docs".into()],
+            role: Some(Role::Procedure),
+            status: Some("STABLE".into()),
+            ..ListFilter::default()
+        };
+        assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["b"]);
+    }
+
+    #[test]
+    fn what_the_reader_filled_in_is_said() {
+        let catalogue = catalogue(&[("a", "a")]);
+        let list = list(&catalogue, &ListFilter::default()).unwrap();
+        assert_eq!(list.skills[0].inferred, ["role", "invocation", "effect_mode", "status", "kind"]);
+    }
+
+    #[test]
+    fn a_page_counts_all_and_names_what_was_refused_behind_the_last_skill() {
+        let mut catalogue = catalogue(&[("a", "a"), ("b", "b"), ("c", "c")]);
+        catalogue.refused.push(refused("broken", "there is no description"));
+        let page = |limit: Option<usize>, cursor: Option<String>| {
+            list(&catalogue, &ListFilter { limit, cursor, ..ListFilter::default() }).unwrap()
+        };
+        let first = page(Some(2), None);
+        assert_eq!((ids(&first), first.total, first.refused.len()), (vec!["a", "b"], 3, 0));
+        let second = page(Some(2), first.next);
+        assert_eq!((ids(&second), second.refused.len(), second.next.is_none()), (vec!["c"], 1, true));
+        let whole = page(None, None);
+        assert_eq!((whole.skills.len(), whole.refused.len(), whole.total, whole.next), (3, 1, 3, None));
+        let filter = ListFilter { query: Some("b".into()), limit: Some(5), ..ListFilter::default() };
+        assert!(list(&catalogue, &filter).unwrap().refused.is_empty());
+    }
+}

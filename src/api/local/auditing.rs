@@ -1,0 +1,98 @@
+//! The audit log of this installation: where it is, what it is told beside runs, and how it is looked over.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::runs::Runs;
+use super::{Local, apart};
+use skills_base::audit::{AuditError, Entry, Line, Log, Mode, Purged, Recorder};
+use skills_config::{AuditLog, Config};
+use crate::{AuditFilter, AuditReport, Code, Error};
+
+/// Lines shown where nobody says how many.
+const SHOWN: usize = 100;
+
+/// Records in the data folder; a demo leaves nothing behind.
+pub(super) fn recorder(config: &Config) -> Arc<Recorder> {
+    let mode = match config.audit {
+        _ if config.demo => Mode::Off,
+        AuditLog::Off => Mode::Off,
+        AuditLog::Standard => Mode::Standard,
+        AuditLog::Full => Mode::Full,
+    };
+    Recorder::new(&config.dirs.data.join("audit"), mode)
+}
+
+impl From<AuditError> for Error {
+    fn from(error: AuditError) -> Self {
+        let code = match error.reason.kind() {
+            std::io::ErrorKind::InvalidData => Code::InvalidConfiguration,
+            _ => Code::InternalError,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl Local {
+    fn audit_log(&self) -> Log {
+        self.audit.log().clone()
+    }
+
+    /// Looks the whole audit log over.
+    ///
+    /// # Errors
+    /// `internal_error` when it cannot be read.
+    pub async fn audit_verify(&self) -> Result<AuditReport, Error> {
+        let (log, mode) = (self.audit_log(), self.config.audit.to_string());
+        let (stored, unchecked) = match self.runs.audit_anchors().await {
+            Ok(stored) => (stored, None),
+            // The log can be looked at without the store; that this was not done is said.
+            Err(error) => (Vec::new(), Some(error.message)),
+        };
+        apart(move || {
+            let file = log.file();
+            let (verification, anchors) = log.verify_against(&[("store", stored)])?;
+            Ok(AuditReport { exists: file.exists(), file, mode, verification, anchors, unchecked })
+        })
+        .await
+    }
+
+    /// The last lines of the audit log that a filter keeps, oldest first.
+    ///
+    /// # Errors
+    /// `internal_error` when it cannot be read.
+    pub async fn audit_show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
+        let log = self.audit_log();
+        apart(move || {
+            let limit = if filter.limit == 0 { SHOWN } else { filter.limit };
+            let about = |line: &Line, run: &str| {
+                let id = line.data.get("run").and_then(Value::as_str).unwrap_or_default();
+                id == run || run.len() >= 3 && (id.starts_with(run) || id.ends_with(run))
+            };
+            let keep = |line: &Line| {
+                filter.run.as_deref().is_none_or(|run| about(line, run))
+                    && filter.kind.as_deref().is_none_or(|kind| line.kind.starts_with(kind))
+                    && filter.by.as_deref().is_none_or(|by| line.by.as_deref() == Some(by))
+            };
+            Ok(log.show(limit, keep)?)
+        })
+        .await
+    }
+
+    pub(super) async fn audit_purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
+        let log = self.audit_log();
+        let now = jiff::Timestamp::now().as_millisecond();
+        apart(move || Ok(log.purge(before_ms, now, Some(&Runs::account()))?)).await
+    }
+
+    /// A person let a session run a script.
+    pub(super) async fn audit_script(&self, session: &str, skill: &str, given: &Value) {
+        let asked = json!({
+            "session": session, "skill": skill, "path": given.get("path"),
+        });
+        let entry = Entry::new("script.allowed", Some(&Runs::account()), asked)
+            .with_detail(json!({ "args": given.get("args"), "env": given.get("env") }));
+        self.audit.record(entry.durably()).await;
+    }
+}

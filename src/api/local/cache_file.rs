@@ -1,0 +1,164 @@
+//! A cache on disk: one file, replaced whole and atomically, dropped when it is damaged or of
+//! another version. What it holds can always be made again.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use skills_base::blocks::FileFrom;
+use skills_base::private_files;
+use skills_skill::Digest;
+
+/// Where one kind of content is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheFile {
+    path: PathBuf,
+    kind: &'static str,
+    build: String,
+}
+
+const ANOTHER_BUILD: &str = "another build of this program wrote it";
+
+/// What became of a cache at start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Its content.
+    Content(Vec<u8>),
+    /// There is none yet.
+    Nothing,
+    /// It is there and cannot be used; why.
+    Unusable(String),
+}
+
+impl CacheFile {
+    /// A cache of a kind at a path, as good as the build that wrote it: another build may derive other content.
+    pub fn new(path: PathBuf, kind: &'static str, build: impl Into<String>) -> Self {
+        Self { path, kind, build: build.into() }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn head(&self) -> Vec<u8> {
+        format!("skill-workbench {} {}\n", self.kind, self.build.replace('\n', " ")).into_bytes()
+    }
+
+    /// Reads it whole.
+    pub fn read(&self) -> Found {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
+            Err(error) => return Found::Unusable(error.to_string()),
+        };
+        let head = self.head();
+        let Some(rest) = bytes.strip_prefix(head.as_slice()) else {
+            return Found::Unusable(ANOTHER_BUILD.to_owned());
+        };
+        let Some((sum, content)) = rest.split_at_checked(64) else {
+            return Found::Unusable("it is cut off".to_owned());
+        };
+        if Digest::of(content).to_string().as_bytes() != sum {
+            return Found::Unusable("it is damaged".to_owned());
+        }
+        let mut bytes = bytes;
+        bytes.drain(..head.len() + 64);
+        Found::Content(bytes)
+    }
+
+    /// Opens one whose content guards itself, to be read in pieces; none where there is no file.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn open(&self) -> Result<Option<FileFrom>, String> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let head = self.head();
+        let mut found = vec![0; head.len()];
+        match (&file).read_exact(&mut found) {
+            Ok(()) if found == head => Ok(Some(FileFrom::new(file, head.len() as u64))),
+            Ok(()) => Err(ANOTHER_BUILD.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(ANOTHER_BUILD.to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Replaces it by what `content` writes and guards itself: a reader sees the old or the new one, never a half. It
+    /// stays what it is where `content` answers that there is nothing to keep.
+    pub fn write_with<T>(
+        &self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<Option<T>>,
+    ) -> io::Result<Option<T>> {
+        let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        private_files::create_folder(folder)?;
+        let file = tempfile::NamedTempFile::new_in(folder)?;
+        let mut out = BufWriter::with_capacity(64 * 1024, file);
+        out.write_all(&self.head())?;
+        let Some(written) = content(&mut out)? else { return Ok(None) };
+        out.into_inner().map_err(io::IntoInnerError::into_error)?.persist(&self.path)?;
+        Ok(Some(written))
+    }
+
+    /// Removes it.
+    pub fn remove(&self) {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, path = %self.path.display(), "a cache cannot be removed");
+            }
+            _ => {}
+        }
+    }
+
+    /// Replaces it: a reader sees the old or the new one, never a half.
+    pub fn write(&self, content: &[u8]) -> io::Result<()> {
+        let folder = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        private_files::create_folder(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&self.head())?;
+        file.write_all(Digest::of(content).to_string().as_bytes())?;
+        file.write_all(content)?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(dir: &tempfile::TempDir, build: &str) -> CacheFile {
+        CacheFile::new(dir.path().join("deep/x.bin"), "x", build)
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(cache(&dir, "a").read(), Found::Nothing);
+        cache(&dir, "a").write(b"content").unwrap();
+        assert_eq!(cache(&dir, "a").read(), Found::Content(b"content".to_vec()));
+    }
+
+    #[test]
+    fn another_build_a_cut_and_a_flipped_bit_are_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = cache(&dir, "a");
+        file.write(b"content").unwrap();
+        assert_eq!(
+            cache(&dir, "b").read(),
+            Found::Unusable("another build of this program wrote it".to_owned())
+        );
+        let whole = fs::read(file.path()).unwrap();
+        fs::write(file.path(), &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(file.read(), Found::Unusable("it is damaged".to_owned()));
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        fs::write(file.path(), &flipped).unwrap();
+        assert_eq!(file.read(), Found::Unusable("it is damaged".to_owned()));
+        fs::write(file.path(), &whole[..40.min(whole.len())]).unwrap();
+        assert!(matches!(file.read(), Found::Unusable(_)));
+    }
+}

@@ -1,0 +1,206 @@
+//! Counts that survive this process: put into the store now and then, and when it ends in good order.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+
+use super::Local;
+use super::operations::Operations;
+use crate::{Counting, Diagnostics, Error, Limiter, RateLimit};
+use skills_store::{Counts, StoreError, Tallies, TallyKind};
+
+/// How often counts are put into the store. A process that dies loses what it counted since.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// When this process began, and who puts its counts into the store.
+pub(super) struct Counter {
+    began: Instant,
+    began_ms: i64,
+    /// Held while counts are on their way: whoever reads then would see them nowhere.
+    moving: Arc<tokio::sync::Mutex<()>>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+    reset_ms: Mutex<Option<i64>>,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            began_ms: now_ms(),
+            moving: Arc::default(),
+            keeper: Mutex::default(),
+            reset_ms: Mutex::default(),
+        }
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Counter {
+    fn stop(&self) {
+        if let Some(keeper) = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            keeper.abort();
+        }
+    }
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// Puts what was counted into the store; on failure nothing is lost.
+async fn put(
+    moving: &tokio::sync::Mutex<()>,
+    operations: &Operations,
+    counts: &dyn Counts,
+) -> Result<(), StoreError> {
+    let _moving = moving.lock().await;
+    let taken = operations.take();
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let kept = counts.add_tallies(taken.clone()).await;
+    if kept.is_err() {
+        operations.put_back(taken);
+    }
+    kept
+}
+
+impl Local {
+    /// What this process counts and times: for adapters that have more to record.
+    #[must_use]
+    pub fn recorder(&self) -> skills_base::telemetry::Metrics {
+        self.metrics.clone()
+    }
+
+    /// A limiter over the store, which every instance on it shares. Opens the store.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub async fn limiter(&self, limit: RateLimit) -> Result<Limiter, Error> {
+        let counts = self.runs.opened_counts().await?;
+        Ok(Limiter::new(counts, limit, Arc::new(now_ms), self.metrics.clone()))
+    }
+
+    /// From now on counts go into the store by themselves.
+    pub(super) async fn keep_counting(&self) -> Result<(), Error> {
+        let Some(counts) = self.runs.counts().await? else { return Ok(()) };
+        let (moving, operations) = (Arc::clone(&self.counter.moving), Arc::clone(&self.operations));
+        let keep = async move {
+            loop {
+                tokio::time::sleep(EVERY).await;
+                if let Err(error) = put(&moving, &operations, &*counts).await {
+                    tracing::warn!("keeping the counts of operations: {error}");
+                }
+            }
+        };
+        let mut keeper = self.counter.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.is_none() {
+            *keeper = Some(tokio::spawn(keep));
+        }
+        Ok(())
+    }
+
+    /// Puts the counts into the store once more, and stops doing so.
+    pub(super) async fn stop_counting(&self) {
+        self.counter.stop();
+        let kept = async {
+            match self.runs.counts().await? {
+                Some(counts) => {
+                    put(&self.counter.moving, &self.operations, &*counts).await.map_err(Error::from)
+                }
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = kept.await {
+            tracing::warn!("keeping the counts of operations: {error}");
+        }
+    }
+
+    /// Sets counts and metrics back to nothing.
+    pub(super) async fn reset_counting(&self) -> Result<(), Error> {
+        let _moving = self.counter.moving.lock().await;
+        if let Some(counts) = self.runs.counts().await? {
+            counts.reset_tallies().await?;
+        }
+        self.operations.take();
+        self.metrics.reset();
+        *self.counter.reset_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(now_ms());
+        Ok(())
+    }
+
+    /// What the core says about itself.
+    pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
+        let catalogue = self.registry.snapshot();
+        let _moving = self.counter.moving.lock().await;
+        let (counting, kept) = self.counting().await;
+        let operations = self.operations.with(&kept.tallies, TallyKind::Operation);
+        let links = self.operations.with(&kept.tallies, TallyKind::Link);
+        Ok(Diagnostics {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            roots: catalogue.roots.clone(),
+            skills: catalogue.entries.len(),
+            shadowed: catalogue.shadowed.len(),
+            refused: catalogue.refused.len(),
+            scan: self.registry.progress(),
+            index: *self.shared.progress.borrow(),
+            counting,
+            started_ms: self.counter.began_ms,
+            uptime_seconds: self.counter.began.elapsed().as_secs(),
+            operations,
+            link_failures: links.into_iter().map(|(link, count)| (link, count.errors)).collect(),
+            cache: self.registry.cache(),
+            resident_bytes: resident_bytes(),
+        })
+    }
+
+    /// Where counts are kept, and those that are; a store that cannot be read is said, and hides nothing else.
+    async fn counting(&self) -> (Counting, Tallies) {
+        let reset_ms = *self.counter.reset_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = |place: String| Counting {
+            since_ms: reset_ms.unwrap_or(self.counter.began_ms),
+            last_reset_ms: reset_ms,
+            persisted: false,
+            place,
+            file: None,
+        };
+        let read = async {
+            let file = self.runs.counts_file()?;
+            match self.runs.counts().await? {
+                Some(counts) => Ok::<_, Error>(Some((file, counts.tallies().await?))),
+                None => Ok(None),
+            }
+        };
+        match read.await {
+            Ok(Some((Some(file), kept))) => {
+                let counting = Counting {
+                    since_ms: kept.since_ms.unwrap_or(self.counter.began_ms),
+                    last_reset_ms: kept.reset_ms,
+                    persisted: true,
+                    place: format!("sqlite:{}", file.display()),
+                    file: Some(file),
+                };
+                (counting, kept)
+            }
+            Ok(Some((None, kept))) => (here("in memory: they end with this process".to_owned()), kept),
+            Ok(None) => (
+                here("in memory: there is no store yet, the first run makes it".to_owned()),
+                Tallies::default(),
+            ),
+            Err(error) => (here(format!("in memory: {error}")), Tallies::default()),
+        }
+    }
+}
+
+/// Resident memory of this process (`/proc/self/status`, `proc_pid_status(5)`); none on other systems.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

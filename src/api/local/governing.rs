@@ -1,0 +1,222 @@
+//! Quality states of the present skills: gathers what the rules look at, from lint, golden sets, runs, trust and
+//! policy.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use rayon::prelude::*;
+
+use super::indexer::Shared;
+use super::{Local, apart};
+use skills_discovery::{Case, Expect, Fit, Request};
+use crate::known_contracts::KnownContracts;
+use crate::{
+    Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
+    trusting,
+};
+use skills_authoring::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
+use skills_registry::policy::Policy;
+use skills_registry::trust::Glance;
+use skills_registry::{Catalogue, Trust, TrustState};
+use skills_model::RunState;
+use skills_skill::{Severity, Skill, SkillId, Status};
+use skills_store::SkillRuns;
+
+/// Errors and warnings.
+type Findings = (usize, usize);
+
+/// What is known beside a skill's own record.
+struct Known {
+    catalogue: Arc<Catalogue>,
+    findings: HashMap<SkillId, Findings>,
+    golden: HashMap<SkillId, GoldenFacts>,
+    runs: HashMap<String, RunFacts>,
+    trust: Trust,
+    glance: Glance,
+    contracts: Arc<KnownContracts>,
+    policy: Arc<Policy>,
+}
+
+impl Local {
+    /// The quality states that a filter keeps.
+    pub(super) async fn governed(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        let one = filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose()?;
+        let catalogue = self.registry.snapshot();
+        let skills: Vec<Arc<Skill>> = match one {
+            Some(skill) => vec![skill],
+            None => catalogue.entries.iter().map(|entry| Arc::clone(&entry.skill)).collect(),
+        };
+        let in_domain = |skill: &Arc<Skill>| {
+            let domain = skill.domain.as_ref().map(|domain| domain.value.as_str());
+            filter.domain.is_empty() || domain.is_some_and(|domain| filter.domain.iter().any(|d| d == domain))
+        };
+        let skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
+        let runs = self.runs_of(&skills).await?;
+        let (trust, policy) = (self.trust().clone(), self.policy.current()?);
+        let contracts = Arc::clone(&self.contracts);
+        let (shared, usual) = (Arc::clone(&self.shared), self.usual_request());
+        apart(move || {
+            let findings = findings(&catalogue, &skills)?;
+            let golden = golden(&catalogue, &skills, &shared, &usual)?;
+            let known =
+                Known { catalogue, findings, golden, runs, glance: trust.glance(), trust, contracts, policy };
+            let judged = skills.par_iter().map(|skill| {
+                let judgement = judge(&known.facts(skill));
+                GovernedSkill {
+                    skill_id: skill.id.clone(),
+                    state: judgement.state,
+                    reasons: judgement.reasons,
+                    next: judgement.next,
+                }
+            });
+            let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
+            let mut skills: Vec<GovernedSkill> = judged.filter(wanted).collect();
+            let total = skills.len();
+            let id = |at: usize| skills[at].skill_id.as_str();
+            let (page, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;
+            skills.truncate(page.end);
+            skills.drain(..page.start);
+            Ok(GovernanceList { skills, total, next })
+        })
+        .await
+    }
+
+    /// Ended runs of these skills, those of their present contracts apart.
+    async fn runs_of(&self, skills: &[Arc<Skill>]) -> Result<HashMap<String, RunFacts>, Error> {
+        let Some(counts) = self.runs.counts().await? else { return Ok(HashMap::new()) };
+        let mut by_skill: HashMap<String, Vec<SkillRuns>> = HashMap::new();
+        for runs in counts.runs_by_skill().await? {
+            by_skill.entry(runs.skill_id.clone()).or_default().push(runs);
+        }
+        let ran: Vec<Arc<Skill>> =
+            skills.iter().filter(|skill| by_skill.contains_key(skill.id.as_str())).cloned().collect();
+        let runs = Arc::clone(&self.runs);
+        apart(move || {
+            let mut facts: HashMap<String, RunFacts> = HashMap::new();
+            for skill in ran {
+                let rows = by_skill.remove(skill.id.as_str()).unwrap_or_default();
+                let digests = runs.present_digests(&skill);
+                let of = facts.entry(skill.id.to_string()).or_default();
+                for row in rows {
+                    let present = digests.contains(&row.contract_digest);
+                    match row.state {
+                        RunState::Completed if present => of.completed += row.runs,
+                        RunState::Failed if present => of.failed += row.runs,
+                        RunState::Completed | RunState::Failed => of.earlier += row.runs,
+                        _ => {}
+                    }
+                }
+            }
+            Ok(facts)
+        })
+        .await
+    }
+}
+
+impl Known {
+    fn facts(&self, skill: &Arc<Skill>) -> Facts {
+        let (errors, warnings) = self.findings.get(&skill.id).copied().unwrap_or_default();
+        let verdict = policies::verdict(&self.policy, &self.catalogue, skill);
+        let denied =
+            (!verdict.allowed).then(|| verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned()));
+        Facts {
+            errors,
+            warnings,
+            life: match skill.status.value {
+                Status::Stable => Life::Stable,
+                Status::Deprecated => Life::Deprecated,
+                Status::Experimental | Status::Other(_) => Life::Unfinished,
+            },
+            golden: self.golden.get(&skill.id).copied().unwrap_or_default(),
+            has_contract: self.contracts.has(&skill.root_dir),
+            runs: self.runs.get(skill.id.as_str()).copied().unwrap_or_default(),
+            untrusted: self.untrusted(skill),
+            denied,
+        }
+    }
+
+    /// Why a skill may not run as it is; nothing where it may, or where it brings nothing to run.
+    fn untrusted(&self, skill: &Skill) -> Option<String> {
+        let why = match self.glance.state(&skill.root_dir) {
+            TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => return None,
+            TrustState::Changed { files } => {
+                format!("it changed since it was trusted ({})", files.join(", "))
+            }
+            TrustState::Untrusted => "nobody said that it may run".to_owned(),
+        };
+        trusting::survey(&self.trust, &skill.root_dir, Some(skill)).runs_something().then_some(why)
+    }
+}
+
+/// Errors and warnings by skill.
+fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<SkillId, Findings>, Error> {
+    let count = |all: &mut HashMap<SkillId, Findings>, id: &SkillId, severity: Severity| {
+        let (errors, warnings) = all.entry(id.clone()).or_default();
+        match severity {
+            Severity::Error => *errors += 1,
+            Severity::Warning => *warnings += 1,
+            Severity::Info => {}
+        }
+    };
+    let mut all = HashMap::new();
+    if let [skill] = skills {
+        for finding in detail::describe(catalogue, skill)?.findings {
+            count(&mut all, &skill.id, finding.severity);
+        }
+    } else {
+        for found in lint::catalogue(catalogue).findings {
+            count(&mut all, &found.skill_id, found.finding.severity);
+        }
+    }
+    Ok(all)
+}
+
+/// How the golden requests that name these skills are answered.
+fn golden(
+    catalogue: &Catalogue,
+    skills: &[Arc<Skill>],
+    shared: &Shared,
+    usual: &Request,
+) -> Result<HashMap<SkillId, GoldenFacts>, Error> {
+    let golden = match eval::golden_of(catalogue) {
+        Ok(golden) => golden,
+        Err(error) if error.code == Code::NotFound => return Ok(HashMap::new()),
+        Err(error) => return Err(error),
+    };
+    let wanted: std::collections::HashSet<&SkillId> = skills.iter().map(|skill| &skill.id).collect();
+    let names = |case: &&Case| match &case.expect {
+        Expect::AnyOf(ids) => ids.iter().any(|id| wanted.contains(id)),
+        Expect::Not(id) => wanted.contains(id),
+        Expect::Nothing => false,
+    };
+    let cases: Vec<&Case> = golden.cases().iter().filter(names).collect();
+    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    let firsts = cases.par_iter().map(|case| {
+        let request = Request { intent: case.query.clone(), ..usual.clone() };
+        let answer =
+            router.discover(&request).map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;
+        let fits = answer.fit != Fit::None;
+        Ok((answer.results.first().map(|hit| hit.skill_id.clone()), fits))
+    });
+    let firsts: Vec<(Option<SkillId>, bool)> = firsts.collect::<Result<_, Error>>()?;
+    let mut facts: HashMap<SkillId, GoldenFacts> = HashMap::new();
+    for (case, (first, fits)) in cases.iter().zip(firsts) {
+        match &case.expect {
+            Expect::AnyOf(ids) => {
+                let found = first.is_some_and(|first| ids.contains(&first));
+                for id in ids {
+                    let of = facts.entry(id.clone()).or_default();
+                    of.expected += 1;
+                    of.found += usize::from(found);
+                }
+            }
+            Expect::Not(id) => {
+                let of = facts.entry(id.clone()).or_default();
+                of.unwanted += 1;
+                of.intruded += usize::from(fits && first.as_ref() == Some(id));
+            }
+            Expect::Nothing => {}
+        }
+    }
+    Ok(facts)
+}

@@ -1,0 +1,151 @@
+//! The warm-start cache of the index: what the router counted, kept between two starts. Skills whose
+//! digest is still the same need not be read again.
+
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use super::cache_file::CacheFile;
+use skills_discovery::Router;
+use skills_registry::RootSpec;
+use skills_skill::Digest;
+
+/// Smaller indexes are made quicker than they are read.
+const WORTH_KEEPING: usize = 100;
+/// While changes come in one by one, the file is written at most this often.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Where the index is kept, and whether it is behind.
+#[derive(Debug)]
+pub struct IndexCache {
+    file: Option<CacheFile>,
+    unsaved: bool,
+    saved_at: Option<Instant>,
+}
+
+impl IndexCache {
+    /// The cache for a set of roots, written by a build of this program.
+    pub fn new(folder: &Path, roots: &[RootSpec], build: &str) -> Self {
+        let mut key = String::new();
+        for root in roots {
+            key += &root.path.to_string_lossy();
+            key.push('\0');
+        }
+        let name = format!("index-{}.bin", &Digest::of(key.as_bytes()).to_string()[..16]);
+        let file = Some(CacheFile::new(folder.join(name), "index", build));
+        Self { file, unsaved: false, saved_at: None }
+    }
+
+    /// None at all.
+    pub fn off() -> Self {
+        Self { file: None, unsaved: false, saved_at: None }
+    }
+
+    /// Fills an empty router; answers what became of the cache: `used`, `off`, `rebuilt: …`.
+    pub fn restore(&self, router: &mut Router) -> String {
+        match self.file.as_ref().map(CacheFile::open) {
+            None => "off".to_owned(),
+            Some(Ok(None)) => "rebuilt: there was none".to_owned(),
+            Some(Err(why)) => format!("rebuilt: {why}"),
+            Some(Ok(Some(opened))) => match router.restore(Box::new(opened)) {
+                Ok(()) => "used".to_owned(),
+                Err(error) => format!("rebuilt: {error}"),
+            },
+        }
+    }
+
+    /// Notes that the file is behind the index.
+    pub fn changed(&mut self) {
+        self.unsaved = true;
+    }
+
+    /// Whether the file should be written now.
+    pub fn due(&self, now: Instant, at_once: bool) -> bool {
+        let rested = self.saved_at.is_none_or(|at| now.duration_since(at) >= EVERY);
+        self.unsaved && self.file.is_some() && (at_once || rested)
+    }
+
+    /// Writes the index where it is worth it, and leaves its tables in the file: from here on they are read there.
+    /// Nobody else may change the index meanwhile.
+    pub fn write(&mut self, router: &RwLock<Router>, now: Instant) {
+        self.unsaved = false;
+        self.saved_at = Some(now);
+        let Some(file) = &self.file else { return };
+        let written = {
+            let router = router.read().unwrap_or_else(PoisonError::into_inner);
+            if router.len() < WORTH_KEEPING {
+                return;
+            }
+            file.write_with(|out| router.write_snapshot(out))
+        };
+        let kept = match written {
+            Ok(None) => return,
+            Ok(Some(written)) => file.open().and_then(|opened| {
+                let opened = opened.ok_or("it is gone")?;
+                let mut router = router.write().unwrap_or_else(PoisonError::into_inner);
+                router.keep_in(written, Box::new(opened)).map_err(|error| error.to_string())
+            }),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = kept {
+            tracing::warn!(error, path = %file.path().display(), "the index is not kept for the next start");
+        }
+    }
+
+    /// Removes the file: it is not what was written.
+    pub fn remove(&self) {
+        if let Some(file) = &self.file {
+            file.remove();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_discovery::{Document, Weights};
+
+    fn router(skills: usize) -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap());
+        let document = |i| Document::new(format!("skill-{i}"), format!("skill-{i}"), format!("Does job {i}"));
+        router.update((0..skills).map(document).collect(), &[]);
+        router
+    }
+
+    #[test]
+    fn an_index_comes_back_and_another_builds_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = |build: &str| IndexCache::new(dir.path(), &[], build);
+        let mut empty = router(0);
+        assert_eq!(cache("a").restore(&mut empty), "rebuilt: there was none");
+        let full = RwLock::new(router(WORTH_KEEPING));
+        cache("a").write(&full, Instant::now());
+        assert_eq!((cache("a").restore(&mut empty).as_str(), empty.len()), ("used", WORTH_KEEPING));
+        let mut other = router(0);
+        assert!(cache("b").restore(&mut other).starts_with("rebuilt: another build"));
+        assert!(other.is_empty());
+        cache("a").remove();
+        assert_eq!(cache("a").restore(&mut other), "rebuilt: there was none");
+    }
+
+    #[test]
+    fn a_small_index_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cache = IndexCache::new(dir.path(), &[], "a");
+        cache.write(&RwLock::new(router(3)), Instant::now());
+        assert_eq!(cache.restore(&mut router(0)), "rebuilt: there was none");
+    }
+
+    #[test]
+    fn single_changes_are_not_written_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut cache = IndexCache::new(dir.path(), &[], "a");
+        let now = Instant::now();
+        assert!(!cache.due(now, true), "nothing has changed");
+        cache.changed();
+        assert!(cache.due(now, false));
+        cache.write(&RwLock::new(router(0)), now);
+        cache.changed();
+        assert!(!cache.due(now, false) && cache.due(now, true) && cache.due(now + EVERY, false));
+    }
+}

@@ -1,0 +1,335 @@
+//! The thread that keeps the router level with the catalogue: names and descriptions at once, headings
+//! and bodies behind them in small batches, so that questions are answered in between.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, watch};
+
+use super::index_cache::IndexCache;
+use skills_discovery::{Document, Router};
+use crate::{Event, IndexProgress};
+use skills_registry::{Catalogue, RegistryEvent};
+use skills_skill::{self, Skill, SkillId};
+
+/// Skills that go into the index while questions wait: about 20 ms of work.
+const BATCH: usize = 64;
+/// Names and descriptions alone are quicker.
+const NAMES_BATCH: usize = 256;
+/// The same when nobody asks meanwhile.
+const LARGE_BATCH: usize = 1024;
+/// So many new skills leave the index in pieces that are worth joining: about half a second of work for the largest
+/// collections, for a good tenth of every request's time.
+const WORTH_JOINING: usize = 500;
+/// Progress is told at most this often.
+const TELL_EVERY: Duration = Duration::from_millis(50);
+
+/// What the thread and the callers share.
+pub struct Shared {
+    /// The router; written for the length of one batch at a time.
+    pub router: RwLock<Router>,
+    /// News for everybody.
+    pub events: broadcast::Sender<Event>,
+    /// How far the index is.
+    pub progress: watch::Sender<IndexProgress>,
+    /// What became of the index's warm-start cache.
+    pub cache: Mutex<String>,
+}
+
+impl Shared {
+    /// An empty index.
+    pub fn new(router: Router) -> Self {
+        Self {
+            router: RwLock::new(router),
+            events: broadcast::channel(256).0,
+            progress: watch::channel(IndexProgress::default()).0,
+            cache: Mutex::new("not looked at".to_owned()),
+        }
+    }
+
+    pub fn tell(&self, event: Event) {
+        // Nobody may be listening.
+        drop(self.events.send(event));
+    }
+
+    fn update(&self, upserts: Vec<Document>, removed: &[SkillId]) {
+        // Counting words takes most of the time and changes nothing: questions are answered beside it.
+        let counted = self.router.read().unwrap_or_else(PoisonError::into_inner).count(upserts);
+        self.router.write().unwrap_or_else(PoisonError::into_inner).put(counted, removed);
+    }
+}
+
+/// A skill as the index should have it.
+#[derive(Clone)]
+struct Wanted {
+    skill: Arc<Skill>,
+    /// For a shadowed one, the winner's place as a person reads it.
+    winner: Option<String>,
+}
+
+impl Wanted {
+    fn same(&self, other: &Self) -> bool {
+        self.winner == other.winner && (Arc::ptr_eq(&self.skill, &other.skill) || self.skill == other.skill)
+    }
+
+    fn document(&self, with_body: bool) -> Document {
+        let text =
+            if with_body { Some(skill::read_index_text(&self.skill).unwrap_or_default()) } else { None };
+        let document = Document::from_skill(&self.skill, text);
+        match &self.winner {
+            Some(winner) => document.shadowed(winner.clone()),
+            None => document,
+        }
+    }
+}
+
+/// Follows the catalogue.
+pub struct Indexer {
+    shared: Arc<Shared>,
+    have: HashMap<SkillId, Wanted>,
+    /// Skills whose headings and bodies are still to be read, in catalogue order.
+    behind: VecDeque<SkillId>,
+    /// The same as a set.
+    pending: HashSet<SkillId>,
+    told: Option<Instant>,
+    home: PathBuf,
+    cache: IndexCache,
+    /// Ids that the cache brought and no scan has confirmed yet.
+    restored: HashSet<SkillId>,
+    /// Skills that went into the index since it was put into one piece.
+    scattered: usize,
+}
+
+impl Indexer {
+    /// With nothing in it but what the cache brings.
+    pub fn new(shared: Arc<Shared>, home: PathBuf, cache: IndexCache) -> Self {
+        Self {
+            shared,
+            have: HashMap::new(),
+            behind: VecDeque::new(),
+            pending: HashSet::new(),
+            told: None,
+            home,
+            cache,
+            restored: HashSet::new(),
+            scattered: 0,
+        }
+    }
+
+    /// Fills the empty index from the cache; how that went is kept for `doctor`.
+    fn restore(&mut self) {
+        let mut router = self.shared.router.write().unwrap_or_else(PoisonError::into_inner);
+        let said = self.cache.restore(&mut router);
+        self.restored = router.ids().cloned().collect();
+        drop(router);
+        *self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
+
+    /// Takes out what the cache brought and the scan did not find.
+    fn prune(&mut self) {
+        let gone: Vec<SkillId> = self.restored.drain().filter(|id| !self.have.contains_key(id)).collect();
+        if !gone.is_empty() {
+            self.shared.update(Vec::new(), &gone);
+            self.cache.changed();
+        }
+    }
+
+    fn save(&mut self, at_once: bool) {
+        if self.behind.is_empty() && self.restored.is_empty() && self.cache.due(Instant::now(), at_once) {
+            self.cache.write(&self.shared.router, Instant::now());
+        }
+    }
+
+    /// Puts the index into one piece once much of it is new. Only this thread changes it.
+    fn join(&mut self) {
+        if !self.behind.is_empty() || self.scattered < WORTH_JOINING {
+            return;
+        }
+        self.scattered = 0;
+        let joined = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).joined();
+        if let Some(joined) = joined {
+            self.shared.router.write().unwrap_or_else(PoisonError::into_inner).adopt(joined);
+        }
+    }
+
+    /// Follows the registry's news until it is gone. `latest` answers the present snapshot and whether the
+    /// first scan is through.
+    pub fn follow(
+        mut self,
+        mut news: broadcast::Receiver<RegistryEvent>,
+        latest: impl Fn() -> Option<(Arc<Catalogue>, bool)>,
+    ) {
+        self.restore();
+        // A scan may have been through before anybody listened.
+        self.catch_up(latest());
+        loop {
+            self.join();
+            self.save(false);
+            let next = if self.behind.is_empty() {
+                match news.blocking_recv() {
+                    Ok(event) => Some(event),
+                    Err(RecvError::Lagged(_)) => None,
+                    Err(RecvError::Closed) => return self.save(true),
+                }
+            } else {
+                match news.try_recv() {
+                    Ok(event) => Some(event),
+                    Err(TryRecvError::Empty) => {
+                        self.read_some(BATCH);
+                        continue;
+                    }
+                    Err(TryRecvError::Lagged(_)) => None,
+                    Err(TryRecvError::Closed) => return,
+                }
+            };
+            match next {
+                Some(RegistryEvent::Progress(progress)) => {
+                    if progress.done {
+                        self.prune();
+                    }
+                    self.shared.tell(Event::Scan(progress));
+                }
+                Some(RegistryEvent::Change(change)) => {
+                    self.shared.tell(Event::Catalogue(Arc::clone(&change)));
+                    self.take(&change.catalogue);
+                }
+                // Some news were missed: what stands now is what counts.
+                None => self.catch_up(latest()),
+            }
+        }
+    }
+
+    fn catch_up(&mut self, latest: Option<(Arc<Catalogue>, bool)>) {
+        if let Some((catalogue, scanned)) = latest {
+            self.take(&catalogue);
+            if scanned {
+                self.prune();
+            }
+        }
+    }
+
+    /// Takes a snapshot and indexes it whole before it comes back.
+    pub fn level(&mut self, catalogue: &Catalogue) {
+        self.restore();
+        self.take(catalogue);
+        self.prune();
+        while !self.behind.is_empty() {
+            self.read_some(LARGE_BATCH);
+        }
+        self.save(true);
+    }
+
+    /// Makes the index of a snapshot anew, where something of the one there is is not what was written.
+    pub fn rebuild(mut self, catalogue: &Catalogue) {
+        self.cache.remove();
+        self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.cache.changed();
+        self.take(catalogue);
+        while !self.behind.is_empty() {
+            self.read_some(LARGE_BATCH);
+        }
+        self.save(true);
+    }
+
+    /// Puts names and descriptions of what is new into the index, takes out what is gone, and notes
+    /// which bodies are to be read. A skill that is there already is asked with its old body until then.
+    fn take(&mut self, catalogue: &Catalogue) {
+        let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
+        let losers = catalogue.shadowed.iter().map(|loser| Wanted {
+            skill: Arc::clone(&loser.skill),
+            winner: Some(place(catalogue, &loser.winner, &self.home)),
+        });
+        let wanted: Vec<Wanted> = winners.chain(losers).collect();
+        let ids: HashSet<&SkillId> = wanted.iter().map(|w| &w.skill.id).collect();
+        let removed: Vec<SkillId> = self.have.keys().filter(|id| !ids.contains(id)).cloned().collect();
+        if !removed.is_empty() {
+            self.behind.retain(|id| ids.contains(id));
+            self.pending.retain(|id| ids.contains(id));
+            self.shared.update(Vec::new(), &removed);
+            self.cache.changed();
+        }
+        for id in &removed {
+            self.have.remove(id);
+        }
+        let mut new = Vec::new();
+        for one in wanted {
+            let known = self.have.get(&one.skill.id);
+            if known.is_some_and(|known| known.same(&one)) {
+                continue;
+            }
+            match known {
+                None => new.push(one.clone()),
+                Some(_) => self.owe(&one.skill.id),
+            }
+            self.have.insert(one.skill.id.clone(), one);
+        }
+        let unread = self.unread(&new);
+        for document in &unread {
+            self.owe(&document.id);
+        }
+        // A few new skills go in whole in the next moment; their names alone would only cost twice.
+        if unread.len() > BATCH {
+            for names in unread.chunks(NAMES_BATCH) {
+                self.shared.update(names.to_vec(), &[]);
+            }
+        }
+        self.tell_progress(true);
+    }
+
+    /// Notes that a body is to be read.
+    fn owe(&mut self, id: &SkillId) {
+        if self.pending.insert(id.clone()) {
+            self.behind.push_back(id.clone());
+        }
+    }
+
+    /// Those of which the index does not have headings and body already (from the cache).
+    fn unread(&self, new: &[Wanted]) -> Vec<Document> {
+        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+        new.iter().map(|one| one.document(false)).filter(|document| !router.is_current(document)).collect()
+    }
+
+    /// Reads and indexes one batch.
+    fn read_some(&mut self, batch: usize) {
+        let ids: Vec<SkillId> = self.behind.drain(..self.behind.len().min(batch)).collect();
+        for id in &ids {
+            self.pending.remove(id);
+        }
+        let wanted: Vec<&Wanted> = ids.iter().filter_map(|id| self.have.get(id)).collect();
+        // Files are read and split before the lock is taken.
+        let documents: Vec<Document> = wanted.par_iter().map(|one| one.document(true)).collect();
+        self.scattered += documents.len();
+        self.shared.update(documents, &[]);
+        self.cache.changed();
+        self.tell_progress(self.behind.is_empty());
+    }
+
+    fn tell_progress(&mut self, at_once: bool) {
+        let now = Instant::now();
+        let total = self.have.len();
+        let progress =
+            IndexProgress { indexed: total - self.behind.len(), total, done: self.behind.is_empty() };
+        self.shared.progress.send_replace(progress);
+        if at_once || self.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY) {
+            self.told = Some(now);
+            self.shared.tell(Event::Index(progress));
+        }
+    }
+}
+
+/// A bundle's place as a person reads it: inside the only root, behind its root's label among several, else
+/// the whole path. The folder says more than its SKILL.md.
+fn place(catalogue: &Catalogue, location: &Path, home: &Path) -> String {
+    let folder = location.parent().unwrap_or(location);
+    let inside = catalogue.roots.iter().find_map(|root| Some((root, folder.strip_prefix(&root.path).ok()?)));
+    match inside {
+        Some((root, below)) if below.as_os_str().is_empty() => root.label.clone(),
+        Some((_, below)) if catalogue.roots.len() == 1 => below.display().to_string(),
+        Some((root, below)) => format!("{}/{}", root.label, below.display()),
+        None => skills_config::shown(folder, Path::new("/"), home),
+    }
+}

@@ -1,0 +1,445 @@
+//! The core in this process: registry, router, caches, counts.
+
+mod auditing;
+mod cache_file;
+mod counting;
+mod governing;
+mod index_cache;
+mod indexer;
+mod levels;
+mod once;
+mod operations;
+mod runs;
+mod sessions;
+mod trusting;
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use rayon::prelude::*;
+use tokio::sync::broadcast;
+
+use self::cache_file::CacheFile;
+use self::counting::Counter;
+use self::index_cache::IndexCache;
+use self::indexer::{Indexer, Shared};
+use self::levels::Levels;
+use self::operations::Operations;
+use self::runs::Runs;
+use super::known_contracts::KnownContracts;
+use super::{
+    Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
+    detail, door, listing, policies::PolicyFile,
+};
+use skills_base::audit::Recorder;
+use skills_config::{Config, RankPolicy};
+use skills_discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
+use skills_registry::{Catalogue, Registry, Settings, Trust};
+use skills_skill::{self, Skill, SkillId, client};
+use skills_base::telemetry::Metrics;
+
+pub use self::once::{Needs, eval, lint};
+
+/// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
+/// it over to another one and back.
+const INLINE: usize = 500;
+
+/// The core in this process.
+pub struct Local {
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+    levels: Arc<Levels>,
+    operations: Arc<Operations>,
+    counter: Counter,
+    metrics: Metrics,
+    audit: Arc<Recorder>,
+    trust: Trust,
+    contracts: Arc<KnownContracts>,
+    policy: Arc<PolicyFile>,
+    runs: Arc<Runs>,
+    prepared: sessions::Prepared,
+    /// Skill files that were read as clients read them.
+    skill_files: client_view::SkillFiles,
+    transcripts: sessions::Transcripts,
+    /// How long a request waits for the first scan.
+    catalog_timeout: Duration,
+    rebuilding: tokio::sync::Mutex<()>,
+}
+
+impl Local {
+    /// Opens the registry and follows it: returns at once, the scan and the index go on behind.
+    ///
+    /// # Errors
+    /// `internal_error` when the system gives no thread or a data file of this program is damaged.
+    pub fn open(config: Config) -> Result<Self, Error> {
+        let local = Self::new(config, false)?;
+        let indexer = local.indexer();
+        let news = local.registry.events();
+        // Weak: the thread must not keep the registry alive whose end it waits for.
+        let registry = Arc::downgrade(&local.registry);
+        let latest = move || {
+            let registry = registry.upgrade()?;
+            // Asked in this order: a scan that ends in between is heard of as news.
+            let scanned = registry.progress().done;
+            Some((registry.snapshot(), scanned))
+        };
+        let follow = move || indexer.follow(news, latest);
+        std::thread::Builder::new()
+            .name("indexer".to_owned())
+            .spawn(follow)
+            .map_err(|e| Error::new(Code::InternalError, format!("no thread for the index: {e}")))?;
+        Ok(local)
+    }
+
+    fn new(config: Config, patient: bool) -> Result<Self, Error> {
+        let internal = |what: &str, why: String| Error::new(Code::InternalError, format!("{what}: {why}"));
+        let router = router(&config, patient)?;
+        let settings = Settings::new(&config);
+        let tokens =
+            (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
+        let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
+        let (config, registry, shared) =
+            (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
+        let (trust, policy) = (Trust::of(&config), Arc::new(PolicyFile::of(&config)));
+        let metrics = Metrics::default();
+        let audit = auditing::recorder(&config);
+        Ok(Self {
+            runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
+            operations: Arc::new(Operations::new(metrics.clone())),
+            prepared: sessions::Prepared::default(),
+            skill_files: client_view::SkillFiles::default(),
+            transcripts: sessions::Transcripts::default(),
+            counter: Counter::default(),
+            metrics,
+            audit,
+            registry,
+            shared,
+            levels: Arc::new(Levels::new(tokens)),
+            trust,
+            contracts: Arc::default(),
+            policy,
+            config,
+            catalog_timeout: CATALOG_TIMEOUT,
+            rebuilding: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// With another time for which requests wait for the first scan.
+    #[must_use]
+    pub fn with_catalog_timeout(self, catalog_timeout: Duration) -> Self {
+        Self { catalog_timeout, ..self }
+    }
+
+    fn indexer(&self) -> Indexer {
+        Indexer::new(Arc::clone(&self.shared), self.config.dirs.home.clone(), self.index_cache())
+    }
+
+    fn index_cache(&self) -> IndexCache {
+        if self.config.demo {
+            return IndexCache::off();
+        }
+        let settings = Settings::new(&self.config);
+        IndexCache::new(&settings.cache_dir, &settings.roots, &settings.build)
+    }
+
+    /// Removes the file of the index: it is not what was written.
+    fn remove_index_cache(&self) {
+        self.index_cache().remove();
+    }
+
+    /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
+    #[must_use]
+    pub fn usual_request(&self) -> Request {
+        usual_request(&self.config)
+    }
+
+    /// The skill that a person names: id, unambiguous name, or location.
+    ///
+    /// # Errors
+    /// `not_found` with near names, `invalid_request` for an ambiguous name.
+    pub fn resolve(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+        self.runs.skill(wanted)
+    }
+
+    /// What `doctor` says about the core.
+    ///
+    /// # Errors
+    /// None today; as every operation.
+    pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
+        let catalogue = self.registry.snapshot();
+        let mut checks = checkup::settings(&self.config);
+        let bundles = |root: usize| {
+            let winners = catalogue.entries.iter().filter(|entry| entry.root == root).count();
+            winners + catalogue.shadowed.iter().filter(|loser| loser.root == root).count()
+        };
+        checks.extend(checkup::roots(&catalogue.roots, self.config.watch, bundles));
+        // One request that every link has to answer shows which of them work here.
+        let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
+        if let Ok(answer) = self.discover(probe).await {
+            checks.extend(checkup::links(&answer.links));
+        }
+        checks.extend(checkup::core(&self.diagnostics().await?));
+        let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        checks.push(Check::good("index cache", index));
+        checks.extend(self.runs.checks().await);
+        Ok(checks)
+    }
+
+    async fn ranked(&self, request: Request) -> Result<Answer, Error> {
+        self.ranked_by(request, self.adjustments()?).await
+    }
+
+    async fn ranked_by(&self, request: Request, adjustments: Arc<Adjustments>) -> Result<Answer, Error> {
+        let small = self.shared.router.try_read().is_ok_and(|router| router.len() <= INLINE);
+        let mut answer = if small {
+            rank(&self.shared, &request, &adjustments)
+        } else {
+            let (shared, request, adjustments) =
+                (Arc::clone(&self.shared), request.clone(), Arc::clone(&adjustments));
+            apart(move || rank(&shared, &request, &adjustments)).await
+        }?;
+        if self.rebuild_damaged_index().await? {
+            let shared = Arc::clone(&self.shared);
+            answer = apart(move || rank(&shared, &request, &adjustments)).await?;
+        }
+        self.count_ranking(&answer);
+        Ok(answer)
+    }
+
+    /// Makes the index anew where a request met something in its file that is not what was written; answers whether.
+    async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
+        let damaged =
+            |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
+        if !damaged(&self.shared) {
+            return Ok(false);
+        }
+        let _one = self.rebuilding.lock().await;
+        if damaged(&self.shared) {
+            let (indexer, catalogue) = (self.indexer(), self.registry.snapshot());
+            apart(move || {
+                indexer.rebuild(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(true)
+    }
+
+    fn count_ranking(&self, answer: &Answer) {
+        self.metrics.discovery(Duration::from_micros(answer.took_us));
+        for link in &answer.links {
+            match &link.state {
+                LinkState::Failed(why) => {
+                    tracing::warn!(link = link.link, why, "a link was left out of a request");
+                    self.operations.link_failed(&link.link);
+                    self.metrics.link_left_out(&link.link);
+                }
+                LinkState::Ran => self.metrics.link(&link.link, Duration::from_micros(link.took_us)),
+                LinkState::Idle | LinkState::Off => {}
+            }
+        }
+    }
+}
+
+/// What a request asks where nobody says otherwise: the policy, limit and bodies of settings.
+#[must_use]
+pub fn usual_request(config: &Config) -> Request {
+    let policy = match config.policy {
+        RankPolicy::Blended => Policy::Blended,
+        RankPolicy::Strict => Policy::Strict,
+    };
+    let usual = Request::default();
+    Request { policy, limit: config.limit.unwrap_or(usual.limit), with_body: config.with_body, ..usual }
+}
+
+/// An empty router with the weights of this program and the links that the settings leave on.
+///
+/// A person who types would rather see an answer without a late link; a script wants the same answer whatever
+/// else the machine does, so that links of a `patient` router may take their time.
+fn router(config: &Config, patient: bool) -> Result<Router, Error> {
+    let weights = Weights::shipped()
+        .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;
+    Router::new(if patient { weights.patient() } else { weights })
+        .without_links(config.links.off())
+        .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+}
+
+/// Runs what reads disks or takes long away from the tasks that must not wait.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
+}
+
+fn rank(shared: &Shared, request: &Request, adjustments: &Adjustments) -> Result<Answer, Error> {
+    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+    router
+        .discover_adjusted(request, adjustments)
+        .map_err(|e| Error::new(Code::InvalidRequest, e.to_string()))
+}
+
+#[async_trait]
+impl Client for Local {
+    fn connection(&self) -> Connection {
+        Connection::Local
+    }
+
+    fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    async fn wait_for_catalog(&self) -> Result<(), Error> {
+        if self.registry.progress().done {
+            return Ok(());
+        }
+        let scanned = tokio::time::timeout(self.catalog_timeout, self.registry.wait_scanned()).await;
+        scanned.map(drop).map_err(|_| {
+            let progress = self.registry.progress();
+            let message = format!(
+                "the skills are still being read after the start ({} of at least {} so far); try again shortly",
+                progress.parsed, progress.found
+            );
+            Error::new(Code::NotReady, message)
+        })
+    }
+
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        Ok(self.registry.snapshot())
+    }
+
+    async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        let began = Instant::now();
+        let answer = match door::admit(request) {
+            Ok(request) => self.ranked(request).await,
+            Err(error) => Err(error),
+        };
+        self.operations.counted("discover", began, answer)
+    }
+
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
+        let began = Instant::now();
+        let catalogue = self.registry.snapshot();
+        let facts = self.facts();
+        let list = apart(move || {
+            let mut list = listing::list(&catalogue, &filter)?;
+            list.skills.par_iter_mut().for_each(|summary| facts.add(&catalogue, summary));
+            Ok(list)
+        })
+        .await;
+        self.operations.counted("list", began, list)
+    }
+
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
+        let began = Instant::now();
+        let detail = match self.resolve(skill) {
+            Ok(skill) => {
+                let catalogue = self.registry.snapshot();
+                let facts = self.facts();
+                apart(move || {
+                    let mut detail = detail::describe(&catalogue, &skill)?;
+                    facts.add(&catalogue, &mut detail.summary);
+                    Ok(detail)
+                })
+                .await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("describe", began, detail)
+    }
+
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
+        let began = Instant::now();
+        let file = match self.resolve(skill) {
+            Ok(skill) => {
+                let path = path.to_owned();
+                apart(move || detail::read_file(&skill, &path)).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("read_file", began, file)
+    }
+
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
+        let began = Instant::now();
+        let catalogue = self.registry.snapshot();
+        let found: Vec<Arc<Skill>> =
+            skills.iter().filter_map(|id| catalogue.by_id(id.as_str()).map(Arc::clone)).collect();
+        let levels = Arc::clone(&self.levels);
+        let counted = apart(move || {
+            let counted = found.iter().map(|skill| levels.of(skill)).collect();
+            levels.save(Instant::now());
+            Ok(counted)
+        })
+        .await;
+        self.operations.counted("levels", began, counted)
+    }
+
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
+        let began = Instant::now();
+        let lines = match self.resolve(skill).and_then(|skill| Ok((skill, door::intent(intent)?))) {
+            Ok((skill, intent)) => {
+                let shared = Arc::clone(&self.shared);
+                apart(move || {
+                    let source = detail::source(&skill)?;
+                    let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                    Ok(router.body_lines(skill::body(&source), skill.body_line, &intent, limit))
+                })
+                .await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("body_lines", began, lines)
+    }
+
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
+        let began = Instant::now();
+        let view = self.client_list(client);
+        self.operations.counted("client_view", began, view)
+    }
+
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(client::profiles().iter().map(|profile| (profile.id.clone(), profile.name.clone())).collect())
+    }
+
+    async fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.diagnose().await
+    }
+
+    async fn ensure_store(&self) -> Result<(), Error> {
+        self.runs.ensure_store()
+    }
+
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.reset_counting().await?;
+        self.diagnose().await
+    }
+
+    async fn metrics(&self) -> Result<MetricsReport, Error> {
+        self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    async fn metrics_text(&self) -> Result<String, Error> {
+        self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
+    }
+
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        let began = Instant::now();
+        let list = self.governed(filter).await;
+        self.operations.counted("governance", began, list)
+    }
+
+    async fn rescan(&self) -> Result<(), Error> {
+        self.registry.rescan();
+        Ok(())
+    }
+}
+
+/// How long a request to a service that has just started waits for the first scan of the skills.
+const CATALOG_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers
+/// with what there is.
+const SCAN_PATIENCE: Duration = Duration::from_secs(120);

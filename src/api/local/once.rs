@@ -1,0 +1,143 @@
+//! The core for one command: the scan is waited for, nothing is watched, and of the index only what
+//! the command needs is made.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use super::{Local, SCAN_PATIENCE, apart, router};
+use skills_config::Config;
+use skills_discovery::Router;
+use crate::eval::{self, EvalJob, Evaluation};
+use crate::lint::{self, LintReport};
+use crate::{Code, Error};
+use skills_skill::{Refusal, RefusalReason};
+
+/// How much of the core a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The records.
+    Catalogue,
+    /// The index too, with headings and bodies.
+    Index,
+}
+
+impl Local {
+    /// Opens the core for one command: returns when what it needs is there.
+    ///
+    /// # Errors
+    /// As [`Local::open`].
+    pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
+        config.watch = false;
+        let local = Self::new(config, true)?;
+        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
+        let catalogue = scanned.unwrap_or_else(|_| {
+            tracing::warn!("the scan is not through; answering with what there is");
+            local.registry.snapshot()
+        });
+        if needs == Needs::Index {
+            let mut indexer = local.indexer();
+            apart(move || {
+                indexer.level(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(local)
+    }
+}
+
+/// Looks at the bundles below these paths (files or folders), at all roots without any; repairs them
+/// before when asked to.
+///
+/// # Errors
+/// `invalid_configuration` when a repair cannot be written.
+pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<LintReport, Error> {
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
+    let all_roots = files.is_empty() && folders.is_empty();
+    let mut fixed = Vec::new();
+    let mut report = LintReport::default();
+    if !files.is_empty() {
+        let files = files.clone();
+        let (repaired, found) = apart(move || {
+            let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
+            Ok((repaired, lint::files_in_place(&files)))
+        })
+        .await?;
+        fixed.extend(repaired);
+        report = found;
+    }
+    if all_roots || !folders.is_empty() {
+        let config =
+            if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
+        if fix {
+            let catalogue = catalogue(config.clone()).await?;
+            fixed.extend(
+                apart(move || {
+                    let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
+                    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
+                    // A link that leaves the root leads to a file that nobody named: it is left alone.
+                    let ours = |refusal: &&Refusal| refusal.reason != RefusalReason::LeavesRoot;
+                    let refused = catalogue.refused.iter().filter(ours).map(|refusal| &refusal.location);
+                    lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))
+                })
+                .await?,
+            );
+        }
+        let catalogue = catalogue(config).await?;
+        report = report.and(apart(move || Ok(lint::catalogue(&catalogue))).await?);
+    }
+    report.fixed = fixed;
+    Ok(report)
+}
+
+/// Measures the ranking on golden queries: of files given by name, else of the roots.
+///
+/// # Errors
+/// `not_found` when there is no golden set, `invalid_configuration` for files that cannot be read.
+pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
+    let router = match &job.skills {
+        Some(skills) => {
+            let (empty, skills) = (router(&config, true)?, skills.clone());
+            Asked::Files(Box::new(apart(move || eval::router_of(empty, &skills)).await?))
+        }
+        None => Asked::Roots(Local::open_once(config, Needs::Index).await?),
+    };
+    apart(move || {
+        let golden = match (&job.queries, &router) {
+            (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
+            (None, Asked::Roots(local)) => eval::golden_of(&local.registry.snapshot())?,
+            (None, Asked::Files(_)) => {
+                return Err(Error::new(Code::InvalidRequest, "--skills needs --queries beside it"));
+            }
+        };
+        match &router {
+            Asked::Files(router) => eval::measure(router, golden, &job),
+            Asked::Roots(local) => {
+                let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                let measured = eval::measure(&router, golden, &job);
+                if router.is_damaged() {
+                    local.remove_index_cache();
+                    return Err(Error::new(
+                        Code::InternalError,
+                        "the cached index was damaged and has been removed; run the command again",
+                    ));
+                }
+                measured
+            }
+        }
+    })
+    .await
+}
+
+/// Over which skills a golden set is asked.
+enum Asked {
+    Files(Box<Router>),
+    Roots(Local),
+}
+
+async fn catalogue(config: Config) -> Result<Arc<skills_registry::Catalogue>, Error> {
+    let settings = skills_registry::Settings::new(&Config { watch: false, ..config });
+    let registry = skills_registry::Registry::open(settings)
+        .map_err(|e| Error::new(Code::InternalError, format!("the registry: {e}")))?;
+    Ok(registry.wait_scanned().await)
+}

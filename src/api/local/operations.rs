@@ -1,0 +1,145 @@
+//! How often each operation was asked and how long it took, since the counts were last put into the store.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::{Error, OperationCount};
+use skills_store::{Tally, TallyKind};
+use skills_base::telemetry::Metrics;
+
+/// Counts by kind and name.
+type Counts = BTreeMap<(TallyKind, String), OperationCount>;
+
+/// Counts per operation, shared by all callers.
+#[derive(Debug, Default)]
+pub struct Operations {
+    counts: Mutex<Counts>,
+    metrics: Metrics,
+}
+
+/// Adds two counts of the same thing.
+pub fn joined(a: OperationCount, b: OperationCount) -> OperationCount {
+    OperationCount {
+        calls: a.calls.saturating_add(b.calls),
+        errors: a.errors.saturating_add(b.errors),
+        total_us: a.total_us.saturating_add(b.total_us),
+        max_us: a.max_us.max(b.max_us),
+    }
+}
+
+impl Operations {
+    /// Nothing counted; metrics are recorded beside.
+    pub fn new(metrics: Metrics) -> Self {
+        Self { counts: Mutex::default(), metrics }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, kind: TallyKind, name: &str, more: OperationCount) {
+        let mut counts = self.counts();
+        let count = counts.entry((kind, name.to_owned())).or_default();
+        *count = joined(*count, more);
+    }
+
+    /// Counts one call that began at `began`, and hands its result on.
+    pub fn counted<T>(
+        &self,
+        operation: &'static str,
+        began: Instant,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        let elapsed = began.elapsed();
+        let took = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
+        let errors = u64::from(result.is_err());
+        let one = OperationCount { calls: 1, errors, total_us: took, max_us: took };
+        self.add(TallyKind::Operation, operation, one);
+        self.metrics.operation(operation, result.is_ok(), elapsed);
+        result
+    }
+
+    /// Counts a link that failed.
+    pub fn link_failed(&self, link: &str) {
+        self.add(TallyKind::Link, link, OperationCount { errors: 1, ..OperationCount::default() });
+    }
+
+    /// What was counted and is nowhere else, taken away from here.
+    pub fn take(&self) -> Vec<Tally> {
+        let counts = std::mem::take(&mut *self.counts());
+        counts
+            .into_iter()
+            .map(|((kind, name), count)| Tally {
+                kind,
+                name,
+                calls: count.calls,
+                errors: count.errors,
+                total_us: count.total_us,
+                max_us: count.max_us,
+            })
+            .collect()
+    }
+
+    /// Takes back what could not be kept elsewhere.
+    pub fn put_back(&self, tallies: Vec<Tally>) {
+        for tally in tallies {
+            let count = count_of(&tally);
+            self.add(tally.kind, &tally.name, count);
+        }
+    }
+
+    /// All counts here of one kind, joined with those that are kept elsewhere.
+    pub fn with(&self, kept: &[Tally], kind: TallyKind) -> BTreeMap<String, OperationCount> {
+        let here = self.counts();
+        let here =
+            here.iter().filter(|((k, _), _)| *k == kind).map(|((_, name), count)| (name.clone(), *count));
+        let kept = kept.iter().filter(|tally| tally.kind == kind);
+        let mut all: BTreeMap<String, OperationCount> = here.collect();
+        for tally in kept {
+            let count = all.entry(tally.name.clone()).or_default();
+            *count = joined(*count, count_of(tally));
+        }
+        all
+    }
+}
+
+fn count_of(tally: &Tally) -> OperationCount {
+    OperationCount {
+        calls: tally.calls,
+        errors: tally.errors,
+        total_us: tally.total_us,
+        max_us: tally.max_us,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Code;
+
+    #[test]
+    fn calls_and_errors_are_counted_apart() {
+        let operations = Operations::default();
+        let began = Instant::now();
+        operations.counted("list", began, Ok(())).unwrap();
+        operations.counted::<()>("list", began, Err(Error::new(Code::NotFound, "gone"))).unwrap_err();
+        let count = operations.with(&[], TallyKind::Operation)["list"];
+        assert_eq!((count.calls, count.errors), (2, 1));
+        assert!(count.max_us <= count.total_us);
+    }
+
+    #[test]
+    fn what_was_taken_is_joined_again_with_what_came_since() {
+        let operations = Operations::default();
+        operations.counted("list", Instant::now(), Ok(())).unwrap();
+        operations.link_failed("typo");
+        let taken = operations.take();
+        assert!(operations.with(&[], TallyKind::Operation).is_empty());
+        operations.counted("list", Instant::now(), Ok(())).unwrap();
+        assert_eq!(operations.with(&taken, TallyKind::Operation)["list"].calls, 2);
+        operations.put_back(taken);
+        assert_eq!(operations.with(&[], TallyKind::Operation)["list"].calls, 2);
+        assert_eq!(operations.with(&[], TallyKind::Link)["typo"].errors, 1);
+    }
+}

@@ -1,0 +1,56 @@
+//! Content that a caller hands over, stored as an artifact.
+
+use std::sync::Arc;
+
+use super::{Runs, audited, people};
+use crate::content::MAX_FILE_BYTES;
+use crate::{Code, Error, NewArtifact, StoredArtifact};
+
+/// Longest name of an artifact, bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+impl Runs {
+    /// Stores content under its digest.
+    ///
+    /// # Errors
+    /// `payload_too_large`; `invalid_request` for a name that is a path or empty.
+    pub(super) async fn store_artifact(
+        self: &Arc<Self>,
+        artifact: NewArtifact,
+    ) -> Result<StoredArtifact, Error> {
+        let NewArtifact { name, content, by } = artifact;
+        if content.len() as u64 > MAX_FILE_BYTES {
+            let message = format!(
+                "the content has {} bytes; at most {MAX_FILE_BYTES} (8 MiB) are stored",
+                content.len()
+            );
+            return Err(Error::new(Code::PayloadTooLarge, message));
+        }
+        let plain = !name.trim().is_empty()
+            && name.len() <= MAX_NAME_BYTES
+            && !name.contains(|sign: char| matches!(sign, '/' | '\\') || sign.is_control())
+            && !matches!(name.as_str(), "." | "..");
+        if !plain {
+            let message = format!(
+                "{name:?} is not a file name; give one without folders, e.g. rows.csv, of at most {MAX_NAME_BYTES} bytes"
+            );
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let artifacts = self.kept_files()?;
+        let stored = super::super::apart(move || {
+            artifacts.keep(&name, &mut content.as_slice()).map_err(|error| {
+                Error::new(Code::InternalError, format!("the artifact cannot be stored: {error}"))
+            })
+        })
+        .await?;
+        let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+        self.audit.record(audited::artifact_stored(&stored, &by)).await;
+        Ok(StoredArtifact {
+            target_ref: format!("artifact:{}", stored.digest),
+            digest: stored.digest,
+            name: stored.name,
+            bytes: stored.bytes,
+            media_type: stored.media_type,
+        })
+    }
+}

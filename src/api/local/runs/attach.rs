@@ -1,0 +1,286 @@
+//! Attaching a skill: four checks in their order, the target's content handed over, and what would happen before it
+//! does.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use strum::IntoEnumIterator as _;
+use tokio_util::sync::CancellationToken;
+
+use super::contracts::{self, Contracted};
+use super::references::{self, Found};
+use super::{Room, Runs, same_as};
+use skills_runs::check_inputs;
+use crate::{
+    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
+    content,
+};
+use skills_skill::contract::{Capability, StepAction};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
+
+/// References that a failed look-up offers.
+const OFFERED: usize = 3;
+
+/// How the four checks went.
+struct Looked {
+    checks: Vec<AttachCheckResult>,
+    failed: Option<(AttachReason, Error)>,
+    read: Option<Contracted>,
+    target: Option<(AttachTarget, Found)>,
+}
+
+impl Looked {
+    fn holds(&mut self, check: AttachCheck, note: String) {
+        self.checks.push(AttachCheckResult { check, holds: Some(true), note });
+    }
+
+    /// Ends the checks: the later ones are not made.
+    fn fails(mut self, check: AttachCheck, given: &str, allowed: Vec<String>, error: Error) -> Self {
+        self.checks.push(AttachCheckResult { check, holds: Some(false), note: error.message.clone() });
+        for later in AttachCheck::iter().filter(|later| *later > check) {
+            let note = "not looked at: an earlier check failed".to_owned();
+            self.checks.push(AttachCheckResult { check: later, holds: None, note });
+        }
+        let reason = AttachReason { check, given: given.to_owned(), allowed, cause: None };
+        self.failed = Some((reason, error));
+        self
+    }
+}
+
+impl Runs {
+    /// Attaches a skill to a target; where its run is waited for, no longer than until `leave` fires.
+    pub(super) async fn attach(
+        self: &Arc<Self>,
+        request: AttachRequest,
+        leave: &CancellationToken,
+    ) -> Result<Attached, Error> {
+        let room = self.room().await?;
+        let looked = self.look(&room, &request).await?;
+        if let Some((reason, error)) = looked.failed {
+            return Err(Error { reason: serde_json::to_value(reason).ok(), ..error });
+        }
+        let (Some(read), Some((target_type, found))) = (looked.read, looked.target) else {
+            return Err(Error::new(
+                Code::InternalError,
+                "the checks of an attachment ended without a result",
+            ));
+        };
+        let runs = Arc::clone(self);
+        let (skill, inputs, options) = (Arc::clone(&read.skill), request.inputs, request.options.clone());
+        let prepared = super::super::apart(move || runs.prepare(&skill, &inputs, &options)).await?;
+        let mut target = json!({
+            "type": target_type, "ref": request.target_ref, "content": found.content,
+            "effect_mode": read.skill.classification.effect_mode.value,
+        });
+        if let Some(run) = &found.run {
+            target["run"] = json!(run.id);
+        }
+        let launched = self.begin(prepared, Some(target), &request.options, request.started_by).await?;
+        let mut execution = launched.run;
+        let mut control = None;
+        if request.options.wait {
+            execution = self.settle(&execution.id.0, leave).await?;
+            // Settling has steered already; asked again the store answers what became of it.
+            control = self.steer(&room, &execution).await?;
+        }
+        Ok(Attached {
+            skill_id: read.skill.id.clone(),
+            target_type,
+            target_ref: request.target_ref,
+            execution,
+            control,
+            attached_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+        })
+    }
+
+    /// The four checks and what attaching would do.
+    pub(super) async fn attach_preview(
+        self: &Arc<Self>,
+        request: AttachRequest,
+    ) -> Result<AttachPreview, Error> {
+        let room = self.room().await?;
+        let looked = self.look(&room, &request).await?;
+        let skill = looked.read.as_ref().map(|read| Arc::clone(&read.skill));
+        let input_problems = looked
+            .read
+            .as_ref()
+            .and_then(|read| check_inputs(&read.contract.inputs, &request.inputs).err())
+            .unwrap_or_default()
+            .into_iter()
+            .map(|problem| (problem.field, problem.message))
+            .collect();
+        let found = looked.target.as_ref().map(|(_, found)| found);
+        let may_do = match &looked.read {
+            Some(read) => self.may_do(read, found).await?,
+            None => Vec::new(),
+        };
+        let named = skill.as_ref().map_or(request.skill.as_str(), |skill| skill.id.as_str());
+        Ok(AttachPreview {
+            reason: looked.failed.map(|(reason, _)| reason),
+            checks: looked.checks,
+            target_label: found.map(|found| found.label.clone()),
+            content: found.map(|found| content::cut(&found.content)),
+            content_bytes: found.map(|found| found.content.to_string().len() as u64),
+            input_problems,
+            effect_mode: skill.as_ref().map(|skill| skill.classification.effect_mode.value),
+            may_do,
+            cli: same_as::cli(named, &request),
+            curl: same_as::curl(named, &request),
+        })
+    }
+
+    /// The four checks, each only where those before it hold.
+    async fn look(self: &Arc<Self>, room: &Room, request: &AttachRequest) -> Result<Looked, Error> {
+        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+        let read = match self.loads(&request.skill).await {
+            Ok(read) => read,
+            Err(error) => {
+                let allowed = error.suggestions.clone();
+                let cause = Some(error.code);
+                let error = Error { code: Code::AttachInvalid, ..error };
+                looked = looked.fails(AttachCheck::Exists, &request.skill, allowed, error);
+                looked.failed =
+                    looked.failed.map(|(reason, error)| (AttachReason { cause, ..reason }, error));
+                return Ok(looked);
+            }
+        };
+        let skill = Arc::clone(&read.skill);
+        looked.holds(AttachCheck::Exists, format!("{} {}, loads", skill.id, read.contract.version));
+        looked.read = Some(read);
+
+        let invocation = skill.classification.invocation.value;
+        if invocation == Invocation::Direct {
+            let message =
+                format!("{} is run directly and attached to nothing: skills run {}", skill.id, skill.id);
+            let allowed = vec![Invocation::Attach.to_string(), Invocation::Both.to_string()];
+            let error = Error::new(Code::AttachInvalid, message);
+            return Ok(looked.fails(AttachCheck::Invocation, &invocation.to_string(), allowed, error));
+        }
+        looked.holds(AttachCheck::Invocation, format!("invocation {invocation}"));
+
+        let targets = &skill.classification.attach_targets;
+        let allowed: Vec<String> = targets.iter().map(ToString::to_string).collect();
+        let given = request.target_type.trim();
+        let kind = given.parse::<AttachTarget>().ok().filter(|kind| targets.contains(kind));
+        let Some(kind) = kind else {
+            let message = if allowed.is_empty() {
+                format!("{} names no targets in its classification", skill.id)
+            } else {
+                format!("{} takes {}, not {given:?}", skill.id, allowed.join(", "))
+            };
+            let error = Error::new(Code::AttachInvalid, message);
+            return Ok(looked.fails(AttachCheck::TargetType, given, allowed, error));
+        };
+        looked.holds(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
+
+        let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
+        match self.target(room, kind, &request.target_ref, sessions, local_files).await {
+            Ok(found) => {
+                looked.holds(AttachCheck::Target, found.label.clone());
+                looked.target = Some((kind, found));
+                Ok(looked)
+            }
+            Err(error) if matches!(error.code, Code::TargetNotFound | Code::PayloadTooLarge) => {
+                let choices =
+                    self.target_choices(kind, "", OFFERED, sessions, local_files).await.unwrap_or_default();
+                let mut allowed = vec![references::forms(kind, local_files).to_owned()];
+                allowed.extend(choices.into_iter().map(|choice| choice.target_ref));
+                Ok(looked.fails(AttachCheck::Target, &request.target_ref, allowed, error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A skill whose contract loads without errors.
+    async fn loads(self: &Arc<Self>, wanted: &str) -> Result<Contracted, Error> {
+        let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+        super::super::apart(move || {
+            let read = contracts::read(&runs.skill(&wanted)?)?;
+            match contracts::broken(&read) {
+                Some(error) => Err(error),
+                None => Ok(read),
+            }
+        })
+        .await
+    }
+
+    /// What the skill may do to the target and beyond, in sentences.
+    async fn may_do(
+        self: &Arc<Self>,
+        read: &Contracted,
+        found: Option<&Found>,
+    ) -> Result<Vec<String>, Error> {
+        let (runs, read) = (Arc::clone(self), read.clone());
+        let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
+        super::super::apart(move || {
+            let mut out = vec![effect(&read.skill)];
+            if let Some((id, state)) = run.filter(|_| steers(&read.skill)) {
+                out.push(if state.is_terminal() {
+                    format!("run {id} is {state}: nothing it asks for changes it any more")
+                } else {
+                    format!("run {id} is {state} now: a pause keeps its next step from beginning, a cancel stops it")
+                });
+            }
+            let capabilities = runs.capabilities()?;
+            let called = read.contract.steps.iter().filter_map(|step| match &step.action {
+                StepAction::Capability(id) => capabilities.capability(id),
+                _ => None,
+            });
+            let mut outside: Vec<&Arc<Capability>> =
+                called.filter(|capability| capability.properties.side_effects).collect();
+            outside.dedup_by(|a, b| a.id == b.id);
+            if outside.is_empty() {
+                out.push("none of its steps is declared to change anything outside".to_owned());
+            }
+            for capability in outside {
+                let asks =
+                    if capability.safety.requires_confirmation { ", after a person's yes" } else { "" };
+                out.push(format!("{} changes something outside{asks}", capability.id));
+            }
+            if let Err(error) = contracts::trusted(&runs.trust, &read.skill) {
+                out.push(error.message);
+            }
+            match runs.approval(&read.skill) {
+                Ok(Some(rule)) => out.push(format!("a person says yes before its first step: {rule}")),
+                Ok(None) => {}
+                Err(error) => out.push(error.message),
+            }
+            Ok(out)
+        })
+        .await
+    }
+}
+
+fn steers(skill: &Skill) -> bool {
+    skill.classification.effect_mode.value == EffectMode::ControlSignal
+}
+
+fn effect(skill: &Skill) -> String {
+    match skill.classification.effect_mode.value {
+        EffectMode::ReadOnly => "reads the target and its inputs, and changes nothing".to_owned(),
+        EffectMode::Enrich => "reads the target and its inputs, and answers something about it".to_owned(),
+        EffectMode::ControlSignal => {
+            "may pause or stop the run it is attached to, or send it a signal".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn after_a_failed_check_the_later_ones_are_not_looked_at() {
+        let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
+        looked.holds(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
+        let error = Error::new(Code::AttachInvalid, "run directly");
+        let looked = looked.fails(AttachCheck::Invocation, "direct", vec!["attach".to_owned()], error);
+        let holds: Vec<Option<bool>> = looked.checks.iter().map(|check| check.holds).collect();
+        assert_eq!(holds, [Some(true), Some(false), None, None]);
+        let (reason, _) = looked.failed.unwrap();
+        let wire: Value = serde_json::to_value(reason).unwrap();
+        assert_eq!(wire, json!({ "check": "invocation", "given": "direct", "allowed": ["attach"] }));
+    }
+}

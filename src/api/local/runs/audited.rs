@@ -1,0 +1,123 @@
+//! What the audit log is told of runs, in its words.
+
+use serde_json::json;
+
+use skills_base::audit::Entry;
+use skills_runs::{Artifact, digest_of};
+use skills_model::{Command, Expiry, Verdict};
+use skills_store::{
+    AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
+};
+
+/// Adds contents, unless the run itself is to leave none.
+fn with(entry: Entry, run: &RunRecord, detail: serde_json::Value) -> Entry {
+    if run.options.audit_mode == AuditMode::Off { entry } else { entry.with_detail(detail) }
+}
+
+/// A run was created.
+pub(super) fn launched(run: &RunRecord) -> Entry {
+    let data = json!({
+        "run": run.id,
+        "skill": run.skill_id,
+        "contract": run.contract_digest,
+        "inputs_digest": digest_of(&run.inputs),
+        "trace_id": run.trace_id,
+        "target": run.target.as_ref().and_then(|target| target.get("ref")),
+        "unsandboxed": run.options.unsandboxed.then_some(true),
+    });
+    let entry = Entry::new("run.launched", Some(&run.started_by), data);
+    with(entry, run, json!({ "inputs": run.inputs, "files": run.options.files }))
+}
+
+/// A run came to where no worker has it.
+pub(super) fn rested(run: &RunRecord) -> Entry {
+    let data = json!({
+        "run": run.id,
+        "skill": run.skill_id,
+        "step": run.step,
+        "code": run.error.as_ref().and_then(|error| error.get("code")),
+    });
+    let entry = Entry::new(format!("run.{}", run.state), None, data);
+    with(entry, run, json!({ "outputs": run.outputs, "error": run.error }))
+}
+
+/// Somebody's command changed a run, or was kept for it; nothing where it changed nothing.
+pub(super) fn commanded(
+    command: &Command,
+    by: Option<&DecisionRecord>,
+    outcome: &CommandOutcome,
+) -> Option<Entry> {
+    if matches!(outcome.effect, CommandEffect::Repeated(_)) {
+        return None;
+    }
+    let after = &outcome.run;
+    let who = by.and_then(|by| by.approver.as_deref());
+    let about = json!({ "run": after.id, "skill": after.skill_id });
+    let entry = match command {
+        Command::Signal { name } => {
+            let mut entry = Entry::new("run.signaled", who, about);
+            entry.data.insert("signal".to_owned(), json!(name));
+            entry
+        }
+        Command::Decide(decision) => {
+            // As it was recorded: a denial that named its step alone was bound to what waited.
+            let decision = after.decided.as_ref().unwrap_or(decision);
+            let kind = if decision.verdict == Verdict::Approve { "run.approved" } else { "run.denied" };
+            let mut entry = Entry::new(kind, who, about);
+            entry.data.insert("step".to_owned(), json!(decision.step));
+            entry.data.insert("inputs_digest".to_owned(), json!(decision.inputs_digest));
+            if let Some(choice) = decision.choice {
+                entry.data.insert("choice".to_owned(), json!(choice));
+            }
+            let notes = by.and_then(|by| by.notes.clone());
+            with(entry, after, json!({ "notes": notes, "result": decision.result }))
+        }
+        Command::Cancel => Entry::new("run.canceled", who, about),
+        Command::Pause => Entry::new("run.paused", who, about),
+        Command::Resume => Entry::new("run.resumed", who, about),
+        Command::Expire(expiry) => return Some(expired(after, *expiry)),
+        Command::Claim { .. } | Command::Work { .. } | Command::Ask(_) | Command::Replay | Command::Fork => {
+            return None;
+        }
+    };
+    Some(entry.durably())
+}
+
+/// The time of a wait was over, and that ended it.
+pub(super) fn expired(after: &RunRecord, expiry: Expiry) -> Entry {
+    let data = json!({ "run": after.id, "skill": after.skill_id, "action": expiry });
+    Entry::new("run.expired", None, data).durably()
+}
+
+/// A caller stored content.
+pub(super) fn artifact_stored(artifact: &Artifact, by: &str) -> Entry {
+    let data = json!({ "digest": artifact.digest, "name": artifact.name, "bytes": artifact.bytes });
+    Entry::new("artifact.stored", Some(by), data)
+}
+
+/// A run was made out of another one.
+pub(super) fn branched(made: &RunRecord, held: bool) -> Entry {
+    let source = made.source.as_ref();
+    let data = json!({
+        "run": made.id,
+        "skill": made.skill_id,
+        "source": source.map(|(run, _)| run),
+        "checkpoint": source.map(|(_, checkpoint)| checkpoint),
+    });
+    Entry::new(if held { "run.forked" } else { "run.replayed" }, Some(&made.started_by), data)
+}
+
+/// A sidecar asked for something on the run it watches.
+pub(super) fn controlled(
+    sidecar: &RunId,
+    watched: &RunId,
+    asked: &Control,
+    outcome: &ControlOutcome,
+) -> Entry {
+    let refused = match outcome {
+        ControlOutcome::Applied(_) => None,
+        ControlOutcome::Refused(why) => Some(why),
+    };
+    let data = json!({ "run": watched, "sidecar": sidecar, "asked": asked.asked, "refused": refused });
+    Entry::new("run.controlled", None, data).durably()
+}

@@ -1,0 +1,123 @@
+//! Capabilities as adapters ask about them: which there are, which binding carries one out and why, and which one is
+//! preferred here.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Runs, contracts, people, sheet};
+use skills_base::audit::Entry;
+use skills_runs::{Caller as _, Capabilities};
+use crate::{CapabilityExplanation, Code, Error, names};
+use skills_skill::contract::{Capability, Step, StepAction};
+
+impl Runs {
+    /// The ids of all capabilities, sorted.
+    pub(super) async fn capability_ids(self: &Arc<Self>) -> Result<Vec<String>, Error> {
+        let runs = Arc::clone(self);
+        super::super::apart(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
+    }
+
+    /// Which binding carries a capability out, and why.
+    pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
+        let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+        super::super::apart(move || {
+            let capabilities = runs.capabilities()?;
+            let capability = known(&capabilities, &wanted)?;
+            runs.explained(&capability)
+        })
+        .await
+    }
+
+    /// Makes a binding the preferred one of a capability on this host, or takes the preference away.
+    pub(super) async fn activate(
+        self: &Arc<Self>,
+        wanted: &str,
+        binding: Option<&str>,
+    ) -> Result<CapabilityExplanation, Error> {
+        let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
+        let binding = binding.map(|id| id.trim().to_owned());
+        super::super::apart(move || {
+            let capabilities = runs.capabilities()?;
+            let capability = known(&capabilities, &wanted)?;
+            if let Some(binding) = &binding {
+                of_capability(&capabilities, &capability, binding)?;
+            }
+            runs.overrides.choose(&capability.id, binding.as_deref())?;
+            let chosen = json!({ "capability": capability.id, "binding": binding });
+            let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
+            runs.audit.note(Entry::new(kind, Some(&people::account()), chosen).durably());
+            runs.calling()?.broker.set_overrides(runs.chosen()?);
+            runs.explained(&capability)
+        })
+        .await
+    }
+
+    fn explained(&self, capability: &Capability) -> Result<CapabilityExplanation, Error> {
+        Ok(CapabilityExplanation {
+            description: capability.description.clone(),
+            inputs: capability.inputs.clone(),
+            outputs: capability.outputs.clone(),
+            gates: sheet::gates(capability),
+            explanation: self.calling()?.broker.explain(capability, self.config.conformance),
+            used_by: self.used_by(&capability.id),
+        })
+    }
+
+    /// Steps of the present skills that call a capability.
+    fn used_by(&self, capability: &str) -> Vec<String> {
+        let catalogue = self.registry.snapshot();
+        let mut steps = Vec::new();
+        for skill in catalogue.entries.iter().map(|entry| &entry.skill) {
+            if !skill.root_dir.join("skill.yaml").is_file() {
+                continue;
+            }
+            let Ok(read) = contracts::read(skill) else { continue };
+            let calling = read.contract.steps.iter().filter(|step| calls(step, capability));
+            steps.extend(calling.map(|step| format!("{}/{}", skill.id, step.id)));
+        }
+        steps
+    }
+}
+
+pub(super) fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
+    capabilities.capability(wanted).cloned().ok_or_else(|| Error {
+        suggestions: names::near(wanted, capabilities.ids()),
+        ..Error::new(Code::NotFound, format!("no capability is called {wanted}"))
+    })
+}
+
+fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: &str) -> Result<(), Error> {
+    let others = capabilities.bindings_of(&capability.id).iter().map(|offered| offered.binding.id.as_str());
+    let others: Vec<&str> = others.collect();
+    let have = if others.is_empty() { "there is none".to_owned() } else { others.join(", ") };
+    match capabilities.binding(binding) {
+        Some(offered) if offered.binding.capability == capability.id => Ok(()),
+        Some(offered) => Err(Error {
+            suggestions: others.iter().map(ToString::to_string).collect(),
+            ..Error::new(
+                Code::InvalidRequest,
+                format!(
+                    "{binding} carries out {}, not {}; bindings of {}: {have}",
+                    offered.binding.capability, capability.id, capability.id
+                ),
+            )
+        }),
+        None => Err(Error {
+            suggestions: names::near(binding, others.iter().copied()),
+            ..Error::new(
+                Code::NotFound,
+                format!("no binding is called {binding}; bindings of {}: {have}", capability.id),
+            )
+        }),
+    }
+}
+
+/// Whether a step may call a capability: its own, or one that its router or scatter names.
+fn calls(step: &Step, capability: &str) -> bool {
+    let own = matches!(&step.action, StepAction::Capability(id) if id == capability);
+    let routed = step.router.iter().flat_map(|router| router.cases.values().chain(&router.default));
+    let scattered = step.scatter.iter().flat_map(|scatter| &scatter.capabilities);
+    let mut others = routed.chain(scattered).peekable();
+    if others.peek().is_some() { others.any(|id| id == capability) } else { own }
+}

@@ -1,0 +1,133 @@
+//! The catalogue of capabilities that belongs to the present skills: of roots that are registries, and of bundles that
+//! bring their own. Read again when the skills or one of its files changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use skills_runs::{Capabilities, Place};
+use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
+
+/// Folders that make a place one of capabilities.
+const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
+/// How deep files may lie below those folders.
+const DEPTH: usize = 4;
+
+/// What was read, and from what.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Generation of the skills, counted from 1 so that nothing read is no generation.
+    generation: Option<u64>,
+    places: Vec<Place>,
+    stamp: Vec<(PathBuf, u64, SystemTime)>,
+    capabilities: Arc<Capabilities>,
+    looked: Option<Instant>,
+}
+
+impl Kept {
+    /// Whether the last look at the files is younger than this, and was for these skills: of a look before the roots
+    /// were read nothing can be said, however young it is.
+    pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalogue) -> bool {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.generation == Some(skills.generation)
+            && state.looked.is_some_and(|looked| looked.elapsed() < age)
+    }
+
+    /// Lets the next look read everything anew, with what is trusted by then.
+    pub(super) fn doubt(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.generation = None;
+    }
+
+    /// The capabilities as they are now, and whether they were read anew. Reads disks.
+    pub(super) fn present(&self, skills: &Catalogue, trust: &Trust) -> (Arc<Capabilities>, bool) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.generation != Some(skills.generation) {
+            state.places = places(skills, trust);
+        }
+        let stamp = stamp(&state.places);
+        state.looked = Some(Instant::now());
+        let fresh = state.generation != Some(skills.generation) || stamp != state.stamp;
+        if fresh {
+            state.capabilities = Arc::new(Capabilities::load(&state.places));
+            state.stamp = stamp;
+            state.generation = Some(skills.generation);
+        }
+        (Arc::clone(&state.capabilities), fresh)
+    }
+}
+
+/// Every place that has capabilities, bindings or services: trusted ones first, so that what nobody trusts defines
+/// nothing that a trusted bundle defines too; then as the roots are ordered.
+fn places(skills: &Catalogue, trust: &Trust) -> Vec<Place> {
+    let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
+    let mut places: Vec<Place> = Vec::new();
+    for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
+        let winners = skills.entries.iter().filter(|entry| entry.root == i).map(|entry| &entry.skill);
+        let losers = skills.shadowed.iter().filter(|loser| loser.root == i).map(|loser| &loser.skill);
+        let bundles = winners.chain(losers).map(|skill| Place {
+            dir: skill.root_dir.clone(),
+            bundle: Some(skill.root_dir.clone()),
+            shipped: shipped(root),
+        });
+        let own = Place { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
+        places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
+    }
+    // The sort is stable: among equals the order of the roots stays.
+    places.sort_by_cached_key(|place| !trust.state(place.root()).may_run());
+    places
+}
+
+fn has_any(dir: &Path) -> bool {
+    FOLDERS.iter().any(|folder| dir.join(folder).is_dir())
+}
+
+/// Size and time of every file that counts: another stamp is another catalogue.
+fn stamp(places: &[Place]) -> Vec<(PathBuf, u64, SystemTime)> {
+    let mut files = Vec::new();
+    for place in places {
+        for folder in FOLDERS {
+            gather(&place.dir.join(folder), DEPTH, &mut files);
+        }
+    }
+    files.sort();
+    files
+}
+
+fn gather(dir: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, SystemTime)>) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() {
+            if depth > 0 {
+                gather(&entry.path(), depth - 1, files);
+            }
+        } else {
+            let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.push((entry.path(), metadata.len(), changed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_from_before_the_roots_were_read_is_never_young_enough() {
+        let home = tempfile::tempdir().unwrap();
+        let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
+        let (before, after) = (Catalogue::default(), Catalogue { generation: 7, ..Catalogue::default() });
+        let kept = Kept::default();
+        kept.present(&before, &trust);
+        let long = Duration::from_secs(3_600);
+        assert!(kept.is_younger_than(long, &before));
+        assert!(!kept.is_younger_than(long, &after));
+        kept.present(&after, &trust);
+        assert!(kept.is_younger_than(long, &after));
+        assert!(!kept.is_younger_than(Duration::ZERO, &after));
+    }
+}

@@ -1,0 +1,222 @@
+//! What `doctor` says about runs: the store, the workers, the isolation, trust, capabilities.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::room::store_file;
+use super::{Room, Runs};
+use skills_runs::{Caller as _, Capabilities, Workplace};
+use crate::{Check, Error};
+use skills_registry::RootState;
+use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
+use skills_store::{Glance, RunFilter, Store};
+
+/// How long the pages of the store are looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// What to do about a damaged store.
+const MEND: &str = "skills db check says where; copy the file and those beside it (-wal, -shm) as they are before \
+                    anything else, and let a backup take its place";
+
+impl Runs {
+    /// One line a subject.
+    pub(in crate::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
+        let mut checks = Vec::new();
+        match self.room().await {
+            Ok(room) => {
+                checks.push(self.store_check(&room).await);
+                checks.push(self.worker_check(&room).await);
+            }
+            Err(error) => checks.push(Check::problem(
+                "runs",
+                error.message,
+                "name another store with --store, or mend this one; skills db check looks it over",
+            )),
+        }
+        let runs = Arc::clone(self);
+        let rest = super::super::apart(move || {
+            let capabilities = runs.capabilities()?;
+            let sandbox = runs.calling()?.sandbox.clone();
+            let isolation = isolation(sandbox.report());
+            let rest = [
+                isolation,
+                runs.script_check(&sandbox),
+                runs.trust_check(),
+                runs.capability_check(&capabilities)?,
+            ];
+            Ok(rest.into_iter().chain(runs.reminder_check()).collect::<Vec<_>>())
+        });
+        match rest.await {
+            Ok(rest) => checks.extend(rest),
+            Err(error) => checks.push(Check::problem("capabilities", error.message, "mend what is named")),
+        }
+        checks
+    }
+
+    async fn store_check(&self, room: &Room) -> Check {
+        let place = room.store.describe();
+        let file = store_file(self.config.store.as_deref(), &self.config.dirs.data).ok().flatten();
+        let size = file.as_deref().map(size).unwrap_or_default();
+        match counted(&*room.store).await {
+            Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
+            // A count can fail on a damaged page; what is damaged is still found.
+            Err(error) => match room.store.glance(PATIENCE).await {
+                Ok(Glance { damage, .. }) if !damage.is_empty() => {
+                    damaged(&format!("{place}{size}"), &damage)
+                }
+                _ => Check::problem("runs", error.message, MEND),
+            },
+        }
+    }
+
+    async fn worker_check(&self, room: &Room) -> Check {
+        if self.works() {
+            return Check::good("workers", "at work in this process");
+        }
+        let lately = u64::try_from(skills_runs::ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let here = Workplace::here();
+        match room.store.live_workers(lately).await {
+            Ok(workers) => match workers.iter().filter(|worker| !here.knows_dead(worker)).count() {
+                0 => Check::good(
+                    "workers",
+                    "none is alive: skills run works its own run, detached ones wait for an open workbench",
+                ),
+                n => Check::good("workers", format!("{n} alive in other processes")),
+            },
+            Err(error) => {
+                Check::problem("workers", error.to_string(), "skills db check looks the store over")
+            }
+        }
+    }
+
+    /// How much a script may write, where, and what processes that are gone have left there.
+    fn script_check(&self, sandbox: &Sandbox) -> Check {
+        let limits = self.script_limits();
+        let place = self.config.scripts.work_dir.as_deref();
+        let place = place.map_or_else(|| "a temporary folder".to_owned(), |at| at.display().to_string());
+        let kept = sandbox.report().coverage.iter().find(|row| row.promise == Promise::Disk);
+        let how = kept.map_or("", |row| row.how.as_str());
+        let found = format!(
+            "a step may write {} MiB and {} files in {place}: {how}",
+            limits.disk >> 20,
+            limits.files
+        );
+        match sandbox.leftovers() {
+            Leftovers { folders: 0, .. } => Check::good("script disk", found),
+            Leftovers { folders, bytes } => Check::note(
+                "script disk",
+                format!(
+                    "{found}; work folders left behind by processes that are gone: {folders}, {} KiB",
+                    bytes.div_ceil(1024)
+                ),
+                "the next start of serve, the workbench, run or runs work deletes them",
+            ),
+        }
+    }
+
+    fn trust_check(&self) -> Check {
+        let catalogue = self.registry.snapshot();
+        let bundles: Vec<_> = catalogue
+            .entries
+            .iter()
+            .map(|entry| &entry.skill)
+            .filter(|skill| skill.root_dir.join("skill.yaml").is_file())
+            .collect();
+        let may = bundles.iter().filter(|skill| self.trust.state(&skill.root_dir).may_run()).count();
+        let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+        let trusted: Vec<&str> = roots
+            .filter(|root| self.trust.state(&root.path).may_run())
+            .map(|root| root.label.as_str())
+            .collect();
+        let roots = if trusted.is_empty() { "none".to_owned() } else { trusted.join(", ") };
+        let found = format!("{may} of {} contracts may run; trusted roots: {roots}", bundles.len());
+        if may < bundles.len() {
+            return Check::note("trust", found, "skills trust SKILL shows what a bundle brings, and pins it");
+        }
+        Check::good("trust", found)
+    }
+
+    fn capability_check(&self, capabilities: &Capabilities) -> Result<Check, Error> {
+        let broker = &self.calling()?.broker;
+        let all = capabilities.ids().len();
+        let callable = capabilities
+            .ids()
+            .filter_map(|id| capabilities.capability(id))
+            .filter(|capability| broker.explain(capability, self.config.conformance).chosen.is_some())
+            .count();
+        let found = format!(
+            "{all} known, {} bindings; {callable} can be called now; {} services configured, {} bindings chosen",
+            capabilities.bindings().len(),
+            self.config.services.len(),
+            self.chosen()?.len()
+        );
+        let findings = capabilities.findings().len();
+        if findings > 0 {
+            let found = format!("{found}; {findings} findings");
+            return Ok(Check::note(
+                "capabilities",
+                found,
+                "skills explain-capability says why one cannot be called",
+            ));
+        }
+        Ok(Check::good("capabilities", found))
+    }
+}
+
+/// What was found of a store that answers, after a short look at its pages.
+async fn looked_over(store: &dyn Store, found: String) -> Check {
+    match store.glance(PATIENCE).await {
+        Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
+        Ok(Glance { whole: false, .. }) => Check::note(
+            "runs",
+            format!("{found}; its pages were looked at for {} s, which was not enough", PATIENCE.as_secs()),
+            "skills db check looks at all of them",
+        ),
+        Ok(_) => Check::good("runs", format!("{found}; its pages are sound")),
+        Err(error) => Check::problem("runs", error.to_string(), MEND),
+    }
+}
+
+fn damaged(found: &str, damage: &[String]) -> Check {
+    Check::problem("runs", format!("{found}; it is damaged: {}", damage.join("; ")), MEND)
+}
+
+async fn counted(store: &dyn Store) -> Result<String, Error> {
+    let page = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+    let all: u64 = page.counts.values().sum();
+    if all == 0 {
+        return Ok("no runs so far".to_owned());
+    }
+    let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
+    Ok(format!("{all} runs: {}", parts.join(", ")))
+}
+
+/// Size of a database with its log, and in which mode it writes (the log is there in WAL mode alone).
+fn size(file: &Path) -> String {
+    let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let log = Path::new(&log);
+    let mode = if log.exists() { ", WAL" } else { "" };
+    format!(", {} KiB{mode}", (bytes(file) + bytes(log)).div_ceil(1024))
+}
+
+fn isolation(report: &Report) -> Check {
+    let found = report.summary();
+    match report.level {
+        Level::Full if !report.untested => Check::good("isolation", found),
+        Level::Full | Level::Partial => {
+            let missing = if report.missing.is_empty() {
+                "what is not held is named above".to_owned()
+            } else {
+                report.missing.join("; ")
+            };
+            Check::note("isolation", found, missing)
+        }
+        Level::Unavailable | Level::Unsandboxed => Check::problem(
+            "isolation",
+            found,
+            "scripts are refused here, unless a run is launched with --unsandboxed",
+        ),
+    }
+}

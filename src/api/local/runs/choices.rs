@@ -1,0 +1,125 @@
+//! References that exist, for completion: runs, outputs of their steps, artifacts and files, open tasks,
+//! transcripts of sessions.
+
+use std::sync::Arc;
+
+use super::{Room, Runs, transcripts};
+use crate::{Error, LocalFiles, SessionAccess, TargetChoice};
+use skills_skill::AttachTarget;
+use skills_store::{RunFilter, RunRecord, StepStatus};
+
+/// Runs looked at for completion.
+const RUNS: usize = 200;
+/// Runs whose steps are offered.
+const OUTPUTS_OF: usize = 30;
+
+impl Runs {
+    /// References of a kind, newest first, those that hold `text` only.
+    pub(super) async fn target_choices(
+        self: &Arc<Self>,
+        kind: AttachTarget,
+        text: &str,
+        limit: usize,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let room = self.room().await?;
+        let all = match kind {
+            AttachTarget::Run => runs(&room).await?.iter().map(of_run).collect(),
+            AttachTarget::Output => outputs(&room).await?,
+            AttachTarget::Artifact => self.artifacts(&room, local_files).await?,
+            AttachTarget::Task => self.tasks(&room).await?,
+            AttachTarget::Transcript => transcripts::choices(&room, sessions).await?,
+        };
+        let text = text.to_lowercase();
+        let holds = |choice: &TargetChoice| {
+            choice.target_ref.to_lowercase().contains(&text) || choice.label.to_lowercase().contains(&text)
+        };
+        Ok(all.into_iter().filter(holds).take(limit).collect())
+    }
+
+    async fn artifacts(
+        self: &Arc<Self>,
+        room: &Room,
+        local_files: Option<&LocalFiles>,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let (artifacts, local_files) = (Arc::clone(&room.artifacts), local_files.cloned());
+        super::super::apart(move || {
+            let mut choices: Vec<TargetChoice> = match artifacts.list() {
+                Ok(kept) => kept
+                    .into_iter()
+                    .map(|artifact| TargetChoice {
+                        label: format!(
+                            "{}, {}, {} bytes",
+                            artifact.name, artifact.media_type, artifact.bytes
+                        ),
+                        target_ref: format!("artifact:{}", artifact.digest),
+                        at_ms: None,
+                    })
+                    .collect(),
+                Err(error) => {
+                    tracing::warn!("the folder of artifacts cannot be read: {error}");
+                    Vec::new()
+                }
+            };
+            choices.extend(local_files.iter().flat_map(LocalFiles::choices));
+            Ok(choices)
+        })
+        .await
+    }
+
+    async fn tasks(self: &Arc<Self>, room: &Room) -> Result<Vec<TargetChoice>, Error> {
+        let runs_of = Arc::clone(self);
+        let (items, unreadable) = super::super::apart(move || Ok(runs_of.work_items())).await?;
+        if let Some(why) = unreadable {
+            tracing::warn!("{why}");
+        }
+        let open = items.into_iter().filter(|(_, task)| task.is_open()).map(|(_, task)| TargetChoice {
+            target_ref: format!("task:{}", task.id),
+            label: if task.title.is_empty() { "a task".to_owned() } else { task.title },
+            at_ms: None,
+        });
+        let left = runs(room).await?;
+        let left = left.iter().filter(|run| !run.state.is_terminal()).map(|run| {
+            let choice = of_run(run);
+            TargetChoice { target_ref: format!("task:{}", choice.target_ref), ..choice }
+        });
+        Ok(open.chain(left).collect())
+    }
+}
+
+/// The newest runs, whatever they wait for.
+async fn runs(room: &Room) -> Result<Vec<RunRecord>, Error> {
+    let filter = RunFilter { limit: RUNS, ..RunFilter::default() };
+    let mut runs = room.store.runs(filter).await?.runs;
+    runs.sort_by(|a, b| b.created_ms.cmp(&a.created_ms).then_with(|| b.id.cmp(&a.id)));
+    Ok(runs)
+}
+
+fn of_run(run: &RunRecord) -> TargetChoice {
+    TargetChoice {
+        target_ref: run.id.0.clone(),
+        label: format!("{}, {}", run.skill_id, run.state),
+        at_ms: Some(run.created_ms),
+    }
+}
+
+async fn outputs(room: &Room) -> Result<Vec<TargetChoice>, Error> {
+    let mut choices = Vec::new();
+    for run in runs(room).await?.iter().filter(|run| run.progress.0 > 0).take(OUTPUTS_OF) {
+        if run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {
+            choices.push(TargetChoice { label: format!("{}, its outputs", run.skill_id), ..of_run(run) });
+        }
+        for step in room.store.steps(&run.id).await?.iter().rev() {
+            if step.status == StepStatus::Completed && !step.result.is_null() {
+                choices.push(TargetChoice {
+                    target_ref: format!("{}/{}", run.id, step.step),
+                    label: format!("{}, output of {}", run.skill_id, step.step),
+                    at_ms: Some(step.ended_ms),
+                });
+            }
+        }
+    }
+    choices.sort_by_key(|choice| std::cmp::Reverse(choice.at_ms));
+    Ok(choices)
+}

@@ -1,0 +1,200 @@
+//! The contract of a skill with what stands behind each step: its binding, its gates, and what repeating it means.
+
+use std::sync::Arc;
+
+use super::contracts::{self, Contracted};
+use super::{Runs, sheet};
+use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
+use crate::{ContractStep, ContractView, Error};
+use skills_skill::contract::{Capability, Step, StepAction};
+use skills_skill::{Finding, Severity};
+
+impl Runs {
+    /// The contract of a skill.
+    pub(super) async fn contract_view(self: &Arc<Self>, wanted: &str) -> Result<ContractView, Error> {
+        let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+        super::super::apart(move || {
+            let read = contracts::read(&runs.skill(&wanted)?)?;
+            runs.view(&read)
+        })
+        .await
+    }
+
+    fn view(&self, read: &Contracted) -> Result<ContractView, Error> {
+        let capabilities = self.capabilities()?;
+        let calling = self.calling()?;
+        let (approval, forbidden) = match self.approval(&read.skill) {
+            Ok(approval) => (approval, None),
+            Err(error) => (None, Some(error.message)),
+        };
+        let pinned = self.pin_untrusting(read, approval.clone());
+        let steps = read.contract.steps.iter().map(|step| self.step_of(step, &capabilities, &calling));
+        let steps = steps.collect();
+        let mut findings = read.contract.findings.clone();
+        findings.extend(of_bundle(read, &capabilities));
+        let broken =
+            contracts::broken(read).or_else(|| pinned.as_ref().err().cloned()).map(|error| error.message);
+        let untrusted = contracts::trusted(&self.trust, &read.skill).err().map(|error| error.message);
+        let contract = (*read.contract).clone();
+        Ok(ContractView {
+            skill_id: read.skill.id.clone(),
+            digest: pinned.map_or_else(|_| unpinned(read), |plan| plan.digest()),
+            blocked: broken.or(untrusted).or(forbidden),
+            isolation: calling.sandbox.report().summary(),
+            steps,
+            findings,
+            contract,
+        })
+    }
+
+    fn step_of(
+        &self,
+        step: &Step,
+        capabilities: &Capabilities,
+        calling: &super::room::Calling,
+    ) -> ContractStep {
+        let id = match &step.action {
+            StepAction::Capability(id) => Some(id),
+            StepAction::Skill(_) | StepAction::WaitForSignal(_) => None,
+        };
+        // With a router or a scatter the step's own capability is only a name.
+        let chosen: Vec<&String> = step
+            .router
+            .iter()
+            .flat_map(|router| router.cases.values().chain(&router.default))
+            .chain(step.scatter.iter().flat_map(|scatter| &scatter.capabilities))
+            .collect();
+        let called: Vec<&String> = if chosen.is_empty() { id.into_iter().collect() } else { chosen };
+        let known: Vec<&Arc<Capability>> =
+            called.iter().filter_map(|id| capabilities.capability(id)).collect();
+        let binding = |id: &&String| {
+            let words = match capabilities.capability(id) {
+                Some(capability) => {
+                    sheet::binding(&calling.broker.explain(capability, self.config.conformance))
+                }
+                None => format!("there is no capability {id}"),
+            };
+            if called.len() > 1 { format!("{id}: {words}") } else { words }
+        };
+        let bindings: Vec<String> = called.iter().map(binding).collect();
+        let mut gates: Vec<String> = Vec::new();
+        for words in known.iter().flat_map(|capability| sheet::gates(capability)) {
+            if !gates.contains(&words) {
+                gates.push(words);
+            }
+        }
+        ContractStep {
+            id: step.id.clone(),
+            after: step.depends_on.clone(),
+            uses: match &step.action {
+                StepAction::Capability(id) => format!("capability {id}"),
+                StepAction::Skill(id) => format!("skill {id}"),
+                StepAction::WaitForSignal(name) => format!("signal {name}"),
+            },
+            flow: flow(step),
+            binding: (!bindings.is_empty()).then(|| bindings.join("; ")),
+            gates,
+            effect: effect(step, &known, called.len()),
+            acts: known.iter().any(|capability| capability.properties.side_effects),
+        }
+    }
+
+    /// The plan of a contract whoever trusts what it runs: for looking, never for running.
+    pub(super) fn pin_untrusting(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+        let catalogue = self.registry.snapshot();
+        let capabilities = self.capabilities()?;
+        let sources = contracts::Sources {
+            catalogue: &catalogue,
+            by_id: &self.by_contract_id,
+            capabilities: &capabilities,
+            trust: None,
+        };
+        sources.pin(read, approval)
+    }
+}
+
+/// The digest of a contract that no plan can be made of: of what is written.
+fn unpinned(read: &Contracted) -> String {
+    digest_of(&serde_json::to_value(&*read.contract).unwrap_or_default())
+}
+
+/// Control flow in a few words.
+fn flow(step: &Step) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(condition) = &step.condition {
+        words.push(format!("if {condition}"));
+    }
+    if let Some(foreach) = &step.foreach {
+        words.push(format!("for each {} of {}", foreach.item, foreach.items));
+    }
+    if let Some(repeat) = &step.repeat {
+        words.push(format!("while {}, {} times at most", repeat.condition, repeat.max_iterations));
+    }
+    if let Some(router) = &step.router {
+        let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
+        words.push(format!("by {}: {}", router.on, cases.join(", ")));
+    }
+    if let Some(scatter) = &step.scatter {
+        words.push(format!("{} side by side, {}", scatter.capabilities.len(), scatter.merge));
+    }
+    if let Some(retry) = step.retry.filter(|retry| retry.max_attempts > 1) {
+        words.push(format!("{} attempts", retry.max_attempts));
+    }
+    if let Some(timeout) = step.timeout {
+        words.push(format!("{} s at most", timeout.as_secs_f64()));
+    }
+    words
+}
+
+/// Whether repeating a step is safe, in words.
+fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
+    match step.action {
+        StepAction::WaitForSignal(_) => return "waits, and changes nothing".to_owned(),
+        StepAction::Skill(_) => return "as its steps".to_owned(),
+        StepAction::Capability(_) => {}
+    }
+    if known.len() < called {
+        return "unknown: a capability is missing".to_owned();
+    }
+    let outside = |c: &&&Arc<Capability>| c.properties.side_effects;
+    if known.iter().all(|capability| !outside(&capability)) {
+        "no side effects: repeating it is safe".to_owned()
+    } else if known.iter().filter(outside).all(|capability| capability.properties.idempotent) {
+        "changes something outside; twice is as once".to_owned()
+    } else {
+        "changes something outside; repeating it may do it twice".to_owned()
+    }
+}
+
+/// Findings of the files that the bundle brings beside its contract, and what its steps miss.
+fn of_bundle(read: &Contracted, capabilities: &Capabilities) -> Vec<Finding> {
+    let own = |finding: &&Finding| finding.file.starts_with(&read.skill.root_dir);
+    let mut findings: Vec<Finding> = capabilities.findings().iter().filter(own).cloned().collect();
+    for finding in &mut findings {
+        if let Ok(inside) = finding.file.strip_prefix(&read.skill.root_dir) {
+            finding.file = inside.to_owned();
+        }
+    }
+    for step in &read.contract.steps {
+        let StepAction::Capability(id) = &step.action else { continue };
+        if step.router.is_none() && step.scatter.is_none() && capabilities.capability(id).is_none() {
+            findings.push(Finding {
+                code: "contract-reference".to_owned(),
+                severity: Severity::Error,
+                field: Some(format!("steps.{}", step.id)),
+                file: "skill.yaml".into(),
+                span: (step.line > 0).then_some(skills_skill::Span {
+                    line: step.line,
+                    column: 1,
+                    offset: 0,
+                    length: 0,
+                }),
+                message: format!("step `{}` calls `{id}`, which nobody declares here", step.id),
+                help: "Add the capability to the bundle's `capabilities/`, or the root that declares it."
+                    .to_owned(),
+                fixable: false,
+            });
+        }
+    }
+    findings
+}

@@ -1,0 +1,151 @@
+//! The contracts of the present skills: read from disk when somebody asks, pinned when a run is launched.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use skills_runs::{Capabilities, Plan};
+use crate::{Code, Error};
+use skills_registry::{Catalogue, Trust};
+use skills_skill::contract::{Contract, parse};
+use skills_skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
+
+/// Name of the file that a contract stands in.
+const FILE: &str = "skill.yaml";
+
+/// A skill and its contract as they are on disk now.
+#[derive(Clone)]
+pub(super) struct Contracted {
+    /// The skill.
+    pub skill: Arc<Skill>,
+    /// Its contract, with findings where it has any.
+    pub contract: Arc<Contract>,
+}
+
+/// Reads the contract of a skill. One with errors is answered too, so that it can be shown.
+///
+/// # Errors
+/// `invalid_configuration`: there is none, or nothing of it can be read.
+pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
+    let place = skill.root_dir.join(FILE);
+    let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
+    let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
+    let text = opened.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => refused(format!(
+            "{} has instructions only, no contract that could run: load it into a session",
+            skill.id
+        )),
+        _ => refused(format!("the contract of {} cannot be read: {}: {e}", skill.id, place.display())),
+    })?;
+    let (contract, findings) = parse(&place, &text);
+    if let Some(contract) = contract {
+        Ok(Contracted { skill: Arc::clone(skill), contract: Arc::new(contract) })
+    } else {
+        let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
+        let why = errors.first().map_or_else(|| "it is no contract".to_owned(), |f| located(&place, f));
+        Err(refused(format!("the contract of {} cannot be used: {why}", skill.id)))
+    }
+}
+
+/// Why a contract with errors does not run; none where it has no error.
+pub(super) fn broken(read: &Contracted) -> Option<Error> {
+    let errors: Vec<&Finding> =
+        read.contract.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    let first = errors.first()?;
+    let more = match errors.len() - 1 {
+        0 => String::new(),
+        1 => " (and 1 more error)".to_owned(),
+        n => format!(" (and {n} more errors)"),
+    };
+    let message = format!(
+        "the contract of {} has errors: {}{more}; skills lint {} shows all",
+        read.skill.id,
+        located(&read.contract.location, first),
+        read.skill.root_dir.display()
+    );
+    Some(Error::new(Code::InvalidConfiguration, message))
+}
+
+fn located(place: &Path, finding: &Finding) -> String {
+    let line = finding.span.map(|span| format!(":{}", span.line)).unwrap_or_default();
+    format!("{}{line}: {}", place.display(), finding.message)
+}
+
+/// Finds contracts by the id that they give themselves, which need not be their skill's.
+#[derive(Default)]
+pub(super) struct ByContractId(Mutex<(u64, HashMap<String, SkillId>)>);
+
+impl ByContractId {
+    /// The contract that `id` names: of the skill with that id, else the one that calls itself so.
+    pub(super) fn find(&self, catalogue: &Catalogue, id: &str) -> Option<Contracted> {
+        if let Some(found) = catalogue.by_id(id).and_then(|skill| read(skill).ok()) {
+            return Some(found);
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != catalogue.generation {
+            let skills = catalogue.entries.iter().map(|entry| &entry.skill);
+            let contracts =
+                skills.filter(|skill| skill.root_dir.join(FILE).is_file()).filter_map(|s| read(s).ok());
+            let mut ids = HashMap::new();
+            for found in contracts {
+                // The first root wins, as it does with skills.
+                ids.entry(found.contract.id.clone()).or_insert_with(|| found.skill.id.clone());
+            }
+            *known = (catalogue.generation, ids);
+        }
+        let skill = known.1.get(id)?;
+        read(catalogue.by_id(skill.as_str())?).ok()
+    }
+}
+
+/// What a plan is pinned from.
+pub(super) struct Sources<'a> {
+    /// The skills.
+    pub catalogue: &'a Catalogue,
+    /// Their contracts by id.
+    pub by_id: &'a ByContractId,
+    /// The capabilities.
+    pub capabilities: &'a Capabilities,
+    /// What may run; none for a plan that is only looked at.
+    pub trust: Option<&'a Trust>,
+}
+
+impl Sources<'_> {
+    /// The plan of a contract, with every contract it runs and every capability they call.
+    ///
+    /// # Errors
+    /// `untrusted` naming a skill it runs; `max_depth_exceeded`; `invalid_configuration` naming all that is missing.
+    pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+        let untrusted: RefCell<Option<Error>> = RefCell::default();
+        let skills = |id: &str| {
+            let found = self.by_id.find(self.catalogue, id)?;
+            if let Some(Err(error)) = self.trust.map(|trust| trusted(trust, &found.skill)) {
+                untrusted.borrow_mut().get_or_insert(error);
+            }
+            Some(found.contract)
+        };
+        let capabilities = |id: &str| self.capabilities.capability(id).cloned();
+        let pinned = Plan::pin(&read.contract, &skills, &capabilities, approval);
+        if let Some(error) = untrusted.into_inner() {
+            return Err(error);
+        }
+        pinned.map_err(|error| {
+            let code = if error.too_deep() { Code::MaxDepthExceeded } else { Code::InvalidConfiguration };
+            let reason = serde_json::to_value(&error).ok();
+            Error { reason, ..Error::new(code, format!("{} cannot run: {error}", read.skill.id)) }
+        })
+    }
+}
+
+/// Whether a skill's bundle may run.
+///
+/// # Errors
+/// `untrusted`, with what to do.
+pub(super) fn trusted(trust: &Trust, skill: &Skill) -> Result<(), Error> {
+    // Named by its id: whoever calls from elsewhere is told no place of this machine.
+    match trust.refusal(&skill.root_dir, "it", skill.id.as_str()) {
+        None => Ok(()),
+        Some(why) => Err(Error::new(Code::Untrusted, format!("{} may not run: {why}", skill.id))),
+    }
+}

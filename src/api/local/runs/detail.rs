@@ -1,0 +1,148 @@
+//! One run whole: the record, its steps, checkpoints, events, decisions, and what a person has to decide.
+
+use std::sync::Arc;
+
+use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
+use skills_runs::{AtGate, Plan};
+use crate::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
+use skills_model::Gate;
+use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
+
+/// Events read at a time.
+const PAGE: usize = 2000;
+/// Events of a run that are answered at most; the newest are kept. Followers read the rest by their numbers.
+const MOST_EVENTS: usize = 10_000;
+
+impl Runs {
+    /// One run whole.
+    pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
+        let room = self.room().await?;
+        let run = find::run(&*room.store, wanted).await?;
+        room.verify(&run.id).await?;
+        let plan = room.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(&room, run).await?;
+        let events = all_events(&*room.store, &run.id).await?;
+        let records = room.store.steps(&run.id).await?;
+        let (present, _) = self.present(&run, &plan).await;
+        let mut sheet = self.decision_sheet(&room, &run, &plan, at.as_ref()).await?;
+        if let Some(sheet) = &mut sheet {
+            sheet.pause = pause_wanted(&run, events.iter());
+        }
+        let isolation = self.isolation(run.options.unsandboxed).await?;
+        Ok(RunDetail {
+            contract_version: plan.contract.version.clone(),
+            input_fields: plan.contract.inputs.clone(),
+            contract_unchanged: present.map(|digest| digest == run.contract_digest),
+            steps: steps::views(&run, &plan, &records, &events),
+            checkpoints: room.store.checkpoints(&run.id).await?,
+            decisions: room.store.decisions(&run.id).await?,
+            descendants: room.store.descendants(&run.id).await?,
+            isolation,
+            earlier: earlier::attempts(&events),
+            events,
+            sheet,
+            elsewhere: self.elsewhere(&run),
+            run,
+        })
+    }
+
+    /// What a person has to know to decide the gate that a run waits at; none where it waits for no person. `at` is what
+    /// it would do next.
+    pub(super) async fn decision_sheet(
+        self: &Arc<Self>,
+        room: &Arc<Room>,
+        run: &RunRecord,
+        plan: &Plan,
+        at: Option<&AtGate>,
+    ) -> Result<Option<DecisionSheet>, Error> {
+        if !matches!(run.gate, Some(Gate::Human { .. })) {
+            return Ok(None);
+        }
+        let approver = self.approver().await;
+        let (runs, room) = (Arc::clone(self), Arc::clone(room));
+        let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
+        super::super::apart(move || {
+            let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
+            let Some(mut sheet) = sheet else { return Ok(None) };
+            let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+            sheet.blocked = runs.stands_in_the_way(&room, &run, &plan, capability).map(|error| error.message);
+            if runs.elsewhere(&run).is_some() {
+                "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
+            }
+            Ok(Some(sheet))
+        })
+        .await
+    }
+
+    /// The digest and the version that a run's skill would be launched with now; none where it cannot run any more.
+    /// The policy's wish for an approval is no change of the skill.
+    pub(super) async fn present(
+        self: &Arc<Self>,
+        run: &RunRecord,
+        plan: &Plan,
+    ) -> (Option<String>, Option<String>) {
+        let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
+        let given = run.inputs.clone();
+        let looked = super::super::apart(move || {
+            if let Some(capability) = single::capability_of(&wanted) {
+                return runs.present_capability(capability, &given, approval);
+            }
+            let skill = runs.skill(&wanted)?;
+            let read = contracts::read(&skill)?;
+            let version = read.contract.version.clone();
+            let digest = match contracts::broken(&read) {
+                None => runs.pin_untrusting(&read, approval).ok().map(|plan| plan.digest()),
+                Some(_) => None,
+            };
+            Ok((digest, Some(version)))
+        });
+        looked.await.unwrap_or((None, None))
+    }
+
+    /// Who is offered as approver; asked of git once.
+    pub(super) async fn approver(self: &Arc<Self>) -> (String, String) {
+        let runs = Arc::clone(self);
+        let ask = || async move {
+            let cwd = runs.config.cwd.clone();
+            let asked = tokio::task::spawn_blocking(move || people::approver(&cwd)).await;
+            asked.unwrap_or_else(|_| (people::account(), "the account".to_owned()))
+        };
+        self.approver.get_or_init(ask).await.clone()
+    }
+}
+
+impl Room {
+    /// The plan that a run was launched with.
+    pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
+        let kept = self.store.contract(digest).await?;
+        let kept = kept.ok_or_else(|| {
+            let message = format!("the contract {digest} is not in the store; skills db check tells more");
+            Error::new(Code::InternalError, message)
+        })?;
+        Plan::from_value(&kept).map_err(|why| Error::new(Code::InternalError, why))
+    }
+
+    /// Makes sure that what a run goes on from is what was written, before anybody sees it or decides on it.
+    pub(super) async fn verify(&self, run: &RunId) -> Result<(), Error> {
+        match self.store.damage(run).await? {
+            Some(part) => Err(Error::new(Code::InternalError, damaged(run, part))),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn all_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Error> {
+    let mut events: Vec<RunEvent> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.number);
+        let page = store.events(Some(run), after, PAGE).await?;
+        let last = page.len() < PAGE;
+        events.extend(page);
+        if events.len() > MOST_EVENTS {
+            events.drain(..events.len() - MOST_EVENTS);
+        }
+        if last {
+            return Ok(events);
+        }
+    }
+}

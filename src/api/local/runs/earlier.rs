@@ -1,0 +1,96 @@
+//! The failed stretches of a run that was resumed: what failed, and with which other inputs it went on.
+
+use serde_json::Value;
+
+use crate::{ChangedInput, EarlierAttempt};
+use skills_store::{EventKind, RunEvent};
+
+/// Each resume after a failure, or with other inputs, oldest first.
+pub(super) fn attempts(events: &[RunEvent]) -> Vec<EarlierAttempt> {
+    let mut earlier: Vec<EarlierAttempt> = Vec::new();
+    let mut failed: Option<&RunEvent> = None;
+    for event in events {
+        let data = &event.event.data;
+        match &event.event.kind {
+            EventKind::RunFailed => failed = Some(event),
+            EventKind::RunResumed => {
+                let failure = failed.take();
+                let changed = changed(data);
+                if failure.is_none() && changed.is_empty() {
+                    continue;
+                }
+                let error = failure.map(|failure| failure.event.data.clone());
+                let step = error.as_ref().and_then(|error| error["step"].as_str()).map(str::to_owned);
+                earlier.push(EarlierAttempt {
+                    number: u32::try_from(earlier.len() + 1).unwrap_or(u32::MAX),
+                    failed_ms: failure.map(|failure| failure.at_ms),
+                    step,
+                    error,
+                    resumed_ms: event.at_ms,
+                    checkpoint: data["checkpoint"].as_u64().unwrap_or_default(),
+                    changed,
+                });
+            }
+            _ => {}
+        }
+    }
+    earlier
+}
+
+/// Inputs that are others than before.
+fn changed(resumed: &Value) -> Vec<ChangedInput> {
+    let corrected = resumed["corrected_inputs"].as_object().into_iter().flatten();
+    let before = |name: &String| resumed["inputs_before"].get(name).cloned().filter(|value| !value.is_null());
+    corrected
+        .map(|(name, after)| ChangedInput { name: name.clone(), before: before(name), after: after.clone() })
+        .filter(|change| change.before.as_ref() != Some(&change.after))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_store::{NewEvent, RunId};
+
+    fn event(number: u64, kind: &str, data: Value) -> RunEvent {
+        let event = NewEvent { kind: kind.into(), step: None, data };
+        RunEvent {
+            run: RunId("r".into()),
+            number,
+            global: number,
+            at_ms: 1_000 * number.cast_signed(),
+            event,
+        }
+    }
+
+    #[test]
+    fn a_failure_and_what_was_changed_after_it_are_one_attempt() {
+        let events = [
+            event(1, "run.created", json!({})),
+            event(2, "run.failed", json!({"step": "sum", "message": "no such file"})),
+            event(
+                3,
+                "run.resumed",
+                json!({"checkpoint": 1, "corrected_inputs": {"file": "b.csv", "limit": 3},
+                       "inputs_before": {"file": "a.csv", "limit": 3}}),
+            ),
+            event(4, "run.failed", json!({"step": "sum", "message": "still none"})),
+            event(5, "run.resumed", json!({"checkpoint": 1})),
+            event(6, "run.failed", json!({"message": "the present one"})),
+        ];
+        let earlier = attempts(&events);
+        assert_eq!(earlier.len(), 2);
+        assert_eq!((earlier[0].failed_ms, earlier[0].step.as_deref()), (Some(2_000), Some("sum")));
+        let change =
+            ChangedInput { name: "file".into(), before: Some(json!("a.csv")), after: json!("b.csv") };
+        assert_eq!(earlier[0].changed, [change]);
+        assert!(earlier[1].changed.is_empty() && earlier[1].number == 2);
+    }
+
+    #[test]
+    fn a_held_fork_that_is_let_go_made_no_attempt_before() {
+        assert!(attempts(&[event(1, "run.resumed", json!({"checkpoint": 0}))]).is_empty());
+    }
+}

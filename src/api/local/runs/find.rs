@@ -1,0 +1,74 @@
+//! From what a person wrote to one run: its id, or a beginning or an end of it that no other run has.
+
+use crate::{Code, Error};
+use skills_store::{RunFilter, RunId, RunRecord, Store};
+
+/// Fewest characters of an id that name a run.
+const FEWEST: usize = 3;
+/// Characters of an id's end that are named at least.
+const ENDING: usize = 8;
+/// Candidates that an ambiguous name lists.
+const LISTED: usize = 5;
+/// Rows looked at a time.
+const PAGE: usize = 500;
+
+/// The run that `wanted` names.
+///
+/// # Errors
+/// `not_found`, also for what is too short to name one; `invalid_request` for a name that several runs have, naming
+/// them.
+pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Error> {
+    let wanted = wanted.trim();
+    if let Some(run) = store.run(&RunId(wanted.to_owned())).await? {
+        return Ok(run);
+    }
+    if wanted.chars().count() < FEWEST {
+        let message =
+            format!("{wanted:?} is too short for a run: its id, or {FEWEST} characters of it at least");
+        return Err(Error::new(Code::NotFound, message));
+    }
+    let lower = wanted.to_lowercase();
+    let mut filter = RunFilter { text: Some(lower.clone()), limit: PAGE, ..RunFilter::default() };
+    let mut found: Vec<RunRecord> = Vec::new();
+    loop {
+        let page = store.runs(filter.clone()).await?;
+        let fits = |run: &RunRecord| run.id.0.starts_with(&lower) || run.id.0.ends_with(&lower);
+        found.extend(page.runs.into_iter().filter(fits));
+        filter.cursor = page.next;
+        if filter.cursor.is_none() || found.len() > LISTED {
+            break;
+        }
+    }
+    match found.len() {
+        1 => Ok(found.swap_remove(0)),
+        0 => Err(Error::new(
+            Code::NotFound,
+            format!("there is no run {wanted}; skills runs list shows those there are"),
+        )),
+        many => Err(ambiguous(wanted, &found, many)),
+    }
+}
+
+fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
+    let endings: Vec<String> =
+        found.iter().take(LISTED).map(|run| ending(&run.id, found).to_owned()).collect();
+    let named: Vec<String> = found
+        .iter()
+        .zip(&endings)
+        .map(|(run, ending)| format!("…{ending} ({}, {})", run.skill_id, run.state))
+        .collect();
+    let count = if many > LISTED { format!("more than {LISTED}") } else { many.to_string() };
+    let message = format!(
+        "{count} runs match {wanted}: {}. Ids begin with the time of the launch, so that beginnings are rarely \
+         unique: name a run by the end of its id",
+        named.join(", ")
+    );
+    Error { suggestions: endings, ..Error::new(Code::InvalidRequest, message) }
+}
+
+/// The shortest end of an id, [`ENDING`] characters at least, that no other run of these has.
+fn ending<'r>(id: &'r RunId, all: &[RunRecord]) -> &'r str {
+    let ends = id.0.char_indices().rev().filter_map(|(at, _)| id.0.get(at..)).skip(ENDING - 1);
+    let alone = |end: &&str| all.iter().filter(|run| run.id.0.ends_with(end)).count() < 2;
+    ends.into_iter().find(alone).unwrap_or(&id.0)
+}

@@ -1,0 +1,300 @@
+//! From a request to a stored run: skill, contract, trust, policy, inputs, plan, key.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::contracts::{self, Contracted};
+use super::room::place_of_root;
+use super::{Runs, people};
+use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
+use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
+use skills_skill::{Invocation, Skill, SkillId};
+use skills_store::{Idempotency, Launch, RunId, RunOptions};
+
+/// How long an idempotency key holds, where the environment says nothing: a day.
+const KEY_SECONDS: u64 = 86_400;
+/// The variable that says otherwise.
+const KEY_VARIABLE: &str = "AGENT_SKILLS_IDEMPOTENCY_TTL_SECONDS";
+
+/// A plan, and what is kept of it with every run.
+#[derive(Clone)]
+pub(super) struct Pinned {
+    steps: u32,
+    digest: String,
+    kept: Arc<Value>,
+    /// What could carry its steps out, as digests by binding.
+    pins: BTreeMap<String, String>,
+}
+
+/// A skill as it may be launched, whatever its inputs.
+pub(super) struct Ready {
+    skill: Arc<Skill>,
+    read: Contracted,
+    /// Looked at last: wrong inputs are told first.
+    plan: Result<Pinned, Error>,
+    /// The root that the skill was read from.
+    place: Option<String>,
+}
+
+/// A look at a skill that is to be launched, as those share it who asked for it at once.
+pub(super) type Readiness = Result<Arc<Ready>, Error>;
+
+/// A launch that may be: everything was looked at.
+pub(super) struct Prepared {
+    pub skill_id: SkillId,
+    pub plan: Pinned,
+    pub inputs: Map<String, Value>,
+    pub options: RunOptions,
+}
+
+impl Runs {
+    /// Launches a skill on its own.
+    pub(super) async fn launch(self: &Arc<Self>, request: LaunchRequest) -> Result<Launched, Error> {
+        let ready = self.ready_alone(&request.skill).await?;
+        let LaunchRequest { inputs, options, started_by, .. } = request;
+        let prepared = if options.files.is_empty() {
+            self.fit(&ready, &inputs, &options)?
+        } else {
+            let (runs, options) = (Arc::clone(self), options.clone());
+            super::super::apart(move || runs.fit(&ready, &inputs, &options)).await?
+        };
+        self.begin(prepared, None, &options, started_by).await
+    }
+
+    /// A skill that is run directly, looked at on disk once for all who ask for it at the same time.
+    async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
+        let look = || {
+            let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
+            super::super::apart(move || {
+                let skill = runs.skill(&wanted)?;
+                if skill.classification.invocation.value == Invocation::Attach {
+                    return Err(Error::new(
+                        Code::InvalidRequest,
+                        format!(
+                            "{} is only attached, never run by itself: skills attach {}",
+                            skill.id, skill.id
+                        ),
+                    ));
+                }
+                runs.ready(&skill).map(Arc::new)
+            })
+        };
+        self.launching.share(wanted, look).await
+    }
+
+    /// Looks at everything that has to hold before a run is stored. Reads disks.
+    ///
+    /// # Errors
+    /// The first that does not hold; of the inputs all that do not.
+    pub(super) fn prepare(
+        &self,
+        skill: &Arc<Skill>,
+        inputs: &Map<String, Value>,
+        options: &ExecutionOptions,
+    ) -> Result<Prepared, Error> {
+        self.fit(&self.ready(skill)?, inputs, options)
+    }
+
+    /// What has to hold whatever the inputs are. Reads disks.
+    fn ready(&self, skill: &Arc<Skill>) -> Result<Ready, Error> {
+        let read = contracts::read(skill)?;
+        if let Some(error) = contracts::broken(&read) {
+            return Err(error);
+        }
+        contracts::trusted(&self.trust, skill)?;
+        let approval = self.approval(skill)?;
+        let plan = self.pin(&read, approval).and_then(|plan| self.pinned(&plan));
+        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
+    }
+
+    /// What has to hold of inputs and options. Reads disks where there are files to hand over.
+    fn fit(
+        &self,
+        ready: &Ready,
+        inputs: &Map<String, Value>,
+        options: &ExecutionOptions,
+    ) -> Result<Prepared, Error> {
+        let skill = &ready.skill;
+        let inputs = check_inputs(&ready.read.contract.inputs, inputs)
+            .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
+        let plan = ready.plan.clone()?;
+        let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
+        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options })
+    }
+
+    /// The plan of a contract as everything stands now.
+    pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
+        let catalogue = self.registry.snapshot();
+        let capabilities = self.capabilities()?;
+        let sources = contracts::Sources {
+            catalogue: &catalogue,
+            by_id: &self.by_contract_id,
+            capabilities: &capabilities,
+            trust: Some(&self.trust),
+        };
+        sources.pin(read, approval)
+    }
+
+    /// The rule of the policy that wants a yes first.
+    ///
+    /// # Errors
+    /// `forbidden` by a rule, named.
+    pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
+        let verdict = self.verdict(skill)?;
+        if verdict.allowed {
+            return Ok(verdict.require_approval);
+        }
+        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+        Err(Error::new(
+            Code::Forbidden,
+            format!("the policy forbids {}: {why} (skills policy explain {})", skill.id, skill.id),
+        ))
+    }
+
+    /// Stores a prepared run, attached to `target` where there is one.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        prepared: Prepared,
+        target: Option<Value>,
+        options: &ExecutionOptions,
+        started_by: Option<String>,
+    ) -> Result<Launched, Error> {
+        let room = self.room().await?;
+        let Prepared { skill_id, plan, inputs, options: kept } = prepared;
+        let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+        let inputs = Value::Object(inputs);
+        let idempotency = match &options.idempotency_key {
+            Some(key) => Some(Idempotency {
+                principal: started_by.clone(),
+                key: key.clone(),
+                payload_digest: digest_of(&json!({ "inputs": inputs, "target": target, "options": kept })),
+                ttl_seconds: key_seconds(std::env::var(KEY_VARIABLE).ok().as_deref())?,
+            }),
+            None => None,
+        };
+        let trace_id = options.trace_id.clone().unwrap_or_else(new_trace_id);
+        let launch = Launch {
+            id: RunId(uuid::Uuid::now_v7().to_string()),
+            skill_id: skill_id.to_string(),
+            contract_digest: plan.digest,
+            contract: plan.kept,
+            inputs,
+            target,
+            trace_id,
+            started_by,
+            steps: plan.steps,
+            // Beside the payload of the key: asked again after an edit, the same key finds the same run.
+            options: RunOptions { pins: plan.pins, ..kept },
+            idempotency,
+        };
+        let begun = room.store.launch(launch).await?;
+        let worker_alive = self.worker_alive(&room).await;
+        Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
+    }
+
+    /// A plan with what carries its steps out now, as digests. Reads disks.
+    pub(super) fn pinned(&self, plan: &Plan) -> Result<Pinned, Error> {
+        let broker = &self.calling()?.broker;
+        let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
+        let steps = u32::try_from(plan.contract.steps.len()).unwrap_or(u32::MAX);
+        let kept = plan.to_value();
+        Ok(Pinned { steps, digest: digest_of(&kept), kept: Arc::new(kept), pins })
+    }
+
+    /// The root that a skill was read from.
+    fn place_of(&self, skill: &Skill) -> Option<String> {
+        let catalogue = self.registry.snapshot();
+        let id = skill.id.as_str();
+        let winner = catalogue.entry(id).map(|entry| (&entry.skill, entry.root));
+        let found = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| (&loser.skill, loser.root)));
+        let (_, root) = found.filter(|(found, _)| found.location == skill.location)?;
+        catalogue.roots.get(root).map(place_of_root)
+    }
+
+    pub(super) fn run_options(&self, options: &ExecutionOptions) -> Result<RunOptions, Error> {
+        options.check()?;
+        Ok(RunOptions {
+            conformance: options.conformance.map(|conformance| conformance.to_string()),
+            audit_mode: options.audit_mode,
+            expires_in_s: options.expires_in,
+            on_expiry: options.on_expiry,
+            unsandboxed: options.unsandboxed,
+            files: files(&options.files, &self.config.cwd)?,
+            place: None,
+            pins: BTreeMap::new(),
+        })
+    }
+}
+
+/// Wrong inputs, all in one sentence, with the fields as reason.
+pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let reason = serde_json::to_value(problems).ok().map(|fields| json!({ "fields": fields }));
+    let message = format!("the inputs of {skill} do not fit: {}", all.join("; "));
+    Error { reason, ..Error::new(Code::InvalidRequest, message) }
+}
+
+/// Files for work directories, as absolute paths that are there.
+pub(in crate::local) fn files(
+    given: &BTreeMap<String, String>,
+    cwd: &Path,
+) -> Result<BTreeMap<String, String>, Error> {
+    let wrong = |message: String| Error::new(Code::InvalidRequest, message);
+    let mut files = BTreeMap::new();
+    for (name, path) in given {
+        let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        if name.is_empty() || !plain {
+            return Err(wrong(format!("file {name:?} is no name inside of the work directory")));
+        }
+        let place = cwd.join(path);
+        let real =
+            place.canonicalize().map_err(|e| wrong(format!("file {name}: {}: {e}", place.display())))?;
+        if !real.is_file() {
+            return Err(wrong(format!("file {name}: {} is no regular file", place.display())));
+        }
+        files.insert(name.clone(), real.to_string_lossy().into_owned());
+    }
+    Ok(files)
+}
+
+/// How long a key holds by what the environment says.
+fn key_seconds(said: Option<&str>) -> Result<u64, Error> {
+    match said.map(str::trim).filter(|text| !text.is_empty()) {
+        None => Ok(KEY_SECONDS),
+        Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
+            let message =
+                format!("{KEY_VARIABLE} is {text:?}; allowed: a whole number of seconds, 1 at least");
+            Error::new(Code::InvalidConfiguration, message)
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keys_time_comes_from_the_environment() {
+        assert_eq!(key_seconds(None), Ok(KEY_SECONDS));
+        assert_eq!(key_seconds(Some("60")), Ok(60));
+        for wrong in ["0", "-1", "a day"] {
+            assert_eq!(key_seconds(Some(wrong)).unwrap_err().code, Code::InvalidConfiguration, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_to_be_there_under_a_name_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.csv"), "x").unwrap();
+        let one = |name: &str, path: &str| {
+            files(&BTreeMap::from([(name.to_owned(), path.to_owned())]), folder.path())
+        };
+        assert!(one("in/a.csv", "a.csv").unwrap()["in/a.csv"].ends_with("a.csv"));
+        for (name, path) in [("../a", "a.csv"), ("/a", "a.csv"), ("", "a.csv"), ("a", "gone"), ("a", ".")] {
+            assert_eq!(one(name, path).unwrap_err().code, Code::InvalidRequest, "{name} {path}");
+        }
+    }
+}

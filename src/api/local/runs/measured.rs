@@ -1,0 +1,79 @@
+//! The broker, timed: which bindings carried calls out, which did not, and how long they took.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
+use skills_model::Asked;
+use skills_skill::contract::{Capability, Conformance};
+use skills_base::telemetry::Metrics;
+
+/// A broker, and where its calls are counted.
+pub(super) struct Measured {
+    broker: Arc<Broker>,
+    metrics: Metrics,
+}
+
+impl Measured {
+    pub(super) fn new(broker: Arc<Broker>, metrics: Metrics) -> Self {
+        Self { broker, metrics }
+    }
+}
+
+#[async_trait]
+impl Caller for Measured {
+    async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
+        let began = Instant::now();
+        let result = self.broker.call(call, cancel).await;
+        let took = began.elapsed();
+        let (binding, tried, failure) = match &result {
+            Ok(reply) => (Some(reply.binding.as_str()), &reply.tried, None),
+            Err(error) => (error.binding.as_deref(), &error.tried, Some(error.code)),
+        };
+        self.metrics.capability_call(took, failure.map(|code| code.to_string()).as_deref());
+        // A caller that changed its mind says nothing about a binding.
+        if failure != Some(CallFailure::Canceled) {
+            for binding in tried {
+                self.metrics.binding(&binding.binding, false);
+            }
+            if let Some(binding) = binding {
+                self.metrics.binding(binding, failure.is_none());
+                if tried.is_empty() {
+                    self.metrics.binding_took(binding, took);
+                }
+            }
+        }
+        result
+    }
+
+    fn pins(&self, capability: &str) -> BTreeMap<String, String> {
+        self.broker.pins(capability)
+    }
+
+    fn changed(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+        launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        self.broker.changed(capability, conformance, unsandboxed, launched)
+    }
+
+    fn obstacle(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+    ) -> Option<CallError> {
+        self.broker.obstacle(capability, conformance, unsandboxed)
+    }
+
+    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+        self.broker.explain(capability, conformance)
+    }
+}

@@ -1,0 +1,199 @@
+//! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
+//! they need is opened when the first of them is asked for.
+
+mod artifacts;
+mod asked;
+mod attach;
+mod audited;
+mod capabilities;
+mod care;
+mod catalogue;
+mod checks;
+mod choices;
+mod client;
+mod contract_view;
+mod contracts;
+mod control;
+mod detail;
+mod earlier;
+mod find;
+mod gist;
+mod launch;
+mod measured;
+mod observed;
+mod orders;
+mod overrides;
+mod people;
+mod questions;
+mod references;
+mod reminding;
+mod room;
+mod same_as;
+mod sheet;
+mod single;
+mod steps;
+mod tasks;
+mod tended;
+mod transcripts;
+mod workers;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::OnceCell;
+
+pub(super) use self::launch::files as handed_over;
+use self::room::{Calling, Room};
+use super::Local;
+use super::indexer::Shared;
+use skills_base::audit::Recorder;
+use skills_config::Config;
+use crate::policies::{self, PolicyFile};
+use crate::{Error, Event, Looks, names};
+use skills_registry::policy::{Policy, Verdict};
+use skills_registry::{Registry, Trust};
+use skills_sandbox::Sandbox;
+use skills_skill::Skill;
+use skills_base::telemetry::Metrics;
+
+/// Everything about runs.
+pub(super) struct Runs {
+    config: Arc<Config>,
+    registry: Arc<Registry>,
+    shared: Arc<Shared>,
+    trust: Trust,
+    policy: Arc<PolicyFile>,
+    metrics: Metrics,
+    audit: Arc<Recorder>,
+    by_contract_id: contracts::ByContractId,
+    kept: catalogue::Kept,
+    /// When roots and trust were last read again for a worker that found them wanting.
+    reread: tokio::sync::Mutex<Option<Instant>>,
+    overrides: overrides::Overrides,
+    /// Looks at skills that are about to be launched.
+    launching: Looks<launch::Readiness>,
+    sandbox: OnceLock<Sandbox>,
+    calling: Mutex<Option<Arc<Calling>>>,
+    places: Arc<room::Places>,
+    room: OnceCell<Arc<Room>>,
+    working: tokio::sync::Mutex<Option<workers::Working>>,
+    works: AtomicBool,
+    /// Whether work folders of processes that are gone were looked for.
+    cleared: AtomicBool,
+    approver: OnceCell<(String, String)>,
+    notices: Mutex<Vec<String>>,
+}
+
+impl Runs {
+    pub(super) fn new(
+        config: &Arc<Config>,
+        registry: &Arc<Registry>,
+        shared: &Arc<Shared>,
+        trust: &Trust,
+        policy: &Arc<PolicyFile>,
+        metrics: &Metrics,
+        audit: &Arc<Recorder>,
+    ) -> Self {
+        let kept = (!config.demo).then_some(config.dirs.data.as_path());
+        Self {
+            overrides: overrides::Overrides::new(kept),
+            config: Arc::clone(config),
+            registry: Arc::clone(registry),
+            shared: Arc::clone(shared),
+            trust: trust.clone(),
+            policy: Arc::clone(policy),
+            metrics: metrics.clone(),
+            audit: Arc::clone(audit),
+            by_contract_id: contracts::ByContractId::default(),
+            kept: catalogue::Kept::default(),
+            reread: tokio::sync::Mutex::default(),
+            launching: Looks::default(),
+            sandbox: OnceLock::new(),
+            calling: Mutex::default(),
+            places: Arc::default(),
+            room: OnceCell::new(),
+            working: tokio::sync::Mutex::default(),
+            works: AtomicBool::new(false),
+            cleared: AtomicBool::new(false),
+            approver: OnceCell::new(),
+            notices: Mutex::default(),
+        }
+    }
+
+    /// The skill that a person names: id, unambiguous name, or location.
+    pub(super) fn skill(&self, wanted: &str) -> Result<Arc<Skill>, Error> {
+        let catalogue = self.registry.snapshot();
+        let place = self.config.cwd.join(wanted);
+        let tidy = skills_config::expand(&place.to_string_lossy(), Path::new("/"), &self.config.dirs.home);
+        names::resolve(&catalogue, wanted, Some(&tidy))
+    }
+
+    /// What scripts are shut into.
+    pub(super) fn isolating(&self) -> Sandbox {
+        self.sandbox.get_or_init(|| Sandbox::detect_in(self.config.scripts.work_dir.clone())).clone()
+    }
+
+    fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
+        Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
+    }
+
+    /// The policy that decides now; the audit log is told when it is another one than before.
+    fn deciding(&self) -> Result<Arc<Policy>, Error> {
+        let policy = self.policy.current()?;
+        if let Some((file, text)) = self.policy.read() {
+            self.audit.policy(file, &text);
+        }
+        Ok(policy)
+    }
+
+    /// Who acts, where nobody is named.
+    pub(in crate::local) fn account() -> String {
+        people::account()
+    }
+
+    /// Says something that nobody asked about: to those who follow events now, and to whoever fetches it later.
+    fn tell(&self, notice: String) {
+        tracing::warn!("{notice}");
+        self.shared.tell(Event::Notice(notice.clone()));
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+}
+
+impl Local {
+    /// With this sandbox instead of the program's own: for programs that are not their own helper. To be called
+    /// before anything is run.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        drop(self.runs.sandbox.set(sandbox));
+        self
+    }
+
+    /// Starts the workers of this process: from now on pending runs of the store are executed here. Opens the store.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub async fn start_workers(&self) -> Result<(), Error> {
+        self.runs.start_workers().await?;
+        self.keep_counting().await
+    }
+
+    /// Stops the workers of this process and gives back what they had, so that others go on with it.
+    pub async fn stop_workers(&self) {
+        self.runs.stop_workers(false).await;
+        self.stop_counting().await;
+    }
+
+    /// The same without a grace period for the runs at hand: for a process that has to end now.
+    pub async fn stop_workers_at_once(&self) {
+        self.runs.stop_workers(true).await;
+        self.stop_counting().await;
+    }
+
+    /// What came up beside the answers since this was asked last: a damaged store that was set aside.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.runs.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,315 @@
+//! A store that counts what goes through it and tells the audit log: the same store for everybody who runs or asks.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::audited;
+use skills_base::audit::Recorder;
+use skills_model::{Command, Standing};
+use skills_store::{
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
+    Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
+};
+use skills_base::telemetry::{KeyOutcome, Metrics};
+
+/// A store, and where it is counted.
+pub(super) struct Observed {
+    inner: Arc<dyn Store>,
+    metrics: Metrics,
+    audit: Arc<Recorder>,
+}
+
+impl Observed {
+    pub(super) fn new(inner: Arc<dyn Store>, metrics: Metrics, audit: Arc<Recorder>) -> Self {
+        Self { inner, metrics, audit }
+    }
+
+    async fn launched(&self, begun: &Result<Begun, StoreError>) {
+        let became = match begun {
+            Ok(begun) => match begun.idempotency {
+                IdempotencyOutcome::None => None,
+                IdempotencyOutcome::Created => Some(KeyOutcome::Created),
+                IdempotencyOutcome::Reused => Some(KeyOutcome::Reused),
+                IdempotencyOutcome::Expired => Some(KeyOutcome::Expired),
+            },
+            Err(StoreError::IdempotencyConflict { .. }) => Some(KeyOutcome::Conflict),
+            Err(_) => None,
+        };
+        if let Some(became) = became {
+            self.metrics.key(became);
+        }
+        if let Ok(begun) = begun
+            && begun.idempotency != IdempotencyOutcome::Reused
+        {
+            self.metrics.run_moved(&begun.run.state.to_string());
+            log(&begun.run, "run launched");
+            self.audit.record(audited::launched(&begun.run)).await;
+        }
+    }
+}
+
+/// One line of the log for each thing that happens to a run, with its trace.
+fn log(run: &RunRecord, what: &str) {
+    tracing::info!(run = %run.id, skill = run.skill_id, state = %run.state, trace_id = run.trace_id, "{what}");
+}
+
+/// How long a step took, milliseconds.
+fn took_ms(step: &StepRecord) -> u64 {
+    u64::try_from(step.ended_ms.saturating_sub(step.started_ms)).unwrap_or(0)
+}
+
+#[async_trait]
+impl Store for Observed {
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn identity(&self) -> String {
+        self.inner.identity()
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+        let begun = self.inner.launch(launch).await;
+        self.launched(&begun).await;
+        begun
+    }
+
+    async fn claim(
+        &self,
+        worker: &WorkerId,
+        lease_ms: u64,
+        only: Option<&RunId>,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let claimed = self.inner.claim(worker, lease_ms, only).await;
+        if let Ok(Some(claimed)) = &claimed {
+            self.metrics.run_moved(&claimed.run.state.to_string());
+        }
+        claimed
+    }
+
+    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+        self.inner.give_back(run, fence).await
+    }
+
+    async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
+        self.inner.renew(run, fence, lease_ms).await
+    }
+
+    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+        self.inner.intend(run, fence, intent).await
+    }
+
+    async fn report(
+        &self,
+        run: &RunId,
+        command: Command,
+        finished: Vec<StepRecord>,
+        checkpoint: Option<Checkpoint>,
+        intents: Vec<StepIntent>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError> {
+        let ended: Vec<(StepStatus, u64)> =
+            finished.iter().map(|step| (step.status, took_ms(step))).collect();
+        let reported = self.inner.report(run, command, finished, checkpoint, intents, events).await;
+        if let Ok(run) = &reported {
+            for (status, took) in ended {
+                self.metrics.step(&status.to_string(), Duration::from_millis(took));
+            }
+            if !run.state.is_active() {
+                self.metrics.run_moved(&run.state.to_string());
+                log(run, "run reported");
+                self.audit.record(audited::rested(run)).await;
+            }
+        }
+        reported
+    }
+
+    async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+        self.inner.append(run, fence, events).await
+    }
+
+    async fn command(
+        &self,
+        run: &RunId,
+        command: Command,
+        record: Option<DecisionRecord>,
+        head: Option<u64>,
+        payload: Option<serde_json::Value>,
+    ) -> Result<CommandOutcome, StoreError> {
+        let outcome = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
+        if let Ok(outcome) = &outcome {
+            if let Some(ended) = &outcome.expired {
+                self.metrics.run_moved(&ended.state.to_string());
+                log(ended, "run.expired");
+                self.audit.record(audited::expired(ended, ended.options.on_expiry)).await;
+            }
+            if outcome.before != outcome.run.state {
+                self.metrics.run_moved(&outcome.run.state.to_string());
+            }
+            if let Some(entry) = audited::commanded(&command, record.as_ref(), outcome) {
+                log(&outcome.run, &entry.kind);
+                self.audit.record(entry).await;
+            }
+        }
+        outcome
+    }
+
+    async fn control(
+        &self,
+        sidecar: &RunId,
+        watched: &RunId,
+        control: Control,
+    ) -> Result<ControlOutcome, StoreError> {
+        let outcome = self.inner.control(sidecar, watched, control.clone()).await;
+        if let Ok(outcome) = &outcome {
+            self.audit.record(audited::controlled(sidecar, watched, &control, outcome)).await;
+        }
+        outcome
+    }
+
+    async fn branch(
+        &self,
+        source: &RunId,
+        checkpoint: Option<u64>,
+        new: RunId,
+        held: bool,
+        by: Option<String>,
+    ) -> Result<RunRecord, StoreError> {
+        let made = self.inner.branch(source, checkpoint, new, held, by).await;
+        if let Ok(made) = &made {
+            self.metrics.run_moved(&made.state.to_string());
+            log(made, "run branched");
+            self.audit.record(audited::branched(made, held)).await;
+        }
+        made
+    }
+
+    async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<serde_json::Value>, StoreError> {
+        self.inner.kept_signal(run, name).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.run(run).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+        self.inner.runs(filter).await
+    }
+
+    async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+        self.inner.steps(run).await
+    }
+
+    async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+        self.inner.intents(run).await
+    }
+
+    async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+        self.inner.checkpoint(run, number).await
+    }
+
+    async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+        self.inner.checkpoints(run).await
+    }
+
+    async fn events(
+        &self,
+        run: Option<&RunId>,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<RunEvent>, StoreError> {
+        self.inner.events(run, after, limit).await
+    }
+
+    async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError> {
+        self.inner.wait(after, timeout_ms).await
+    }
+
+    async fn contract(&self, digest: &str) -> Result<Option<serde_json::Value>, StoreError> {
+        self.inner.contract(digest).await
+    }
+
+    async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+        self.inner.decisions(run).await
+    }
+
+    async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+        self.inner.descendants(run).await
+    }
+
+    async fn expired(&self) -> Result<Vec<RunRecord>, StoreError> {
+        self.inner.expired().await
+    }
+
+    async fn newest_event(&self) -> Result<u64, StoreError> {
+        self.inner.newest_event().await
+    }
+
+    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.purge(before_ms).await
+    }
+
+    async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.forget(before_ms).await
+    }
+
+    async fn check(&self) -> Result<Health, StoreError> {
+        self.inner.check().await
+    }
+
+    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
+        self.inner.glance(patience).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        self.inner.backup(to).await
+    }
+
+    async fn compact(&self) -> Result<(), StoreError> {
+        self.inner.compact().await
+    }
+
+    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.beat(worker).await
+    }
+
+    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.retire(worker).await
+    }
+
+    async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
+        self.inner.leaseholders().await
+    }
+
+    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+        self.inner.abandon(worker).await
+    }
+
+    async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError> {
+        self.inner.damage(run).await
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.inner.probe().await
+    }
+
+    fn write_failure(&self) -> Option<WriteFailure> {
+        self.inner.write_failure()
+    }
+
+    async fn due(&self) -> Result<Due, StoreError> {
+        self.inner.due().await
+    }
+
+    async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
+        self.inner.live_workers(max_age_ms).await
+    }
+
+    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
+        self.inner.standing(run).await
+    }
+}

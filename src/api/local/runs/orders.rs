@@ -1,0 +1,364 @@
+//! What people do to a run: decide, resume, signal, cancel, replay, fork.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator as _;
+
+use super::{Room, Runs, find, launch, people};
+use skills_runs::{Plan, check_inputs, check_outputs};
+use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
+use skills_model::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_store::{CommandEffect, CommandOutcome, Decided, DecisionRecord, RunId, RunRecord, StoreError};
+
+/// A decision as it was sent: what it leaves out may be missing.
+struct DecisionRequest {
+    verdict: Verdict,
+    step: Option<String>,
+    inputs_digest: Option<String>,
+    choice: Option<Choice>,
+    result: Option<Value>,
+    by: DecisionRecord,
+}
+
+/// A run that an order left, what is said of it, and whether the same had been ordered before.
+type Done = (RunRecord, String, bool);
+
+impl Runs {
+    /// Carries out an order.
+    pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
+        let room = self.room().await?;
+        let run = find::run(&*room.store, wanted).await?;
+        let mut mode = None;
+        let (run, note, repeated) = match order {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
+                let by = DecisionRecord { approver, notes };
+                let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
+                self.decide(&room, run, request).await?
+            }
+            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+                mode = Some(ResumeMode::CheckpointResume);
+                self.resume(&room, &run, (checkpoint, inputs), despite_change, given(by)).await?
+            }
+            RunOrder::Signal { name, payload, by } => signal(&room, &run, name, payload, given(by)).await?,
+            RunOrder::Cancel { by } => {
+                let done = room.store.command(&run.id, Command::Cancel, Some(given(by)), None, None).await?;
+                let repeated = matches!(done.effect, CommandEffect::Repeated(_));
+                let note = if repeated { "was already canceled" } else { "canceled" };
+                (done.run, note.to_owned(), repeated)
+            }
+            RunOrder::Replay { checkpoint, by } => branch(&room, &run, checkpoint, false, given(by)).await?,
+            RunOrder::Fork { checkpoint, by } => branch(&room, &run, checkpoint, true, given(by)).await?,
+        };
+        let worker_alive = self.worker_alive(&room).await;
+        Ok(Ordered { run, note, worker_alive, repeated, mode })
+    }
+
+    /// What a command would lead to now.
+    ///
+    /// # Errors
+    /// `invalid_transition`.
+    async fn next(&self, room: &Room, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+        let standing = room.store.standing(&run.id).await?;
+        let standing =
+            standing.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
+        transition(&standing, command).map_err(Error::from)
+    }
+
+    /// Decides exactly what the request names. The store's transaction says whether this is what decided it.
+    async fn decide(
+        self: &Arc<Self>,
+        room: &Arc<Room>,
+        run: RunRecord,
+        request: DecisionRequest,
+    ) -> Result<Done, Error> {
+        let missing = missing(run.gate.as_ref(), &request);
+        if !missing.is_empty()
+            && let Some(error) = self.incomplete(room, &run, &missing, &request).await?
+        {
+            return Err(error);
+        }
+        let DecisionRequest { verdict, step, inputs_digest, choice, result, mut by } = request;
+        let (step, inputs_digest) = (step.unwrap_or_default(), inputs_digest.unwrap_or_default());
+        let decision = Decision { verdict, step, inputs_digest, choice, result };
+        let run = self.agreeable(room, run, &decision).await?;
+        if by.approver.as_deref().is_none_or(|name| name.trim().is_empty()) {
+            by.approver = Some(self.approver().await.0);
+        }
+        if let Some(result) = &decision.result {
+            fits(room, &run, &decision, result).await?;
+        }
+        let command = Command::Decide(decision.clone());
+        match room.store.command(&run.id, command, Some(by.clone()), None, None).await {
+            Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
+                let note =
+                    first.map_or_else(|| "was already decided".to_owned(), |first| already(&first, &by));
+                Ok((run, note, true))
+            }
+            Ok(CommandOutcome { run, .. }) => {
+                let note = word(&decision).to_owned() + then_held(&run);
+                Ok((run, note, false))
+            }
+            Err(StoreError::AlreadyDecided { first, refusal }) => {
+                let error = Error::from(refusal);
+                let message =
+                    format!("step {} {}; a decision cannot be taken back", decision.step, was(&first));
+                let mut reason = error.reason.clone().unwrap_or_else(|| json!({}));
+                reason["decided"] = json!(first);
+                Err(Error { message, reason: Some(reason), ..error })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That a decision does not name what it decides, with what that would be and the request that does; none where
+    /// nothing waits any more.
+    async fn incomplete(
+        self: &Arc<Self>,
+        room: &Arc<Room>,
+        run: &RunRecord,
+        missing: &[&str],
+        request: &DecisionRequest,
+    ) -> Result<Option<Error>, Error> {
+        let plan = room.plan(&run.contract_digest).await?;
+        let (run, at) = self.at_gate(room, run.clone()).await?;
+        let sheet = self.decision_sheet(room, &run, &plan, at.as_ref()).await?;
+        let Some(sheet) = sheet else { return Ok(None) };
+        let mut body = json!({ "step": sheet.step });
+        let mut optional = |name: &str, value: Value| {
+            if !value.is_null() {
+                body[name] = value;
+            }
+        };
+        if request.verdict == Verdict::Approve {
+            optional("inputs_digest", json!(sheet.inputs_digest));
+        }
+        optional("choice", json!(request.choice));
+        optional("result", json!(request.result));
+        optional("approver", json!(request.by.approver));
+        optional("notes", json!(request.by.notes));
+        let (word, wants) = match request.verdict {
+            Verdict::Approve => ("approve", "`step` and `inputs_digest`"),
+            Verdict::Deny => ("deny", "`step`"),
+        };
+        let mut message =
+            format!("nothing was decided: run {} waits at step {} ({})", run.id, sheet.step, sheet.headline);
+        if missing.contains(&"step") || missing.contains(&"inputs_digest") {
+            message += &format!("; {word} it by naming {wants} of what you have read");
+        }
+        let mut reason = json!({
+            "run_id": run.id,
+            "missing": missing,
+            "decision": sheet,
+            "send": { "method": "POST", "path": format!("/v1/runs/{}/{word}", run.id), "body": body },
+        });
+        if sheet.outcome_unknown && request.verdict == Verdict::Approve {
+            let choices: Vec<Choice> = Choice::iter().collect();
+            reason["choices"] = json!(choices);
+            if missing.contains(&"choice") {
+                message += "; its outcome is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`";
+            } else if missing.contains(&"result") {
+                message += "; `happened` needs the `result` of the step, an object of its outputs; the other choices \
+                            are `rerun`, `skip` and `fail`";
+            }
+        }
+        Ok(Some(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }))
+    }
+
+    async fn resume(
+        self: &Arc<Self>,
+        room: &Room,
+        run: &RunRecord,
+        (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
+        despite_change: bool,
+        by: DecisionRecord,
+    ) -> Result<Done, Error> {
+        self.next(room, run, &Command::Resume).await?;
+        let plan = room.plan(&run.contract_digest).await?;
+        if let Some(number) = checkpoint {
+            has_checkpoint(room, run, number).await?;
+        }
+        if let Some(corrected) = &inputs {
+            corrected_fit(&plan, run, corrected)?;
+        }
+        if !despite_change {
+            self.unchanged(run, &plan).await?;
+        }
+        let payload = inputs.clone().map(Value::Object);
+        let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
+        let mut note = "resumed".to_owned();
+        if let Some(number) = checkpoint {
+            note = format!("{note} from checkpoint {number}");
+        }
+        if let Some(corrected) = inputs.filter(|fields| !fields.is_empty()) {
+            let names: Vec<String> = corrected.keys().cloned().collect();
+            note = format!("{note} with other {}", names.join(", "));
+        }
+        Ok((after, note, false))
+    }
+
+    /// Refuses to go on where the skill is not the one that was launched.
+    async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
+        let (present, version) = self.present(run, plan).await;
+        if present.as_deref() == Some(&run.contract_digest) {
+            return Ok(());
+        }
+        let launched = &plan.contract.version;
+        let what = match (&present, version) {
+            (None, None) => format!("the skill {} is gone or cannot run any more", run.skill_id),
+            (_, Some(now)) if now != *launched => {
+                format!("the skill {} changed since the launch: {launched} then, {now} now", run.skill_id)
+            }
+            _ => format!("the skill {} changed since the launch", run.skill_id),
+        };
+        let message = format!(
+            "{what}. The contract of the launch is kept: go on with it (--despite-change), or launch the skill anew"
+        );
+        let reason = json!({ "launched": run.contract_digest, "present": present });
+        Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
+    }
+}
+
+/// Who gives an order: as named, else the account.
+fn given(by: Option<String>) -> DecisionRecord {
+    let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+    DecisionRecord { approver: Some(by), notes: None }
+}
+
+/// Refuses a result that the step could not have given.
+async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
+    let wrong = |message: String| Error::new(Code::InvalidRequest, message);
+    let Some(fields) = result.as_object() else {
+        return Err(wrong("a result is an object of fields: {\"field\": value}".to_owned()));
+    };
+    let at = room.engine.at_gate(&run.id).await?;
+    let asked = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
+    // What does not wait is answered by the state machine, in its own words.
+    let Some(capability) = asked.and_then(|at| at.capability) else { return Ok(()) };
+    check_outputs(&capability.outputs, fields).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        wrong(format!("the result is none of {}: {}", capability.id, problems.join("; ")))
+    })
+}
+
+/// `was already approved by ana at 2026-07-14 09:28:30 UTC`.
+fn was(first: &Decided) -> String {
+    let who = first.by.approver.as_deref().unwrap_or("somebody");
+    let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
+    format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
+}
+
+/// What to say to somebody who decides what was decided: the first decision stands, with what was said to it.
+fn already(first: &Decided, now: &DecisionRecord) -> String {
+    let said = was(first);
+    let spoken = |notes: &Option<String>| notes.clone().filter(|notes| !notes.trim().is_empty());
+    match (spoken(&now.notes), spoken(&first.by.notes)) {
+        (Some(new), Some(kept)) if new == kept => said,
+        (Some(_), Some(kept)) => {
+            format!("{said} with the notes {kept:?}, and that stands; the new notes were not kept")
+        }
+        (Some(_), None) => format!("{said} without notes, and that stands; the new notes were not kept"),
+        (None, Some(kept)) => format!("{said} with the notes {kept:?}"),
+        (None, None) => said,
+    }
+}
+
+/// What a sidecar's pause makes of a run that could go on now.
+fn then_held(after: &RunRecord) -> &'static str {
+    if after.held { "; it was paused meanwhile and is held until somebody resumes it" } else { "" }
+}
+
+fn word(decision: &Decision) -> &'static str {
+    match (decision.verdict, decision.choice) {
+        (Verdict::Approve, None) => "approved",
+        (Verdict::Approve, Some(Choice::Rerun)) => "approved to run again",
+        (Verdict::Approve, Some(Choice::Happened)) => "taken as happened, with the result that was stated",
+        (Verdict::Approve, Some(Choice::Skip)) => "approved to be skipped",
+        (Verdict::Approve, Some(Choice::Fail)) => "left to fail",
+        (Verdict::Deny, _) => "denied",
+    }
+}
+
+/// What a decision has to name and does not: an approval its step and what was read of it, a denial its step; and what
+/// becomes of a step whose outcome is unknown.
+fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
+    let approves = request.verdict == Verdict::Approve;
+    let unknown = match gate {
+        Some(Gate::Human { why: Asked::UnknownOutcome, inputs_digest, .. }) => {
+            request.inputs_digest.as_ref().is_none_or(|named| named == inputs_digest)
+        }
+        _ => false,
+    };
+    let no_result = request.choice == Some(Choice::Happened) && request.result.is_none();
+    [
+        ("step", request.step.is_none()),
+        ("inputs_digest", approves && request.inputs_digest.is_none()),
+        ("choice", approves && unknown && request.choice.is_none()),
+        ("result", approves && unknown && no_result),
+    ]
+    .into_iter()
+    .filter_map(|(name, lacks)| lacks.then_some(name))
+    .collect()
+}
+
+async fn signal(
+    room: &Room,
+    run: &RunRecord,
+    name: String,
+    payload: Value,
+    by: DecisionRecord,
+) -> Result<Done, Error> {
+    if name.trim().is_empty() {
+        return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
+    }
+    let command = Command::Signal { name: name.clone() };
+    let done = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
+    let note = match done.effect {
+        CommandEffect::Stored => format!("signal {name} is kept until a step waits for it"),
+        _ => format!("signal {name} received{}", then_held(&done.run)),
+    };
+    Ok((done.run, note, false))
+}
+
+async fn branch(
+    room: &Room,
+    run: &RunRecord,
+    checkpoint: Option<u64>,
+    held: bool,
+    by: DecisionRecord,
+) -> Result<Done, Error> {
+    if let Some(number) = checkpoint {
+        has_checkpoint(room, run, number).await?;
+    }
+    let new = RunId(uuid::Uuid::now_v7().to_string());
+    let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
+    let at = checkpoint.unwrap_or(run.head);
+    let note = if held {
+        format!("forked from {} at checkpoint {at}; nothing runs until it is resumed", run.id)
+    } else {
+        format!("replays {} from checkpoint {at}", run.id)
+    };
+    Ok((made, note, false))
+}
+
+/// Refuses a checkpoint that the run has not, with those it has.
+async fn has_checkpoint(room: &Room, run: &RunRecord, number: u64) -> Result<(), Error> {
+    match room.store.checkpoint(&run.id, number).await {
+        Err(StoreError::NoCheckpoint { .. }) => {
+            let known = room.store.checkpoints(&run.id).await?;
+            let last = known.last().map_or(0, |kept| kept.number);
+            let message = format!("run {} has no checkpoint {number}; it has 0 to {last}", run.id);
+            Err(Error::new(Code::CheckpointNotFound, message))
+        }
+        kept => Ok(kept.map(drop)?),
+    }
+}
+
+/// Corrected inputs joined over the run's own have to fit the contract that runs.
+fn corrected_fit(plan: &Plan, run: &RunRecord, corrected: &Map<String, Value>) -> Result<(), Error> {
+    let mut joined = run.inputs.as_object().cloned().unwrap_or_default();
+    joined.extend(corrected.clone());
+    check_inputs(&plan.contract.inputs, &joined)
+        .map(drop)
+        .map_err(|problems| launch::inputs_error(&run.skill_id, &problems))
+}

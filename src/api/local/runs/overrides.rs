@@ -1,0 +1,115 @@
+//! Which binding this host prefers for a capability, as `activate` set it: a small file of its own, beside what the
+//! settings say.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use crate::{Code, Error};
+use skills_base::private_files;
+
+/// Largest file that is read, bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// Capability to binding.
+pub(super) type Chosen = BTreeMap<String, String>;
+
+/// The file, or memory alone in a demo.
+pub(super) struct Overrides {
+    file: Option<PathBuf>,
+    memory: Mutex<Chosen>,
+}
+
+impl Overrides {
+    /// Kept in `overrides.json` of a folder; in memory without one.
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        Self { file: folder.map(|folder| folder.join("overrides.json")), memory: Mutex::default() }
+    }
+
+    /// What is chosen now.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a file that cannot be read.
+    pub(super) fn present(&self) -> Result<Chosen, Error> {
+        let Some(file) = &self.file else {
+            return Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        };
+        let wrong = |why: String| {
+            let message = format!("{}: {why}; mend it or move it away", file.display());
+            Error::new(Code::InvalidConfiguration, message)
+        };
+        match skills_skill::read_regular_text(file, LARGEST) {
+            Ok(text) => serde_json::from_str(&text).map_err(|e| wrong(e.to_string())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Chosen::new()),
+            Err(e) => Err(wrong(e.to_string())),
+        }
+    }
+
+    /// Chooses a binding for a capability, or takes the choice away; the file is replaced whole.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a file that cannot be read, `internal_error` when it cannot be written.
+    pub(super) fn choose(&self, capability: &str, binding: Option<&str>) -> Result<Chosen, Error> {
+        // Held across reading and writing: two choices at once must not lose one.
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chosen = if self.file.is_some() { self.present()? } else { memory.clone() };
+        match binding {
+            Some(binding) => chosen.insert(capability.to_owned(), binding.to_owned()),
+            None => chosen.remove(capability),
+        };
+        if let Some(file) = &self.file {
+            write(file, &chosen).map_err(|e| {
+                Error::new(Code::InternalError, format!("{} cannot be written: {e}", file.display()))
+            })?;
+        }
+        *memory = chosen.clone();
+        Ok(chosen)
+    }
+}
+
+fn write(file: &Path, chosen: &Chosen) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    private_files::create_folder(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer_pretty(&mut draft, chosen)?;
+    draft.write_all(b"\n")?;
+    draft.as_file().sync_all()?;
+    draft.persist(file).map(drop).map_err(|e| e.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_kept_for_others_and_taken_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("data");
+        let overrides = Overrides::new(Some(&place));
+        assert!(overrides.present().unwrap().is_empty());
+        overrides.choose("a.b", Some("x")).unwrap();
+        overrides.choose("c.d", Some("y")).unwrap();
+        assert_eq!(Overrides::new(Some(&place)).present().unwrap()["a.b"], "x");
+        overrides.choose("a.b", None).unwrap();
+        assert_eq!(overrides.present().unwrap().keys().collect::<Vec<_>>(), ["c.d"]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("overrides.json"), "{").unwrap();
+        let overrides = Overrides::new(Some(folder.path()));
+        let error = overrides.choose("a.b", Some("x")).unwrap_err();
+        assert_eq!(error.code, Code::InvalidConfiguration);
+        assert!(error.message.contains("overrides.json"), "{error}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("overrides.json")).unwrap(), "{");
+    }
+
+    #[test]
+    fn a_demo_writes_nothing() {
+        let overrides = Overrides::new(None);
+        overrides.choose("a.b", Some("x")).unwrap();
+        assert_eq!(overrides.present().unwrap()["a.b"], "x");
+    }
+}

@@ -1,0 +1,89 @@
+//! The questions of waiting runs, kept up to date while runs are worked here: where a script was edited while its run
+//! waits, the run asks about what it would run now. Whoever only reads a run computes the same and records nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{Room, Runs};
+use crate::Error;
+use skills_registry::RegistryEvent;
+use skills_model::RunState;
+use skills_store::RunFilter;
+
+/// Longest time between two passes: not every file that a script loads is watched.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Shortest time between a change of the skills and the pass that follows it: an edit is several changes.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How many times as long as a pass took nothing is looked at after it.
+const REST: u32 = 20;
+/// Runs read at a time.
+const PAGE: usize = 200;
+
+impl Runs {
+    /// Looks over the runs that wait for a person, one after the other, whenever the skills change and from time to time.
+    pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<Room>) {
+        self.registry.wait_scanned().await;
+        loop {
+            // News that nobody takes keep their snapshots in memory: what came before this pass is part of it.
+            let mut news = self.registry.events();
+            let began = Instant::now();
+            if let Err(error) = self.update_questions(&room).await {
+                tracing::warn!("looking for waiting runs whose scripts changed: {error}");
+            }
+            let rest = began.elapsed() * REST;
+            tokio::select! {
+                () = tokio::time::sleep(INTERVAL.max(rest)) => continue,
+                () = changed(&mut news) => {}
+            }
+            drop(news);
+            tokio::time::sleep(SETTLE.max(rest)).await;
+        }
+    }
+
+    async fn update_questions(self: &Arc<Self>, room: &Room) -> Result<(), Error> {
+        let mut filter =
+            RunFilter { states: vec![RunState::WaitingForHuman], limit: PAGE, ..RunFilter::default() };
+        loop {
+            let page = room.store.runs(filter.clone()).await?;
+            // What nothing was pinned of cannot change.
+            let of_here = page.runs.into_iter().filter(|run| !run.options.pins.is_empty());
+            let of_here: Vec<_> = of_here.filter(|run| self.elsewhere(run).is_none()).collect();
+            if !of_here.is_empty() {
+                self.refresh().await?;
+            }
+            for run in of_here {
+                let id = run.id.clone();
+                let before = run.gate.clone();
+                let updated = match self.present_question(room, run).await {
+                    Ok((now, Some(_))) if now.gate != before => match now.gate {
+                        Some(gate) => Self::record_question(room, &id, gate).await.map_err(Error::from),
+                        None => Ok(()),
+                    },
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = updated {
+                    tracing::warn!("what run {id} would do now cannot be told: {error}");
+                }
+            }
+            match page.next {
+                Some(next) => filter.cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Returns when the skills changed.
+async fn changed(news: &mut Receiver<RegistryEvent>) {
+    loop {
+        match news.recv().await {
+            Ok(RegistryEvent::Change(_)) | Err(RecvError::Lagged(_)) => return,
+            Ok(RegistryEvent::Progress(_)) => {}
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What a skill is attached to: a reference, its kind, and what it leads to.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Room, Runs, find, tasks, transcripts};
+use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
+use skills_registry::RootState;
+use skills_skill::AttachTarget;
+use skills_store::RunRecord;
+
+/// Fewest characters of a digest that name an artifact.
+const DIGEST: usize = 6;
+
+/// A target that exists.
+pub(super) struct Found {
+    /// What it is, in words.
+    pub label: String,
+    /// What the skill gets.
+    pub content: Value,
+    /// The run that it belongs to, which a sidecar may steer.
+    pub run: Option<RunRecord>,
+}
+
+/// A target that does not; always `target_not_found`, or the reason why it cannot be handed over.
+type Looked = Result<Found, Error>;
+
+fn missing(message: impl Into<String>) -> Error {
+    Error::new(Code::TargetNotFound, message)
+}
+
+impl Runs {
+    /// Follows a reference to a target of a kind.
+    ///
+    /// # Errors
+    /// `target_not_found`, with what was looked for and where; `payload_too_large`.
+    pub(super) async fn target(
+        self: &Arc<Self>,
+        room: &Room,
+        kind: AttachTarget,
+        reference: &str,
+        sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
+    ) -> Looked {
+        let reference = reference.trim();
+        if reference.is_empty() {
+            return Err(missing(format!("no reference is given; {}", forms(kind, local_files))));
+        }
+        match kind {
+            AttachTarget::Run => self.whole_run(room, reference).await,
+            AttachTarget::Output => self.output(room, reference).await,
+            AttachTarget::Artifact => self.artifact(room, reference, local_files).await,
+            AttachTarget::Task => self.task(room, reference).await,
+            AttachTarget::Transcript => transcripts::found(room, sessions, reference).await,
+        }
+    }
+
+    async fn whole_run(&self, room: &Room, reference: &str) -> Looked {
+        let run = named(room, reference, AttachTarget::Run).await?;
+        let content = summary(room, &run).await?;
+        Ok(Found {
+            label: format!("run {} of {}, {}", run.id, run.skill_id, run.state),
+            content,
+            run: Some(run),
+        })
+    }
+
+    async fn output(&self, room: &Room, reference: &str) -> Looked {
+        let (name, step) = match reference.split_once('/') {
+            Some((name, step)) => (name, Some(step)),
+            None => (reference, None),
+        };
+        let run = named(room, name, AttachTarget::Output).await?;
+        let Some(step) = step else {
+            let outputs = run.outputs.clone().filter(|outputs| !outputs.is_null());
+            let content = outputs.ok_or_else(|| {
+                missing(format!(
+                    "run {} is {} and has no outputs yet; RUN/STEP names one step's",
+                    run.id, run.state
+                ))
+            })?;
+            return Ok(Found { label: format!("outputs of run {}", run.id), content, run: Some(run) });
+        };
+        let steps = room.store.steps(&run.id).await?;
+        let kept = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
+            let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).collect();
+            let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
+            missing(format!("run {} has no output of a step {step}; there are: {known}", run.id))
+        })?;
+        if kept.result.is_null() {
+            return Err(missing(format!(
+                "the output of step {step} of run {} was not kept (audit mode {})",
+                run.id, run.options.audit_mode
+            )));
+        }
+        let label = format!("output of run {}, step {step}", run.id);
+        Ok(Found { label, content: kept.result.clone(), run: Some(run) })
+    }
+
+    async fn artifact(
+        self: &Arc<Self>,
+        room: &Room,
+        reference: &str,
+        local_files: Option<&LocalFiles>,
+    ) -> Looked {
+        let (runs, artifacts) = (Arc::clone(self), Arc::clone(&room.artifacts));
+        let (reference, local_files) = (reference.to_owned(), local_files.cloned());
+        super::super::apart(move || {
+            if let Some(file) = reference.strip_prefix("skill:") {
+                return runs.skill_file(file);
+            }
+            let Some(digest) = reference.strip_prefix("artifact:") else {
+                return runs.local_file(&reference, local_files.as_ref());
+            };
+            let digest = digest.to_lowercase();
+            let kept = if digest.len() < DIGEST {
+                Vec::new()
+            } else {
+                let listed = artifacts.list().map_err(|e| {
+                    Error::new(Code::InternalError, format!("the folder of artifacts cannot be read: {e}"))
+                })?;
+                listed.into_iter().filter(|artifact| artifact.digest.starts_with(&digest)).collect()
+            };
+            let [artifact] = kept.as_slice() else {
+                let how = match kept.len() {
+                    0 => format!(
+                        "no artifact has a digest that begins with {digest:?} ({DIGEST} digits at least)"
+                    ),
+                    n => format!("{n} artifacts have a digest that begins with {digest}; give more of it"),
+                };
+                return Err(missing(how));
+            };
+            let path = artifacts
+                .path(&artifact.digest)
+                .ok_or_else(|| missing(format!("the content of artifact {} is gone", artifact.digest)))?;
+            let label =
+                format!("artifact {}, {}, {} bytes", artifact.name, artifact.media_type, artifact.bytes);
+            Ok(Found { label, content: content::of_artifact(&path, artifact)?, run: None })
+        })
+        .await
+    }
+
+    /// A file of a skill: `ID/RELATIVE/PATH`, opened beneath the skill's folder.
+    fn skill_file(&self, reference: &str) -> Looked {
+        let Some((id, path)) = reference.split_once('/') else {
+            return Err(missing(format!(
+                "skill:{reference} names no file; a skill's file is skill:ID/RELATIVE/PATH"
+            )));
+        };
+        let catalogue = self.registry.snapshot();
+        let skill = names::resolve(&catalogue, id, None)
+            .map_err(|error| Error { code: Code::TargetNotFound, ..error })?;
+        let bundle = skill
+            .open()
+            .map_err(|error| missing(format!("the folder of the skill {id} cannot be opened: {error}")))?;
+        let bytes = content::read_beneath(&bundle, path, &format!("skill:{reference}"))?;
+        let content = content::of_bytes(path, &bytes);
+        let label = format!("file {path} of the skill {}, {} bytes", skill.id, bytes.len());
+        Ok(Found { label, content, run: None })
+    }
+
+    /// A file inside of a root or of the working directory, where the caller may name one.
+    fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> Looked {
+        let Some(local_files) = local_files else {
+            return Err(missing(format!(
+                "{reference:?} is not a reference to an artifact, and files of the service's machine cannot be named; \
+                 {}",
+                forms(AttachTarget::Artifact, None)
+            )));
+        };
+        let file = local_files.read(reference, &self.root_folders())?;
+        let content = content::of_bytes(&file.name, &file.content);
+        let label = format!("file {}, {} bytes", file.path.display(), file.content.len());
+        Ok(Found { label, content, run: None })
+    }
+
+    /// The present roots.
+    fn root_folders(&self) -> Vec<PathBuf> {
+        let catalogue = self.registry.snapshot();
+        let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+        roots.map(|root| root.path.clone()).collect()
+    }
+
+    async fn task(self: &Arc<Self>, room: &Room, reference: &str) -> Looked {
+        let id = reference.strip_prefix("task:").unwrap_or(reference);
+        let runs = Arc::clone(self);
+        let (items, unreadable) = super::super::apart(move || Ok(runs.work_items())).await?;
+        if let Some((root, task)) = items.iter().find(|(_, task)| task.id == id) {
+            if !task.is_open() {
+                return Err(missing(format!(
+                    "task {id} is {}: only open work items can be targets",
+                    task.status
+                )));
+            }
+            let label = format!("task {id} in {root}: {}", task.title);
+            return Ok(Found { label, content: task.content.clone(), run: None });
+        }
+        match find::run(&*room.store, id).await {
+            Ok(run) if !run.state.is_terminal() => {
+                let content = summary(room, &run).await?;
+                let label = format!("run {} of {}, {}", run.id, run.skill_id, run.state);
+                Ok(Found { label, content, run: Some(run) })
+            }
+            Ok(run) => Err(missing(format!("run {} is {}: nothing is left to do in it", run.id, run.state))),
+            Err(error) if error.code == Code::InvalidRequest && id.len() >= 3 => {
+                Err(Error { code: Code::TargetNotFound, ..error })
+            }
+            Err(_) => {
+                let why = unreadable.map(|why| format!(" ({why})")).unwrap_or_default();
+                Err(missing(format!(
+                    "there is no task {id}: neither in a {} of the roots nor as a run{why}",
+                    tasks::FILE
+                )))
+            }
+        }
+    }
+
+    /// All work items with the labels of their roots, and why a file of them cannot be read.
+    pub(super) fn work_items(&self) -> (Vec<(String, tasks::Task)>, Option<String>) {
+        let mut items = Vec::new();
+        let mut unreadable = None;
+        let catalogue = self.registry.snapshot();
+        for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
+            match tasks::of_root(&root.path) {
+                Ok(found) => items.extend(found.into_iter().map(|task| (root.label.clone(), task))),
+                Err(why) => unreadable = Some(why),
+            }
+        }
+        (items, unreadable)
+    }
+}
+
+/// How references of a kind are written.
+pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'static str {
+    match kind {
+        AttachTarget::Run => "a run is named by its id",
+        AttachTarget::Output => "an output is RUN/STEP, or RUN for the outputs of a whole run",
+        AttachTarget::Artifact if local_files.is_some() => {
+            "an artifact is artifact:DIGEST, skill:ID/RELATIVE/PATH, or the path of a file"
+        }
+        AttachTarget::Artifact => {
+            "an artifact is artifact:DIGEST or skill:ID/RELATIVE/PATH; POST /v1/artifacts stores content"
+        }
+        AttachTarget::Task => "a task is task:ID",
+        AttachTarget::Transcript => "a transcript is session:ID",
+    }
+}
+
+async fn named(room: &Room, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
+    find::run(&*room.store, name).await.map_err(|error| {
+        let message = format!("{}; {}", error.message, forms(kind, None));
+        Error { code: Code::TargetNotFound, message, ..error }
+    })
+}
+
+/// What a sidecar is told of a run: where it stands, what it was given, what its steps gave.
+async fn summary(room: &Room, run: &RunRecord) -> Result<Value, Error> {
+    let steps: Vec<Value> = room
+        .store
+        .steps(&run.id)
+        .await?
+        .into_iter()
+        .map(|step| {
+            json!({
+                "step": step.step, "status": step.status, "result": step.result, "attempts": step.attempts,
+                "binding": step.binding, "started_ms": step.started_ms, "ended_ms": step.ended_ms,
+            })
+        })
+        .collect();
+    Ok(json!({
+        "id": run.id, "skill_id": run.skill_id, "state": run.state, "inputs": run.inputs, "outputs": run.outputs,
+        "error": run.error, "progress": run.progress, "step": run.step, "gate": run.gate, "trace_id": run.trace_id,
+        "started_by": run.started_by, "created_ms": run.created_ms, "since_ms": run.since_ms, "steps": steps,
+    }))
+}

@@ -1,0 +1,77 @@
+//! An attachment as a command line and as an HTTP request: what a person copies to do the same again.
+
+use serde_json::{Map, Value, json};
+
+use skills_config::quoted;
+use crate::AttachRequest;
+
+/// The command line.
+pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {
+    let mut words = vec!["skills".to_owned(), "attach".to_owned(), quoted(skill)];
+    for (flag, value) in [("--target-type", &request.target_type), ("--target-ref", &request.target_ref)] {
+        words.push(flag.to_owned());
+        words.push(quoted(value));
+    }
+    for (name, value) in &request.inputs {
+        words.push("--input".to_owned());
+        words.push(quoted(&format!("{name}={}", spelt(value))));
+    }
+    words.join(" ")
+}
+
+/// The HTTP request, to the usual address.
+pub(super) fn curl(skill: &str, request: &AttachRequest) -> String {
+    let mut body = Map::new();
+    body.insert("target_type".to_owned(), json!(request.target_type));
+    body.insert("target_ref".to_owned(), json!(request.target_ref));
+    body.insert("inputs".to_owned(), Value::Object(request.inputs.clone()));
+    format!(
+        "curl -X POST {} -H 'content-type: application/json' -d {}",
+        quoted(&format!("http://127.0.0.1:8080/v1/skills/{}/attach", percent(skill))),
+        quoted(&Value::Object(body).to_string())
+    )
+}
+
+/// A value as `--input` reads it: a text as it is (a leading `@` would name a file), all else as JSON.
+fn spelt(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.starts_with('@') => format!("@{text}"),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A path segment (RFC 3986, section 3.3).
+fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~@".contains(&byte);
+    let escape = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_can_be_copied_into_a_shell() {
+        let inputs = json!({ "note": "it's $HOME", "limit": 0.8, "handle": "@ana" });
+        let request = AttachRequest {
+            skill: "table-audit".to_owned(),
+            target_type: "output".to_owned(),
+            target_ref: "0198/extract".to_owned(),
+            inputs: inputs.as_object().cloned().unwrap_or_default(),
+            options: crate::ExecutionOptions::default(),
+            started_by: None,
+            sessions: crate::SessionAccess::default(),
+            local_files: None,
+        };
+        assert_eq!(
+            cli("table-audit", &request),
+            "skills attach table-audit --target-type output --target-ref 0198/extract \
+             --input 'note=it'\\''s $HOME' --input limit=0.8 --input handle=@@ana"
+        );
+        let curl = curl("table audit", &request);
+        assert!(curl.contains("/v1/skills/table%20audit/attach"), "{curl}");
+        assert!(curl.ends_with("}}'"), "{curl}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a person reads before a gate is decided: what would happen, through what, with what, and whether it can be
+//! undone.
+
+use serde_json::Value;
+
+use super::gist;
+use skills_runs::{AtGate, Caller, Explanation, Plan};
+use crate::DecisionSheet;
+use skills_model::{Asked, Gate};
+use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
+use skills_store::RunRecord;
+
+/// The sheet of the gate that a run waits at; none where it waits for no person. `at` is what it would do next, where
+/// that can be told.
+pub(super) fn sheet(
+    run: &RunRecord,
+    plan: &Plan,
+    at: Option<&AtGate>,
+    caller: &dyn Caller,
+    approver: (String, String),
+) -> Option<DecisionSheet> {
+    let Some(Gate::Human { step, inputs_digest, why }) = &run.gate else { return None };
+    let own = || match &plan.step_at(step)?.action {
+        StepAction::Capability(id) => plan.capability(id).cloned(),
+        _ => None,
+    };
+    let capability = at.map_or_else(own, |at| at.capability.clone());
+    let capability = capability.as_deref();
+    // What it would do now is not what it asked about: neither the run's inputs nor present ones are what was seen.
+    let inputs = at.map_or(Value::Null, |at| at.inputs.clone());
+    let explained = capability.map(|c| caller.explain(c, conformance(run)));
+    let own = plan.contract.steps.len();
+    let first = step.split(['/', '[', '~']).next().unwrap_or_default();
+    let place = plan.contract.steps.iter().position(|s| s.id == first).map_or(1, |at| at + 1);
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let unknown = *why == Asked::UnknownOutcome;
+    Some(DecisionSheet {
+        run: run.id.clone(),
+        skill_id: run.skill_id.clone(),
+        headline: headline(run, plan, capability, &inputs, unknown),
+        step: step.clone(),
+        place: (count(place), count(own)),
+        outcome_unknown: unknown,
+        capability: capability.map(|c| c.id.clone()).unwrap_or_default(),
+        capability_note: capability.map(note).unwrap_or_default(),
+        binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding),
+        isolation: explained.as_ref().map(isolation).unwrap_or_default(),
+        why: reason(why, capability, at.is_none()),
+        irreversible: capability.and_then(|c| irreversible(c, unknown)),
+        inputs,
+        outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
+        inputs_digest: inputs_digest.clone(),
+        approver: Some(approver),
+        since_ms: run.since_ms,
+        expires_ms: run.expires_ms,
+        on_expiry: run.options.on_expiry,
+        changed: match why {
+            Asked::Changed { what, .. } => Some(what.clone()),
+            _ => None,
+        },
+        blocked: None,
+        missing_scope: None,
+        pause: None,
+    })
+}
+
+fn conformance(run: &RunRecord) -> Conformance {
+    run.options.conformance.as_deref().and_then(|word| word.parse().ok()).unwrap_or_default()
+}
+
+fn headline(
+    run: &RunRecord,
+    plan: &Plan,
+    capability: Option<&Capability>,
+    inputs: &Value,
+    unknown: bool,
+) -> String {
+    let Some(capability) = capability else {
+        let steps = plan.contract.steps.len();
+        let plural = if steps == 1 { "" } else { "s" };
+        return format!("Run {} {} ({steps} step{plural})", run.skill_id, plan.contract.version);
+    };
+    let does = capability.description.trim();
+    let does = does.split_once(". ").map_or(does, |(first, _)| first).trim_end_matches('.');
+    let does = if does.is_empty() { &capability.id } else { does };
+    let with = inputs.as_object().map(gist::of_fields).filter(|text| !text.is_empty());
+    let what = match with {
+        Some(with) => format!("{does}: {with}"),
+        None => does.to_owned(),
+    };
+    if unknown { format!("Nobody knows whether this happened: {what}") } else { what }
+}
+
+/// What is declared about a capability: `elevated, not idempotent`.
+pub(super) fn note(capability: &Capability) -> String {
+    let properties = capability.properties;
+    let repeat = match (properties.side_effects, properties.idempotent) {
+        (false, _) => "no side effects",
+        (true, true) => "idempotent",
+        (true, false) => "not idempotent",
+    };
+    format!("{}, {repeat}", capability.safety.trust_level)
+}
+
+fn reason(why: &Asked, capability: Option<&Capability>, changed: bool) -> String {
+    let because = because(why, capability);
+    if changed {
+        format!(
+            "{because}; what it would run was changed since it asked, so that a yes is followed by another question"
+        )
+    } else {
+        because
+    }
+}
+
+fn because(why: &Asked, capability: Option<&Capability>) -> String {
+    match why {
+        Asked::Confirmation => {
+            let id = capability.map_or("the capability", |c| c.id.as_str());
+            format!("{id} asks for a yes each time")
+        }
+        Asked::UnknownOutcome => {
+            "its worker was lost while it ran, and it is not declared safe to repeat".to_owned()
+        }
+        other => other.in_words(),
+    }
+}
+
+fn irreversible(capability: &Capability, unknown: bool) -> Option<String> {
+    if unknown {
+        return Some("If it did happen, running it again does it twice.".to_owned());
+    }
+    match (capability.properties.side_effects, capability.safety.reversible) {
+        (true, Some(false)) => Some("It cannot be undone.".to_owned()),
+        (true, None) if !capability.properties.idempotent => {
+            Some("It changes something outside; nothing is declared about undoing it.".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The binding that would be called, as a person reads it, or why none can.
+pub(super) fn binding(explained: &Explanation) -> String {
+    let chosen =
+        explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
+    match chosen {
+        Some(choice) if choice.target.is_empty() => format!("{} {}", choice.protocol, choice.binding),
+        Some(choice) => format!("{} {}", choice.protocol, choice.target),
+        None => explained.summary.clone(),
+    }
+}
+
+fn isolation(explained: &Explanation) -> String {
+    let chosen =
+        explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
+    chosen.map(|choice| choice.isolation.clone()).unwrap_or_default()
+}
+
+/// Gates and confirmation of a capability, in words.
+pub(super) fn gates(capability: &Capability) -> Vec<String> {
+    let mut words: Vec<String> = capability
+        .safety
+        .mandatory_pre_gates
+        .iter()
+        .map(|gate| {
+            let then = match gate.on_fail {
+                GateFailure::Block => "blocks it",
+                GateFailure::RequireHuman => "leaves it to a person",
+                GateFailure::Degrade => "leaves the step out",
+                GateFailure::Warn => "only warns",
+            };
+            format!("{} is asked first; its no {then}", gate.capability)
+        })
+        .collect();
+    if capability.safety.requires_confirmation {
+        words.push("a person says yes each time".to_owned());
+    }
+    words
+}

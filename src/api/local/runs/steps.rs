@@ -1,0 +1,253 @@
+//! The steps of a run as a monitor shows them: in contract order, with nested steps and iterations below their parent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::gist;
+use skills_runs::{Artifact, Plan, is_repeatable};
+use crate::{StepState, StepView};
+use skills_model::{Gate, RunState};
+use skills_skill::contract::{Contract, Step, StepAction};
+use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
+
+/// How deep steps are followed; plans nest no deeper.
+const DEEPEST: u32 = 32;
+
+/// What is known of one path.
+#[derive(Default)]
+struct Known<'a> {
+    record: Option<&'a StepRecord>,
+    started_ms: Option<i64>,
+    attempts: u32,
+    /// How often it began, those begins counted that a lost worker left without an end.
+    begun: u32,
+    /// Whether it ended well, so that a further begin is not another attempt.
+    ended: bool,
+    /// Whether it began and nothing tells how that ended.
+    open: bool,
+    artifacts: Vec<Artifact>,
+}
+
+/// Everything that views are made from.
+struct Maker<'a> {
+    run: &'a RunRecord,
+    plan: &'a Plan,
+    known: BTreeMap<&'a str, Known<'a>>,
+    views: Vec<StepView>,
+}
+
+/// Views of all steps of a run.
+pub(super) fn views(
+    run: &RunRecord,
+    plan: &Plan,
+    records: &[StepRecord],
+    events: &[RunEvent],
+) -> Vec<StepView> {
+    let mut known: BTreeMap<&str, Known<'_>> = BTreeMap::new();
+    for record in records {
+        known.entry(&record.step).or_default().record = Some(record);
+    }
+    for event in events {
+        let Some(step) = event.event.step.as_deref() else { continue };
+        let entry = known.entry(step).or_default();
+        match &event.event.kind {
+            EventKind::StepStarted => {
+                let attempt = event.event.data["attempt"].as_u64().unwrap_or(1);
+                entry.begun = if std::mem::take(&mut entry.ended) { 1 } else { entry.begun + 1 };
+                entry.attempts = u32::try_from(attempt).unwrap_or(u32::MAX);
+                entry.open = true;
+                if attempt <= 1 || entry.started_ms.is_none() {
+                    entry.started_ms = Some(event.at_ms);
+                }
+            }
+            EventKind::StepCompleted | EventKind::StepSkipped => (entry.ended, entry.open) = (true, false),
+            // A failure of no attempt says nothing about the one that nobody saw end.
+            EventKind::StepFailed => entry.open &= event.event.data["attempts"] == 0,
+            EventKind::ArtifactKept => {
+                let data = &event.event.data;
+                let kept = serde_json::from_value::<Artifact>(data.clone());
+                let artifact = kept.or_else(|_| serde_json::from_value(data["artifact"].clone()));
+                entry.artifacts.extend(artifact.ok().filter(|a| !entry.artifacts.contains(a)));
+            }
+            _ => {}
+        }
+    }
+    let mut maker = Maker { run, plan, known, views: Vec::new() };
+    maker.contract(&plan.contract, "", 0);
+    maker.views
+}
+
+impl Maker<'_> {
+    fn contract(&mut self, contract: &Contract, frame: &str, depth: u32) {
+        for step in &contract.steps {
+            let path = if frame.is_empty() { step.id.clone() } else { format!("{frame}/{}", step.id) };
+            self.step(step, &path, depth);
+        }
+    }
+
+    /// A step with what is below it. Its own state follows from theirs while it has no record.
+    fn step(&mut self, step: &Step, path: &str, depth: u32) {
+        let at = self.views.len();
+        self.views.push(self.view((step, path), depth, uses(step)));
+        if depth >= DEEPEST {
+            return;
+        }
+        for (part, what) in self.parts(step, path) {
+            let view = self.view((step, &part), depth + 1, what);
+            self.views.push(view);
+        }
+        if let StepAction::Skill(_) = step.action {
+            let plan = self.plan;
+            if let Some(nested) = plan.contract_at(path) {
+                self.contract(nested, path, depth + 1);
+            }
+        }
+        let below: Vec<StepState> = self.views[at + 1..].iter().map(|view| view.state).collect();
+        let started = self.views[at + 1..].iter().filter_map(|view| view.started_ms).min();
+        let view = &mut self.views[at];
+        if view.status.is_none() && view.state == StepState::Pending {
+            view.state = from_below(&below, self.run.state);
+        }
+        view.started_ms = view.started_ms.or(started);
+    }
+
+    /// Iterations, branches and gates of a step, as far as they were begun.
+    fn parts(&self, step: &Step, path: &str) -> Vec<(String, String)> {
+        let mut gates = Vec::new();
+        let mut turns: BTreeSet<(u64, String)> = BTreeSet::new();
+        for known in self.known.keys() {
+            let Some(rest) = known.strip_prefix(path) else { continue };
+            if let Some(gate) = rest.strip_prefix("~gate:") {
+                gates.push(((*known).to_owned(), format!("gate {gate}")));
+            } else if let Some(inside) = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'))
+                && !inside.contains(['[', '/', '~'])
+            {
+                let place = inside.parse().unwrap_or(u64::MAX);
+                turns.insert((place, (*known).to_owned()));
+            }
+        }
+        let what = |part: &str| {
+            let inside = part.rsplit_once('[').map_or("", |(_, end)| end.trim_end_matches(']'));
+            if step.scatter.is_some() && inside.parse::<u64>().is_err() {
+                inside.to_owned()
+            } else {
+                uses(step)
+            }
+        };
+        gates.into_iter().chain(turns.into_iter().map(|(_, part)| (part.clone(), what(&part)))).collect()
+    }
+
+    /// A step, or a part of it.
+    fn view(&self, (step, path): (&Step, &str), depth: u32, uses: String) -> StepView {
+        let empty = Known::default();
+        let known = self.known.get(path).unwrap_or(&empty);
+        let record = known.record;
+        let state = self.state(path, known, is_one_call(step) || path.ends_with(']') || path.contains('~'));
+        let begun = known.started_ms.filter(|_| state != StepState::Pending);
+        let result = record.map(|r| r.result.clone()).filter(|result| !result.is_null());
+        let gist = match (record.map(|r| r.status), &result) {
+            (Some(StepStatus::Failed), Some(error)) => Some(gist::of_failure(error)),
+            (Some(_), Some(result)) => gist::of_result(result),
+            (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
+            _ => None,
+        };
+        // It failed without an attempt, after one that nobody saw end.
+        let unseen = record.is_some_and(|record| record.attempts == 0) && known.open;
+        let (seen, began) = if unseen { (None, known.started_ms) } else { (record, begun) };
+        StepView {
+            step: path.to_owned(),
+            depth,
+            uses,
+            state,
+            started_ms: seen.map(|r| r.started_ms).or(began),
+            ended_ms: record.map(|r| r.ended_ms),
+            attempts: seen
+                .map(|record| record.attempts)
+                .or(began.map(|_| known.attempts))
+                .map_or(0, |attempts| if attempts > 0 { attempts.max(known.begun) } else { 0 }),
+            inputs: record.map(|r| r.inputs.clone()).filter(|inputs| !inputs.is_null()),
+            result,
+            gist,
+            binding: record.and_then(|r| r.binding.clone()),
+            isolation: record.and_then(|r| r.isolation.as_ref()).map(isolation),
+            artifacts: known.artifacts.clone(),
+            status: record.map(|r| r.status),
+        }
+    }
+
+    /// What is to be said of a step that began and did not come to an end.
+    fn unseen(&self, step: &Step) -> &'static str {
+        let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
+        if safe { "stopped under way" } else { "its end is unknown" }
+    }
+
+    fn state(&self, path: &str, known: &Known<'_>, one_call: bool) -> StepState {
+        if let Some(record) = known.record {
+            return match record.status {
+                StepStatus::Completed => StepState::Completed,
+                StepStatus::Skipped => StepState::Skipped,
+                StepStatus::Failed => StepState::Failed,
+            };
+        }
+        match &self.run.gate {
+            Some(Gate::Human { step, .. }) if step == path => return StepState::WaitingForHuman,
+            Some(Gate::Signal { step, .. }) if step == path => return StepState::WaitingForSignal,
+            _ => {}
+        }
+        // Begun without a result: under way while a worker has the run. What waits lets a call under way end first; a
+        // step of several calls may wait with it.
+        let over = self.run.state.is_terminal() || self.run.state == RunState::Failed;
+        if known.started_ms.is_some() && self.run.state.is_active() {
+            StepState::Running
+        } else if known.open && (one_call || over) {
+            StepState::Interrupted
+        } else {
+            StepState::Pending
+        }
+    }
+}
+
+/// Whether a step is a single call.
+fn is_one_call(step: &Step) -> bool {
+    matches!(step.action, StepAction::Capability(_))
+        && step.foreach.is_none()
+        && step.repeat.is_none()
+        && step.scatter.is_none()
+}
+
+fn from_below(below: &[StepState], run: RunState) -> StepState {
+    let any = |state: StepState| below.contains(&state);
+    if any(StepState::WaitingForHuman) {
+        StepState::WaitingForHuman
+    } else if any(StepState::WaitingForSignal) {
+        StepState::WaitingForSignal
+    } else if any(StepState::Running) || (run.is_active() && any(StepState::Completed)) {
+        StepState::Running
+    } else if any(StepState::Interrupted) {
+        StepState::Interrupted
+    } else {
+        StepState::Pending
+    }
+}
+
+/// What a step is about: a capability's id, `skill ID`, `signal NAME`.
+pub(super) fn uses(step: &Step) -> String {
+    match &step.action {
+        StepAction::Capability(id) => id.clone(),
+        StepAction::Skill(id) => format!("skill {id}"),
+        StepAction::WaitForSignal(name) => format!("signal {name}"),
+    }
+}
+
+/// A recorded isolation in a few words: the level, and by what means.
+pub(super) fn isolation(recorded: &Value) -> String {
+    let text = |key: &str| recorded[key].as_str().filter(|text| !text.is_empty());
+    match recorded {
+        Value::String(words) => words.clone(),
+        _ => text("summary")
+            .or_else(|| text("level"))
+            .unwrap_or("recorded, in no form that is known")
+            .to_owned(),
+    }
+}

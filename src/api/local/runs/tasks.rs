@@ -1,0 +1,105 @@
+//! Work items that a person or a tracker wrote down: `tasks.yaml` in a root.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use skills_base::files::Folder;
+
+/// Name of the file in a root.
+pub(super) const FILE: &str = "tasks.yaml";
+/// Largest file that is read, bytes.
+const LARGEST: u64 = 4 << 20;
+/// States in which there is nothing left to do.
+const CLOSED: [&str; 6] = ["done", "closed", "completed", "canceled", "cancelled", "rejected"];
+
+/// One work item, as its file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Task {
+    /// Its id.
+    pub id: String,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// Its state; empty where it says none.
+    pub status: String,
+    /// Everything it says.
+    pub content: Value,
+}
+
+impl Task {
+    /// Whether there is something left to do.
+    pub(super) fn is_open(&self) -> bool {
+        !CLOSED.contains(&self.status.to_lowercase().as_str())
+    }
+}
+
+/// The items of a root; none where it has no such file.
+///
+/// # Errors
+/// A sentence that names the file, for one that cannot be read.
+pub(super) fn of_root(root: &Path) -> Result<Vec<Task>, String> {
+    let file = root.join(FILE);
+    let read = Folder::follow(root).and_then(|folder| Ok(folder.read_text(FILE, LARGEST)?));
+    let text = match read {
+        Ok(text) => text,
+        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        Err(e) => return Err(format!("{} cannot be read: {e}", file.display())),
+    };
+    parse(&text).map_err(|why| format!("{}: {why}", file.display()))
+}
+
+fn parse(text: &str) -> Result<Vec<Task>, String> {
+    let whole: Value = serde_saphyr::from_str(text).map_err(|e| skills_skill::yaml_message(&e))?;
+    let items = match whole {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(items) => items,
+        Value::Object(mut fields) => match fields.remove("tasks") {
+            Some(Value::Array(items)) => items,
+            _ => return Err("it is a list of tasks, or a map with the list `tasks`".to_owned()),
+        },
+        _ => return Err("it is a list of tasks, each with an `id`".to_owned()),
+    };
+    items.into_iter().enumerate().map(|(place, item)| task(place, item)).collect()
+}
+
+fn task(place: usize, item: Value) -> Result<Task, String> {
+    let Value::Object(fields) = item else {
+        return Err(format!("task {} is no map with an `id`", place + 1));
+    };
+    let Some(id) = text(&fields, "id").filter(|id| !id.is_empty()) else {
+        return Err(format!("task {} has no `id`", place + 1));
+    };
+    let title = text(&fields, "title").unwrap_or_default();
+    let status = text(&fields, "status").unwrap_or_default();
+    Ok(Task { id, title, status, content: Value::Object(fields) })
+}
+
+fn text(fields: &Map<String, Value>, key: &str) -> Option<String> {
+    match fields.get(key)? {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_and_a_map_with_a_list_are_read_and_numbers_are_ids() {
+        let list = parse("- {id: T-1, title: Ship it, status: open}\n- {id: 7, status: Done}\n").unwrap();
+        assert_eq!(list[0].title, "Ship it");
+        assert_eq!((list[1].id.as_str(), list[1].is_open()), ("7", false));
+        assert!(list[0].is_open());
+        assert_eq!(parse("tasks:\n- {id: a}\n").unwrap()[0].content["id"], "a");
+        assert!(parse("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_task_without_an_id_is_named_by_its_place() {
+        assert_eq!(parse("- {id: a}\n- {title: b}\n").unwrap_err(), "task 2 has no `id`");
+    }
+}

@@ -1,0 +1,126 @@
+//! Transcripts of sessions as targets: found by `session:ID`, handed over entry by entry.
+
+use serde_json::{Value, json};
+
+use super::Room;
+use super::references::{Found, forms};
+use crate::local::sessions;
+use crate::{Code, Error, SessionAccess, TargetChoice};
+use skills_session::{Entry, Session, Turn};
+use skills_skill::AttachTarget;
+
+/// How a transcript is named.
+const PREFIX: &str = "session:";
+/// Sessions offered.
+const OFFERED: usize = 200;
+/// Most bytes of a transcript that are handed over: they are kept with the run and given to scripts on stdin.
+const LARGEST: usize = 8 << 20;
+
+/// The transcript of a session; `session:` may be left out.
+///
+/// # Errors
+/// `target_not_found`; `payload_too_large`, naming the limit.
+pub(super) async fn found(room: &Room, access: &SessionAccess, reference: &str) -> Result<Found, Error> {
+    let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
+    let known = sessions::Transcripts::default();
+    let found = sessions::find(&*room.sessions, &known, access, id).await;
+    let session = found.map_err(|error| match error.code {
+        Code::NotFound | Code::InvalidRequest => Error {
+            code: Code::TargetNotFound,
+            message: format!("{}; {}", error.message, forms(AttachTarget::Transcript, None)),
+            ..error
+        },
+        _ => error,
+    })?;
+    let content = handed_over(&session);
+    let bytes = content.to_string().len();
+    if bytes > LARGEST {
+        return Err(Error::new(
+            Code::PayloadTooLarge,
+            format!(
+                "the transcript of session {} has {bytes} bytes; at most {LARGEST} are handed over: go on in a new \
+                 session",
+                session.id
+            ),
+        ));
+    }
+    let label = format!("transcript of session {}, {}", session.id, entries(session.transcript.len() as u64));
+    Ok(Found { label, content, run: None })
+}
+
+/// Sessions in which something happened, the one that changed last first.
+pub(super) async fn choices(room: &Room, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
+    let heads = room.sessions.sessions(access.only(), OFFERED).await?;
+    heads
+        .into_iter()
+        .filter(|head| head.lines > 0)
+        .map(|head| {
+            let (id, lines, changed) = (head.id.clone(), head.lines, head.changed_ms);
+            let (_, active) = sessions::head(head)?;
+            let names: Vec<&str> = active.iter().map(|skill| skill.name.as_str()).collect();
+            let with = if names.is_empty() { "nothing loaded".to_owned() } else { names.join(", ") };
+            Ok(TargetChoice {
+                target_ref: format!("{PREFIX}{id}"),
+                label: format!("{}, {with}", entries(lines)),
+                at_ms: Some(changed),
+            })
+        })
+        .collect()
+}
+
+fn entries(count: u64) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
+}
+
+/// What a skill gets: who speaks, what is loaded, and every entry in order.
+fn handed_over(session: &Session) -> Value {
+    let active: Vec<Value> = session
+        .active
+        .iter()
+        .map(|skill| json!({"name": skill.name, "location": skill.location, "digest": skill.digest}))
+        .collect();
+    let entries: Vec<Value> = session.transcript.iter().map(|line| entry(line)).collect();
+    json!({
+        "session_id": session.id, "created_ms": session.created_ms, "agent": session.settings.agent,
+        "active": active, "entries": entries,
+    })
+}
+
+fn entry(entry: &Entry) -> Value {
+    let (number, at_ms) = (entry.number, entry.at_ms);
+    match &entry.turn {
+        Turn::Message { speaker, text } => {
+            json!({"number": number, "at_ms": at_ms, "kind": "message", "speaker": speaker, "text": text})
+        }
+        Turn::Call { tool, arguments, result } => {
+            let mut call = json!({
+                "number": number, "at_ms": at_ms, "kind": "call", "tool": tool, "arguments": arguments,
+            });
+            match result {
+                Ok(value) => call["result"] = value.clone(),
+                Err(error) => call["error"] = json!({"code": error.code, "message": error.message}),
+            }
+            call
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_session::{SessionId, Settings, Speaker, ToolError, ToolFailure};
+
+    #[test]
+    fn every_entry_is_handed_over_with_its_result_or_its_error() {
+        let mut session = Session::new(SessionId("s".into()), 7, Settings::default());
+        session.say(8, Speaker::User, "profile it");
+        session.called(9, "skills.list", json!({}), Ok(json!({"total": 3})));
+        let wrong = ToolError::new(ToolFailure::NotLoaded, "load it first");
+        session.called(10, "skills.read", json!({"path": "a"}), Err(wrong));
+        let content = handed_over(&session);
+        assert_eq!(content["entries"][0]["text"], "profile it");
+        assert_eq!(content["entries"][1]["result"]["total"], 3);
+        assert_eq!(content["entries"][2]["error"]["code"], "not_loaded");
+        assert!(content["entries"][2].get("result").is_none());
+    }
+}

@@ -1,0 +1,224 @@
+//! Who works runs: the workers of this process, a caller for one run, and what follows when a sidecar ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::control::Wish;
+use super::{Room, Runs, find};
+use skills_runs::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
+use crate::{Code, Error};
+use skills_model::RunState;
+use skills_skill::EffectMode;
+use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
+
+/// How long a follower sleeps at most before it looks again.
+const FOLLOW_MS: u64 = 60_000;
+/// Events read at a time.
+const PAGE: usize = 500;
+
+/// The workers of this process, with whoever follows what they end.
+pub(super) struct Working {
+    supervisor: Supervisor,
+    /// What else goes on while runs are worked here.
+    followers: JoinSet<()>,
+    /// Reminds of runs that wait, until it is dropped.
+    _reminding: Option<DropGuard>,
+}
+
+impl Runs {
+    /// Starts the workers of this process, once.
+    pub(super) async fn start_workers(self: &Arc<Self>) -> Result<(), Error> {
+        let room = match self.room().await {
+            Ok(room) => room,
+            Err(error) => {
+                self.tell(format!("no run can be worked here: {error}"));
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.ensure_store() {
+            self.tell(format!("no run can be worked here: {error}"));
+            return Err(error);
+        }
+        let audit = Arc::clone(&self.audit);
+        super::super::apart(move || {
+            audit.catch_up();
+            Ok(())
+        })
+        .await?;
+        let mut working = self.working.lock().await;
+        if working.is_none() {
+            let own = SupervisorSettings::default();
+            let settings = SupervisorSettings { workers: self.config.workers.unwrap_or(own.workers), ..own };
+            self.clear_leftovers();
+            let reminding = self.remind(&room);
+            let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
+            let mut followers = JoinSet::new();
+            followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&room)));
+            followers.spawn(Arc::clone(self).follow_questions(room));
+            *working = Some(Working { supervisor, followers, _reminding: reminding });
+            self.works.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Deletes the work folders of scripts whose processes are gone, once in the life of this process and beside
+    /// everything else.
+    fn clear_leftovers(self: &Arc<Self>) {
+        if self.cleared.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return;
+        }
+        let runs = Arc::clone(self);
+        tokio::task::spawn_blocking(move || {
+            let cleared = runs.isolating().clear_leftovers();
+            if cleared.folders > 0 {
+                tracing::info!(
+                    "work folders left behind by processes that are gone were deleted: {}, {} bytes",
+                    cleared.folders,
+                    cleared.bytes
+                );
+            }
+        });
+    }
+
+    /// Stops the workers of this process; runs at hand are given back so that others go on with them, after a grace
+    /// period or at once.
+    pub(super) async fn stop_workers(&self, at_once: bool) {
+        let stopped = self.working.lock().await.take();
+        self.works.store(false, std::sync::atomic::Ordering::SeqCst);
+        if let Some(Working { supervisor, mut followers, .. }) = stopped {
+            if at_once {
+                supervisor.shutdown_within(Duration::ZERO).await;
+            } else {
+                supervisor.shutdown().await;
+            }
+            followers.shutdown().await;
+        }
+    }
+
+    /// Whether workers of this process are at work.
+    pub(super) fn works(&self) -> bool {
+        self.works.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// Whether a worker that is alive can take a run: of this process, or of another one seen lately.
+    pub(super) async fn worker_alive(&self, room: &Room) -> bool {
+        if self.works() {
+            return true;
+        }
+        let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let here = Workplace::here();
+        match room.store.live_workers(lately).await {
+            Ok(workers) => workers.iter().any(|worker| !here.knows_dead(worker)),
+            Err(error) => {
+                tracing::warn!("looking for live workers: {error}");
+                false
+            }
+        }
+    }
+
+    /// Works a run in the calling task, or waits for the worker that has it, until it ends or waits.
+    pub(super) async fn settle(
+        self: &Arc<Self>,
+        wanted: &str,
+        leave: &CancellationToken,
+    ) -> Result<RunRecord, Error> {
+        let room = self.room().await?;
+        self.refresh().await?;
+        let run = find::run(&*room.store, wanted).await?;
+        self.of_here(&run)?;
+        self.clear_leftovers();
+        let settled = work_one(&room.store, &room.execute, &run.id, Leases::default(), leave).await?;
+        let settled = settled.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
+        self.steer(&room, &settled).await?;
+        Ok(settled)
+    }
+
+    /// Makes sure that a run that nobody has can be worked here.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for one of skills that are not read here.
+    fn of_here(&self, run: &RunRecord) -> Result<(), Error> {
+        let free = run.state == RunState::Pending && !run.held;
+        match self.elsewhere(run).filter(|_| free) {
+            Some(why) => Err(Error::new(Code::InvalidConfiguration, format!("run {}: {why}", run.id))),
+            None => Ok(()),
+        }
+    }
+
+    /// Carries out what a completed sidecar asks for on the run it watches; answers what became of it, in words.
+    pub(super) async fn steer(&self, room: &Room, sidecar: &RunRecord) -> Result<Option<String>, Error> {
+        let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
+            return Ok(None);
+        };
+        let asked = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("control"));
+        let (Some(watched), Some(asked)) = (target["run"].as_str(), asked) else { return Ok(None) };
+        // What a skill may do was fixed when it was attached.
+        if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
+            return Ok(None);
+        }
+        let wish = Wish::read(asked);
+        let (words, order) = match wish {
+            Ok(wish) => match wish.command() {
+                None => return Ok(Some(format!("lets run {watched} go on"))),
+                Some(order) => (wish.words(), Ok(order)),
+            },
+            Err(why) => (asked.to_string(), Err(why)),
+        };
+        let why = sidecar.outputs.as_ref().and_then(|outputs| outputs.get("reason")?.as_str());
+        let control = Control { asked: words.clone(), order, why: why.map(str::to_owned) };
+        let outcome = room.store.control(&sidecar.id, &RunId(watched.to_owned()), control).await?;
+        Ok(Some(match outcome {
+            ControlOutcome::Applied(did) => format!("{words}: applied to run {watched}: {did}"),
+            ControlOutcome::Refused(why) => format!("{words}: not applied to run {watched}: {why}"),
+        }))
+    }
+
+    /// Steers for every sidecar that ends, whoever worked it; those first that ended while nobody followed.
+    async fn follow_sidecars(self: Arc<Self>, room: Arc<Room>) {
+        let mut seen = room.store.newest_event().await.unwrap_or(0);
+        let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
+        match room.store.runs(ended).await {
+            Ok(page) => {
+                for run in page.runs.iter().filter(|run| run.target.is_some()) {
+                    self.steered(&room, run).await;
+                }
+            }
+            Err(error) => tracing::warn!("looking for sidecars that ended: {error}"),
+        }
+        loop {
+            let events = match room.store.events(None, seen, PAGE).await {
+                Ok(events) => events,
+                Err(error) => {
+                    tracing::warn!("following sidecars: {error}");
+                    tokio::time::sleep(ALIVE).await;
+                    continue;
+                }
+            };
+            for event in &events {
+                seen = event.global;
+                if event.event.kind == EventKind::RunCompleted
+                    && let Ok(Some(run)) = room.store.run(&event.run).await
+                {
+                    self.steered(&room, &run).await;
+                }
+            }
+            if events.len() < PAGE
+                && let Err(error) = room.store.wait(seen, FOLLOW_MS).await
+            {
+                tracing::warn!("following sidecars: {error}");
+                tokio::time::sleep(ALIVE).await;
+            }
+        }
+    }
+
+    async fn steered(&self, room: &Room, run: &RunRecord) {
+        match self.steer(room, run).await {
+            Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
+            Ok(None) => {}
+            Err(error) => tracing::error!("sidecar {}: {error}", run.id),
+        }
+    }
+}

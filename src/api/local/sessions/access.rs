@@ -1,0 +1,106 @@
+//! The sessions of one principal: the others do not exist for them. Every operation on a session passes here first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Local, find};
+use crate::{
+    AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
+    SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
+};
+use skills_session::{Api, Payload, Speaker};
+
+/// Sessions as somebody with this access sees them.
+pub struct AccessibleSessions {
+    local: Arc<Local>,
+    access: SessionAccess,
+}
+
+impl AccessibleSessions {
+    pub fn new(local: Arc<Local>, access: SessionAccess) -> Self {
+        Self { local, access }
+    }
+
+    /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
+    ///
+    /// # Errors
+    /// `not_found` for one of somebody else, as for one that was never there.
+    async fn permitted(&self, wanted: &str) -> Result<String, Error> {
+        let desk = self.local.desk().await?;
+        Ok(find(&*desk, &self.local.transcripts, &self.access, wanted).await?.id.0)
+    }
+}
+
+#[async_trait]
+impl SessionClient for AccessibleSessions {
+    fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient {
+        Arc::new(Self::new(Arc::clone(&self.local), access))
+    }
+
+    async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
+        self.local.create_session(settings, self.access.owner()).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+        self.local.sessions_of(self.access.only(), limit).await
+    }
+
+    async fn session(&self, session: &str) -> Result<SessionView, Error> {
+        self.local.session(&self.permitted(session).await?).await
+    }
+
+    async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
+        self.local.configure_session(&self.permitted(session).await?, change).await
+    }
+
+    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+        self.local.say(&self.permitted(session).await?, speaker, text).await
+    }
+
+    async fn call_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        arguments: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        self.local.call_tool(&self.permitted(session).await?, tool, arguments, approved).await
+    }
+
+    async fn run_script(
+        &self,
+        session: &str,
+        arguments: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        self.local.run_script(&self.permitted(session).await?, arguments, files, approved).await
+    }
+
+    async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
+        self.local.compose(&self.permitted(session).await?, made).await
+    }
+
+    async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
+        self.local.export_session(&self.permitted(session).await?, api, model).await
+    }
+
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        let session = match session {
+            Some(session) => Some(self.permitted(session).await?),
+            None => None,
+        };
+        self.local.level_view(skill, session.as_deref()).await
+    }
+
+    async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
+        self.local.budget(client, window).await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentView>, Error> {
+        self.local.agents().await
+    }
+}

@@ -1,0 +1,298 @@
+//! The catalogue of a session: the skills that this model may see, within the client's budget, and why others are not
+//! among them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Local;
+use super::prepared::{Key, Ready};
+use crate::local::levels::Levels;
+use crate::policies::verdict;
+use crate::{BudgetView, ClientView, ClientViewEntry, Code, Error, NotListed, client_view, names};
+use skills_session::{
+    Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, Wire, catalogue_text, shorten,
+};
+use skills_skill::Skill;
+use skills_skill::client::{self, Profile, Shortening};
+use skills_skill::tokens::TokenCount;
+
+/// A catalogue entry should cost about this many tokens.
+const GOOD_ENTRY: u32 = 20;
+
+/// What stands for no client: every skill, with names and descriptions as they are written.
+pub(super) const PLAIN: &str = "plain";
+
+/// A client's profile.
+///
+/// # Errors
+/// `not_found` with the near ids and the known ones.
+pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
+    client::profile(id).ok_or_else(|| {
+        let ids = client::profiles().iter().map(|profile| profile.id.as_str());
+        let near = names::near(id, ids.clone());
+        let known: Vec<&str> = ids.chain([PLAIN]).collect();
+        let message = format!("no client profile is called {id}; there are {}", known.join(", "));
+        Error { suggestions: near, ..Error::new(Code::NotFound, message) }
+    })
+}
+
+/// Skills that are not listed, by the reason, in the order in which the reasons came up.
+#[derive(Default)]
+struct LeftOut {
+    groups: Vec<NotListed>,
+    at: HashMap<String, usize>,
+}
+
+impl LeftOut {
+    fn add(&mut self, why: String, name: String) {
+        let at = *self.at.entry(why).or_insert_with_key(|why| {
+            self.groups.push(NotListed { why: why.clone(), skills: 0, names: Vec::new() });
+            self.groups.len() - 1
+        });
+        self.groups[at].skills += 1;
+        self.groups[at].names.push(name);
+    }
+
+    fn most_first(mut self) -> Vec<NotListed> {
+        self.groups.sort_by(|a, b| b.skills.cmp(&a.skills).then_with(|| a.why.cmp(&b.why)));
+        self.groups
+    }
+}
+
+/// What a model may see of the skills, before anything is shortened.
+#[derive(Default)]
+struct Seen {
+    listed: Vec<Listed>,
+    not_listed: Vec<NotListed>,
+    /// What a client makes of every bundle.
+    states: Vec<ClientViewEntry>,
+}
+
+impl Seen {
+    /// Within the client's bound.
+    fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
+        let mut allowance = shorten(&self.listed, uses, profile, window);
+        if allowance.fill.limit.is_some() && profile.order.value().is_none() {
+            allowance
+                .fill
+                .unknown
+                .push("in which order it lists skills: that of its folders here".to_owned());
+        }
+        allowance
+    }
+}
+
+/// The entries of a client's list that a session can load, by the ids that a load takes.
+fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
+    let by_id = |(entry, shown): (Listed, Shown)| {
+        let name = entry.skill_id?.to_string();
+        let (description, location) = (entry.description, entry.location);
+        Some((Listed { name, description, location, ..Listed::default() }, shown))
+    };
+    entries.into_iter().filter_map(by_id).collect()
+}
+
+/// Tokens that this catalogue takes in every call of a session.
+fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
+    let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
+    parts.map(|part| levels.text(text.of(part))).sum()
+}
+
+impl Local {
+    /// Ids of the skills that an agent is limited to; a name of none stands as it is written.
+    pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
+        let id =
+            |name: &String| self.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string());
+        agent.uses_skills.iter().map(id).collect()
+    }
+
+    /// What the session's model sees now.
+    pub(super) fn seen(
+        &self,
+        settings: &Settings,
+        agent: Option<&Agent>,
+        uses: BTreeMap<String, u64>,
+        wire: Wire,
+    ) -> Result<Arc<Ready>, Error> {
+        let profile = settings.client.as_deref().map(profile).transpose()?;
+        let by_use = profile
+            .is_some_and(|profile| profile.budget.shortening.value() == Some(&Shortening::WholeWhileFitting));
+        let key = Key {
+            catalogue: self.registry.snapshot(),
+            policy: self.policy.current()?,
+            client: settings.client.clone(),
+            window: settings.window,
+            own: agent.filter(|agent| agent.scoped()).map(|agent| self.own_ids(agent)),
+            locations: settings.locations,
+            form: settings.form,
+            wire: if settings.form == Form::Bullets { wire } else { Wire::Dotted },
+            uses: if by_use { uses.into_iter().collect() } else { Vec::new() },
+        };
+        self.prepared.get(key, |key| {
+            let seen = self.listed(key, profile);
+            let allowance = match profile {
+                Some(profile) => {
+                    let uses: HashMap<&str, u64> =
+                        key.uses.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+                    let used = |entry: &Listed| entry.skill_id.as_ref().and_then(|id| uses.get(id.as_str()));
+                    let uses: Vec<u64> =
+                        seen.listed.iter().map(|entry| used(entry).copied().unwrap_or(0)).collect();
+                    let allowance = seen.shortened(profile, &uses, key.window);
+                    Allowance { entries: loadable(allowance.entries), ..allowance }
+                }
+                None => Allowance::whole(seen.listed),
+            };
+            let shown: Vec<Listed> = allowance.kept().map(|entry| told(entry, key.locations)).collect();
+            let text = catalogue_text(&shown, key.form, key.wire);
+            Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
+        })
+    }
+
+    /// Every skill that this model may see and the policy does not forbid, in the client's order, and the others by the
+    /// reason. Locations are always there: a client's measure counts them.
+    fn listed(&self, key: &Key, profile: Option<&Profile>) -> Seen {
+        let catalogue = &*key.catalogue;
+        let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
+        let Some(profile) = profile else {
+            // Where no client says otherwise, what lost its name is no skill of its own.
+            for entry in &catalogue.entries {
+                let skill = &entry.skill;
+                match hidden(skill, key, None) {
+                    Some(why) => left_out.add(why, skill.id.to_string()),
+                    None => seen.listed.push(Listed {
+                        name: skill.id.to_string(),
+                        description: skill.description.clone(),
+                        location: Some(skill.location.clone()),
+                        ..Listed::default()
+                    }),
+                }
+            }
+            return Seen { not_listed: left_out.most_first(), ..seen };
+        };
+        let sight = client_view::sight(profile, catalogue, &self.config, &self.skill_files);
+        for row in sight.rows {
+            match row.skill.and_then(|skill| Some((skill, hidden(skill, key, Some(profile))?))) {
+                Some((skill, why)) => left_out.add(why, skill.id.to_string()),
+                None => seen.listed.push(row.entry),
+            }
+        }
+        for judged in sight.bundles {
+            if let Some(why) = judged.why {
+                left_out.add(why, judged.id.to_string());
+            }
+            seen.states.push(ClientViewEntry { skill_id: judged.id.clone(), state: judged.state });
+        }
+        for (name, why) in sight.others {
+            left_out.add(why, name);
+        }
+        Seen { not_listed: left_out.most_first(), ..seen }
+    }
+
+    /// What a client lists, and what it makes of every bundle. Its list is that of its budget. Blocking.
+    pub(in crate::local) fn client_list(&self, client: &str) -> Result<ClientView, Error> {
+        let profile = profile(client)?;
+        let key = self.budget_key(Some(client), Settings::default().window)?;
+        let seen = self.listed(&key, Some(profile));
+        let list = seen.shortened(profile, &[], key.window);
+        Ok(ClientView {
+            client: client.to_owned(),
+            name: profile.name.clone(),
+            source: profile.sources_line(),
+            version: profile.measured_at.clone(),
+            entries: seen.states,
+            list,
+            not_listed: seen.not_listed,
+        })
+    }
+
+    fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {
+        Ok(Key {
+            catalogue: self.registry.snapshot(),
+            policy: self.policy.current()?,
+            client: client.map(str::to_owned),
+            window,
+            own: None,
+            locations: true,
+            form: Form::Xml,
+            wire: Wire::Dotted,
+            uses: Vec::new(),
+        })
+    }
+
+    /// The catalogue under a client's budget, outside of any session.
+    pub(super) async fn budget_view(
+        &self,
+        client: Option<&str>,
+        window: Option<u32>,
+    ) -> Result<BudgetView, Error> {
+        let window = window.unwrap_or(Settings::default().window);
+        let client = client.filter(|id| *id != PLAIN);
+        let profile = client.map(profile).transpose()?;
+        let key = self.budget_key(client, window)?;
+        let seen = self.listed(&key, profile);
+        let (name, source) = profile.map_or_else(
+            || ("Plain: every skill as it is written, within no client's bounds".to_owned(), String::new()),
+            |profile| (profile.name.clone(), profile.sources_line()),
+        );
+        let allowance = match profile {
+            Some(profile) => seen.shortened(profile, &[], window),
+            None => Allowance::whole(seen.listed.clone()),
+        };
+        let Seen { listed: mut all, not_listed, .. } = seen;
+        let levels = Arc::clone(&self.levels);
+        let in_session = |entry: &Listed| profile.is_none() || entry.skill_id.is_some();
+        all.retain(in_session);
+        let mut shown: Vec<Listed> = allowance.kept().filter(|entry| in_session(entry)).cloned().collect();
+        // A session writes the ids that a load takes.
+        for entry in all.iter_mut().chain(&mut shown) {
+            if let Some(id) = &entry.skill_id {
+                entry.name = id.to_string();
+            }
+        }
+        let ((wanted, used), long) = super::super::apart(move || {
+            let described = |entry: &Listed| levels.text(entry.description.trim()).tokens;
+            let mut long: Vec<(String, u32)> =
+                all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
+            let count = |listed: &[Listed]| {
+                catalogue_tokens(&levels, &catalogue_text(listed, Form::Xml, Wire::Dotted))
+            };
+            let (wanted, used) = (count(&all), count(&shown));
+            long.retain(|(_, tokens)| *tokens > GOOD_ENTRY);
+            long.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+            Ok(((wanted, used), long))
+        })
+        .await?;
+        let client = client.map(str::to_owned);
+        Ok(BudgetView {
+            client,
+            name,
+            source,
+            version: profile.and_then(|profile| profile.measured_at.clone()),
+            window,
+            allowance,
+            not_listed,
+            tokens: (wanted.tokens, used.tokens),
+            tokens_estimated: wanted.estimated || used.estimated,
+            long,
+        })
+    }
+}
+
+/// Why a skill that the client sees is not for this model. Where it is not known whether the client heeds an author's
+/// wish, it is heeded.
+fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String> {
+    let unknown = profile.is_none_or(|profile| profile.people_only.value().is_none());
+    if unknown && skill.clients.disable_model_invocation {
+        return Some("for people alone: disable-model-invocation".to_owned());
+    }
+    if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
+        return Some("not among the agent's own skills".to_owned());
+    }
+    let forbidden = !key.policy.is_empty() && !verdict(&key.policy, &key.catalogue, skill).allowed;
+    forbidden.then(|| "forbidden by the policy".to_owned())
+}
+
+/// An entry as it is told: hosts without a file system get no location.
+pub(super) fn told(entry: &Listed, locations: bool) -> Listed {
+    Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
+}

@@ -1,0 +1,219 @@
+//! The next call of a session: composed, measured by level, compared with the last one, exported.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::kept::LastCall;
+use super::prepared::Ready;
+use super::{Local, tools};
+use skills_base::files::Folder;
+use crate::local::levels::{self, Levels};
+use crate::{
+    CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail,
+};
+use skills_session::{
+    Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
+    compose, entry_text, payload,
+};
+use skills_skill::tokens::TokenCount;
+use skills_skill::{self, Digest};
+
+/// What a model may answer with, in tokens, in an exported request.
+const MOST_ANSWERED: u32 = 4_096;
+/// How many skills are named for each reason why they are not listed.
+const NAMED: usize = 3;
+
+impl Local {
+    fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Arc<Ready>), Error> {
+        let settings = &session.settings;
+        let agent = settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
+        let own: Vec<Active> = match &agent {
+            Some(agent) => {
+                agent.uses_skills.iter().map(|name| self.active(name)).collect::<Result<_, _>>()?
+            }
+            None => Vec::new(),
+        };
+        let seen = self.seen(settings, agent.as_ref(), uses(&session.transcript), wire)?;
+        let what = Ingredients {
+            available: &seen.text,
+            active: &session.active,
+            agent: agent.as_ref(),
+            own: &own,
+            instructions: settings.instructions,
+            in_answers: &session.in_answers(),
+            wire,
+        };
+        Ok((compose(&what), seen))
+    }
+
+    /// The next call, against `last` where one was made.
+    pub(super) async fn composed_view(
+        &self,
+        session: &Session,
+        last: Option<LastCall>,
+    ) -> Result<ComposedView, Error> {
+        let (composed, seen) = self.composed(session, Wire::Dotted)?;
+        let levels = Arc::clone(&self.levels);
+        let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
+        let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
+        // A receipt tells a body's tokens in its element: where that stands in no part, it is counted beside them.
+        let answered = session.in_answers();
+        let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
+        let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
+        super::super::apart(move || {
+            let differs = last.as_ref().map(|last| last.difference(&composed));
+            let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
+            let since = last.as_ref().and_then(|last| {
+                let since = last.since(&settings, entries(&composed), reordered)?;
+                Some(SinceLast { redescribed: last.redescribed(&composed), ..since })
+            });
+            let sized = |text: &str| levels.size(text);
+            // The catalogue stands in the call as it was prepared, its parts in their order.
+            let mut listed = seen.tokens(&levels).iter();
+            let part_counts: Vec<TokenCount> = composed
+                .parts
+                .iter()
+                .map(|part| match part.kind {
+                    PartKind::Available => listed.next().copied().unwrap_or_default(),
+                    _ => levels.text(composed.of(part)),
+                })
+                .collect();
+            for element in &beside {
+                levels.text(element);
+            }
+            let (size, given) = measured(&composed, &part_counts, &transcript, settings.window, &sized);
+            Ok(ComposedView {
+                digest: Digest::of(composed.text.as_bytes()).to_string(),
+                client: settings.client.clone(),
+                instructions: settings.instructions,
+                size,
+                part_tokens: part_counts.iter().map(|count| count.tokens).collect(),
+                parts_estimated: (0..part_counts.len()).filter(|at| part_counts[*at].estimated).collect(),
+                given,
+                diff,
+                since,
+                allowance: seen.bounded.then(|| seen.allowance.fill.clone()),
+                not_listed: seen.not_listed.iter().map(|group| in_short(group, &loaded)).collect(),
+                tools: Tool::specs(Wire::Dotted, settings.compat),
+                composed,
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn exported(&self, session: &Session, api: Api, model: &str) -> Result<Payload, Error> {
+        let (composed, _) = self.composed(session, Wire::Underscored)?;
+        let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
+        let model = agent.and_then(|agent| agent.model).unwrap_or_else(|| model.to_owned());
+        let offered = Tool::specs(Wire::Underscored, session.settings.compat);
+        Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MOST_ANSWERED))
+    }
+
+    pub(super) async fn levels_of(&self, wanted: &str) -> Result<LevelsView, Error> {
+        let skill = self.resolve(wanted)?;
+        let levels = Arc::clone(&self.levels);
+        super::super::apart(move || {
+            let source = detail::source(&skill)?;
+            let body = skill::body(&source).to_owned();
+            let entry = levels::entry(&skill);
+            let files = skill.open().and_then(|bundle| sizes(&levels, &bundle)).unwrap_or_default();
+            Ok(LevelsView {
+                skill_id: skill.id.clone(),
+                l1: levels.size(&entry_text(&entry)),
+                l2: levels.size(&body_text(skill.id.as_str(), &body)),
+                entry: Some(entry),
+                body,
+                files,
+                files_unknown: None,
+            })
+        })
+        .await
+    }
+}
+
+/// The resource files of a bundle with their sizes.
+pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(String, LevelSize)>> {
+    let files = skill::bundle_files(bundle)?.into_iter();
+    let sized = files.map(|file| {
+        let size = LevelSize::new(file.bytes, levels.file(bundle, &file));
+        (file.path, size)
+    });
+    Ok(sized.collect())
+}
+
+/// Entries of the catalogue in a call.
+pub(super) fn entries(composed: &Composed) -> usize {
+    composed.parts.iter().filter(|part| part.kind == PartKind::Available && part.skill.is_some()).count()
+}
+
+/// With the loaded ones among them before others: of those a reader wants to know why.
+fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
+    let (mut names, others): (Vec<String>, Vec<String>) =
+        all.names.iter().cloned().partition(|name| loaded.contains(name));
+    let more = NAMED.saturating_sub(names.len());
+    names.extend(others.into_iter().take(more));
+    NotListed { names, why: all.why.clone(), skills: all.skills }
+}
+
+/// How often each skill was loaded in this session, for clients that shorten what is used least.
+pub(super) fn uses(transcript: &[Arc<Entry>]) -> BTreeMap<String, u64> {
+    let mut uses = BTreeMap::new();
+    for entry in transcript {
+        if let Turn::Call { tool, arguments, result: Ok(_) } = &entry.turn
+            && *tool == Tool::Load.to_string()
+        {
+            for name in arguments["names"].as_array().into_iter().flatten().filter_map(|name| name.as_str()) {
+                *uses.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    uses
+}
+
+fn measured(
+    composed: &Composed,
+    part_counts: &[TokenCount],
+    transcript: &[Arc<Entry>],
+    window: u32,
+    sized: &dyn Fn(&str) -> LevelSize,
+) -> (CallSize, Vec<GivenBody>) {
+    let mut given = Vec::new();
+    let mut size = CallSize { window, ..CallSize::default() };
+    for (part, count) in composed.parts.iter().zip(part_counts) {
+        let level = match part.kind {
+            PartKind::Available => &mut size.l1,
+            PartKind::AgentSkill | PartKind::ActiveSkill => &mut size.l2,
+            PartKind::Prompt | PartKind::Rules | PartKind::Inline => &mut size.base,
+        };
+        *level += LevelSize::new((part.end - part.start) as u64, *count);
+    }
+    for entry in transcript {
+        match &entry.turn {
+            Turn::Message { text, .. } => size.history += sized(text),
+            Turn::Call { tool, arguments, result } => {
+                size.history += sized(&arguments.to_string());
+                // What failed gave no file: its message is history like any other.
+                let files = tools::hands_out_files(tool) && result.is_ok();
+                let level = if files { &mut size.l3 } else { &mut size.history };
+                let answer = Entry::result_text(result);
+                let mut rest = sized(&answer);
+                for body in entry.bodies() {
+                    let text = body.in_answer();
+                    // Never more than the answer has in all, so that the sum of the levels is that of the call.
+                    let own = sized(&text);
+                    let part = LevelSize {
+                        bytes: own.bytes.min(rest.bytes),
+                        tokens: own.tokens.min(rest.tokens),
+                        estimated: own.estimated || rest.estimated,
+                    };
+                    rest.bytes -= part.bytes;
+                    rest.tokens -= part.tokens;
+                    size.l2 += part;
+                    given.push(GivenBody { entry: entry.number, skill: body.skill.to_owned(), size: part });
+                }
+                *level += rest;
+            }
+        }
+    }
+    (size, given)
+}

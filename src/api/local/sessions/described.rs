@@ -1,0 +1,93 @@
+//! Entries of the catalogue that two calls both have, and of which one says less or more than the other.
+
+use std::collections::HashMap;
+
+use super::difference::{Piece, pieces};
+use crate::Redescribed;
+
+/// Of the entries that both catalogues have by name: which are described with fewer words, with none, with more, or with
+/// others. The form and the location of an entry do not matter.
+pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
+    let mut out = Redescribed::default();
+    if before == after {
+        return out;
+    }
+    let was: HashMap<String, String> = pieces(before, true).iter().filter_map(entry).collect();
+    for (name, now) in pieces(after, true).iter().filter_map(entry) {
+        let Some(was) = was.get(&name).filter(|was| **was != now) else { continue };
+        *if now.is_empty() {
+            &mut out.name_only
+        } else if was.starts_with(uncut(&now)) && now.len() < was.len() {
+            &mut out.shortened
+        } else if now.starts_with(uncut(was)) {
+            &mut out.longer
+        } else {
+            &mut out.rewritten
+        } += 1;
+    }
+    out
+}
+
+/// Name and description, as they are in either form of the catalogue.
+fn entry(piece: &Piece<'_>) -> Option<(String, String)> {
+    let name = piece.name?;
+    let described = match piece.text.split_once("<description>") {
+        Some((_, rest)) if piece.text.starts_with("<skill>") => rest.split_once("</description>")?.0,
+        _ => piece.text.strip_prefix("- ")?.strip_prefix(name)?.strip_prefix(':')?,
+    };
+    Some((name.to_owned(), plain(described)))
+}
+
+/// One line, without the marks that the element needs.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
+    marks.iter().fold(words.join(" "), |text, (mark, sign)| text.replace(mark, sign))
+}
+
+/// Without the mark of a cut at its end.
+fn uncut(text: &str) -> &str {
+    text.trim_end_matches('…').trim_end_matches("...").trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_session::{Form, Listed, Wire, catalogue_text};
+
+    fn catalogue(form: Form, described: &[(&str, &str)]) -> String {
+        let entry = |(name, description): &(&str, &str)| Listed {
+            name: (*name).to_owned(),
+            description: (*description).to_owned(),
+            location: Some(format!("/s/{name}/SKILL.md").into()),
+            ..Listed::default()
+        };
+        let entries: Vec<Listed> = described.iter().map(entry).collect();
+        catalogue_text(&entries, form, Wire::Dotted).text
+    }
+
+    #[test]
+    fn what_gave_way_is_counted_whatever_the_form_and_what_came_or_went_is_not() {
+        let whole = [
+            ("csv", "Profiles a table & says so"),
+            ("pdf", "Reads pages: of a file"),
+            ("log", "Merges logs"),
+            ("old", "Goes"),
+        ];
+        let short = [("pdf", "Reads pag…"), ("csv", "Profiles"), ("log", ""), ("new", "Comes")];
+        let edited = [("csv", "Counts rows"), ("pdf", "Reads pages: of a file, and more")];
+        for form in [Form::Xml, Form::Bullets] {
+            for other in [Form::Xml, Form::Bullets] {
+                let (whole, short) = (catalogue(form, &whole), catalogue(other, &short));
+                let told = Redescribed { shortened: 2, name_only: 1, ..Redescribed::default() };
+                assert_eq!(redescribed(&whole, &short), told, "{form} {other}");
+                let told = Redescribed { longer: 3, ..Redescribed::default() };
+                assert_eq!(redescribed(&short, &whole), told, "{other} {form}");
+                let told = Redescribed { longer: 1, rewritten: 1, ..Redescribed::default() };
+                assert_eq!(redescribed(&whole, &catalogue(other, &edited)), told);
+            }
+            let same = catalogue(form, &whole);
+            assert!(redescribed(&same, &same).is_empty());
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! What differs between two calls, line by line: exact also where a catalogue of thousands shrinks to a few entries.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::DiffLine;
+use skills_session::{Composed, Part, PartKind};
+
+/// Lines of an unchanged stretch that a difference keeps on either side of a change.
+const CONTEXT: usize = 3;
+/// Up to so many lines in both texts are compared as they are; larger ones entry by entry.
+const PLAIN: usize = 2_000;
+/// Stretches between two entries that have little in common are not compared for longer than this: what is not
+/// matched by then counts as gone and new.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalogue of thousands
+/// is the same in most calls, and needs no more than a comparison of bytes.
+fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    if before == after {
+        return ("", "");
+    }
+    let same = before.bytes().zip(after.bytes()).take_while(|(a, b)| a == b).count();
+    let start = lines_back(&before.as_bytes()[..same], CONTEXT);
+    let (b, a) = (&before.as_bytes()[same..], &after.as_bytes()[same..]);
+    let same_end = b.iter().rev().zip(a.iter().rev()).take_while(|(b, a)| b == a).count();
+    let tail = &before.as_bytes()[before.len() - same_end..];
+    // Whole lines of the common end that are not shown. The line in which it begins may be a changed one.
+    let shown =
+        tail.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).nth(CONTEXT);
+    let left = shown.map_or(0, |shown| tail.len() - shown);
+    (&before[start..before.len() - left], &after[start..after.len() - left])
+}
+
+/// Where the line `count` lines before the end of this text begins.
+fn lines_back(text: &[u8], count: usize) -> usize {
+    text.iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at + 1)
+        .nth(count)
+        .unwrap_or(0)
+}
+
+/// What differs between two calls.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Difference {
+    /// Changed lines with a few unchanged ones around; none where nothing differs.
+    pub lines: Vec<DiffLine>,
+    /// What stands in another order and is otherwise the same: `catalogue`, `bodies`.
+    pub reordered: Vec<String>,
+}
+
+/// Two texts line by line.
+pub(super) fn difference(before: &str, after: &str) -> Difference {
+    let mut lines = Vec::new();
+    let moved = stretch(before, after, Text::Mixed, &mut lines);
+    Difference { lines: with_context(lines), reordered: told(moved, false) }
+}
+
+fn told(catalogue: bool, bodies: bool) -> Vec<String> {
+    let all = [(catalogue, "catalogue"), (bodies, "bodies")];
+    all.into_iter().filter(|(moved, _)| *moved).map(|(_, what)| what.to_owned()).collect()
+}
+
+/// What a text is, for its comparison.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Text {
+    /// A catalogue.
+    Catalogue,
+    /// Anything that has no catalogue in it.
+    Plain,
+    /// A whole call whose parts are not known.
+    Mixed,
+}
+
+/// The changed stretch of two texts; whether entries of a catalogue stand in another order.
+fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> bool {
+    let (before, after) = changed(before, after);
+    let few = || before.lines().count() + after.lines().count() <= PLAIN;
+    if what == Text::Plain || what == Text::Mixed && few() {
+        compare(before, after, lines);
+        return false;
+    }
+    let in_lines = what == Text::Catalogue;
+    compare_entries(&pieces(before, in_lines), &pieces(after, in_lines), lines)
+}
+
+/// The parts of a call as they are compared: its catalogue in one.
+pub(super) fn coarse(composed: &Composed) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for part in &composed.parts {
+        let listed = part.kind == PartKind::Available;
+        match parts.last_mut() {
+            Some(last) if listed && last.kind == PartKind::Available => last.end = part.end,
+            _ => parts.push(Part { skill: part.skill.clone().filter(|_| !listed), ..part.clone() }),
+        }
+    }
+    parts
+}
+
+/// What a part is known by in both calls. A body is the same one whether an agent has it always or it was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Known<'a> {
+    Body(&'a str),
+    /// What stands around the bodies, by its text.
+    Around(&'a str),
+    Other(String),
+}
+
+fn known<'a>(part: &'a Part, text: &'a str) -> Known<'a> {
+    match (part.kind, &part.skill) {
+        (PartKind::AgentSkill | PartKind::ActiveSkill, Some(name)) => Known::Body(name),
+        (PartKind::AgentSkill | PartKind::ActiveSkill, None) => Known::Around(text),
+        (kind, _) => Known::Other(kind.to_string()),
+    }
+}
+
+/// Two calls part by part, so that what is the same in both never shows, wherever it stands.
+pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Difference {
+    let split = |(text, parts): (&'_ str, &'_ [Part])| -> Vec<(Part, String)> {
+        let of = |part: &Part| text.get(part.start..part.end).unwrap_or_default().to_owned();
+        parts.iter().map(|part| (part.clone(), of(part))).collect()
+    };
+    let (before, after) = (split(before), split(after));
+    let places: HashMap<Known<'_>, usize> =
+        before.iter().enumerate().map(|(at, (part, text))| (known(part, text), at)).collect();
+    let stays: Vec<Option<usize>> =
+        after.iter().map(|(part, text)| places.get(&known(part, text)).copied()).collect();
+    let mut gone: Vec<bool> = vec![true; before.len()];
+    for at in stays.iter().flatten() {
+        gone[*at] = false;
+    }
+    let mut lines = Vec::new();
+    let (mut from, mut catalogue, mut bodies, mut furthest) = (0, false, false, 0);
+    for ((part, text), stays) in after.iter().zip(&stays) {
+        let Some(at) = *stays else {
+            lines.extend(text.lines().map(|line| DiffLine::Added(line.to_owned())));
+            continue;
+        };
+        // What went from before this part is told before it.
+        for (_, text) in
+            before.iter().zip(&gone).take(at).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p)
+        {
+            lines.extend(text.lines().map(|line| DiffLine::Removed(line.to_owned())));
+        }
+        from = from.max(at);
+        if part.skill.is_some() {
+            bodies |= at < furthest;
+            furthest = furthest.max(at);
+        }
+        let was = &before[at].1;
+        if was == text {
+            lines.extend(edges(text));
+        } else {
+            let what = if part.kind == PartKind::Available { Text::Catalogue } else { Text::Plain };
+            catalogue |= stretch(was, text, what, &mut lines);
+        }
+    }
+    for (_, text) in before.iter().zip(&gone).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p) {
+        lines.extend(text.lines().map(|line| DiffLine::Removed(line.to_owned())));
+    }
+    Difference { lines: with_context(lines), reordered: told(catalogue, bodies) }
+}
+
+/// The lines of an unchanged part that may stand around a change.
+fn edges(text: &str) -> Vec<DiffLine> {
+    let count = text.lines().count();
+    let near = |(at, _): &(usize, &str)| *at < CONTEXT || *at + CONTEXT >= count;
+    text.lines().enumerate().filter(near).map(|(_, line)| DiffLine::Same(line.to_owned())).collect()
+}
+
+/// A stretch of a composed text: an entry of the catalogue with its name, or a line.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    /// The name of an entry.
+    pub name: Option<&'a str>,
+    /// Every byte of it.
+    pub text: &'a str,
+}
+
+/// How an entry of the catalogue begins.
+const OPEN: &str = "<skill>\n<name>";
+
+/// `in_lines`: an entry may be a line of its own.
+pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
+    const END: &str = "</skill>\n";
+    let mut out = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let entry = rest.strip_prefix(OPEN).and_then(|inside| {
+            let (name, _) = inside.split_once("</name>\n")?;
+            let end = rest.find(END)? + END.len();
+            Some(Piece { name: Some(name), text: &rest[..end] })
+        });
+        let piece = entry.unwrap_or_else(|| {
+            let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+            let line = &rest[..end];
+            let entry = line.strip_prefix("- ").filter(|_| in_lines);
+            let name = entry.and_then(|entry| Some(entry.split_once(": ")?.0));
+            Piece { name, text: line }
+        });
+        rest = &rest[piece.text.len()..];
+        out.push(piece);
+    }
+    out
+}
+
+/// Entries of one name belong together; what stands between two such pairs is compared by itself. An entry that only
+/// stands in another place shows no change; answers whether there is one.
+fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<DiffLine>) -> bool {
+    let places: HashMap<&str, usize> =
+        before.iter().enumerate().filter_map(|(at, piece)| Some((piece.name?, at))).collect();
+    let mut seen = HashSet::new();
+    let pairs: Vec<(usize, usize)> = after
+        .iter()
+        .enumerate()
+        .filter_map(|(at, piece)| Some((*places.get(piece.name?)?, at)))
+        .filter(|(left, _)| seen.insert(*left))
+        .collect();
+    let in_place = in_order(&pairs);
+    let (mut paired, mut moved_to) = (vec![false; before.len()], HashMap::new());
+    for (left, right) in &pairs {
+        paired[*left] = true;
+        moved_to.insert(*right, *left);
+    }
+    for (_, right) in &in_place {
+        moved_to.remove(right);
+    }
+    let between = |gone: std::ops::Range<usize>, new: std::ops::Range<usize>, out: &mut Vec<DiffLine>| {
+        let old: String = gone.filter(|at| !paired[*at]).map(|at| before[at].text).collect();
+        let fresh: String =
+            new.clone().filter(|at| !moved_to.contains_key(at)).map(|at| after[at].text).collect();
+        compare(&old, &fresh, out);
+        for (left, right) in new.filter_map(|at| Some((*moved_to.get(&at)?, at))) {
+            if before[left].text != after[right].text {
+                compare(before[left].text, after[right].text, out);
+            }
+        }
+    };
+    let (mut from, mut to) = (0, 0);
+    for (left, right) in in_place {
+        between(from..left, to..right, out);
+        compare(before[left].text, after[right].text, out);
+        (from, to) = (left + 1, right + 1);
+    }
+    between(from..before.len(), to..after.len(), out);
+    !moved_to.is_empty()
+}
+
+/// The most pairs that stand in the same order on both sides (the longest increasing subsequence of the first places).
+fn in_order(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // `ends[n]` is the pair with which the best chain of n + 1 pairs ends.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
+    for (at, (left, _)) in pairs.iter().enumerate() {
+        let length = ends.partition_point(|end| pairs[*end].0 < *left);
+        before.push(length.checked_sub(1).map(|last| ends[last]));
+        if length == ends.len() {
+            ends.push(at);
+        } else {
+            ends[length] = at;
+        }
+    }
+    let mut chain = Vec::with_capacity(ends.len());
+    let mut at = ends.last().copied();
+    while let Some(here) = at {
+        chain.push(pairs[here]);
+        at = before[here];
+    }
+    chain.reverse();
+    chain
+}
+
+fn compare(before: &str, after: &str, out: &mut Vec<DiffLine>) {
+    if before == after {
+        let lines = before.split_inclusive('\n').map(|line| line.trim_end_matches('\n'));
+        out.extend(lines.map(|line| DiffLine::Same(line.to_owned())));
+        return;
+    }
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    for change in diff.iter_all_changes() {
+        let text = change.value().trim_end_matches('\n').to_owned();
+        out.push(match change.tag() {
+            ChangeTag::Equal => DiffLine::Same(text),
+            ChangeTag::Insert => DiffLine::Added(text),
+            ChangeTag::Delete => DiffLine::Removed(text),
+        });
+    }
+}
+
+/// Without the unchanged lines that are far from any change.
+fn with_context(lines: Vec<DiffLine>) -> Vec<DiffLine> {
+    let mut near = vec![false; lines.len()];
+    for at in 0..lines.len() {
+        if !matches!(lines[at], DiffLine::Same(_)) {
+            let end = (at + CONTEXT + 1).min(lines.len());
+            near[at.saturating_sub(CONTEXT)..end].fill(true);
+        }
+    }
+    lines.into_iter().zip(near).filter(|(_, near)| *near).map(|(line, _)| line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The difference over the whole texts.
+    fn plainly(before: &str, after: &str) -> Vec<DiffLine> {
+        let diff = TextDiff::from_lines(before, after);
+        let mut lines = Vec::new();
+        for group in diff.grouped_ops(CONTEXT) {
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                let text = change.value().trim_end_matches('\n').to_owned();
+                lines.push(match change.tag() {
+                    ChangeTag::Equal => DiffLine::Same(text),
+                    ChangeTag::Insert => DiffLine::Added(text),
+                    ChangeTag::Delete => DiffLine::Removed(text),
+                });
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn a_difference_is_the_same_whether_or_not_what_is_equal_was_looked_at() {
+        let numbered = |n: usize| (0..n).map(|at| format!("line {at}\n")).collect::<String>();
+        let whole = numbered(40);
+        let without = whole.replace("line 20\n", "");
+        let other = whole.replace("line 20\n", "line zwei – 2\n");
+        let twice = whole.replace("line 5\n", "new\n").replace("line 35\n", "new too\n");
+        let begins = format!("first\n{whole}");
+        let ends = format!("{whole}last");
+        for (before, after) in [
+            (&whole, &whole),
+            (&whole, &without),
+            (&without, &whole),
+            (&whole, &other),
+            (&whole, &twice),
+            (&whole, &begins),
+            (&begins, &whole),
+            (&whole, &ends),
+            (&ends, &whole),
+            (&String::new(), &whole),
+            (&whole, &String::new()),
+        ] {
+            assert_eq!(difference(before, after).lines, plainly(before, after), "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_catalogue_that_shrinks_is_told_entry_by_entry() {
+        let entry = |at: usize, description: &str| {
+            format!("<skill>\n<name>skill-{at}</name>\n<description>{description}</description>\n</skill>\n")
+        };
+        let list = |entries: String| format!("rules\n<available_skills>\n{entries}</available_skills>\n");
+        let before = list((0..3_000).map(|at| entry(at, &format!("Does {at}."))).collect());
+        let after = list((0..3_000).filter(|at| at % 20 == 7).map(|at| entry(at, "")).collect());
+        let diff = difference(&before, &after).lines;
+        let gone = |line: &DiffLine| match line {
+            DiffLine::Removed(text) => Some(text.clone()),
+            _ => None,
+        };
+        let removed: Vec<String> = diff.iter().filter_map(gone).collect();
+        assert_eq!(removed.iter().filter(|line| line.starts_with("<name>")).count(), 2_850);
+        let new = |line: &DiffLine| matches!(line, DiffLine::Added(_));
+        let came = |line: &DiffLine| match line {
+            DiffLine::Added(text) if text.starts_with("<name>") => Some(()),
+            _ => None,
+        };
+        assert_eq!((diff.iter().filter_map(came).count(), diff.iter().filter(|l| new(l)).count()), (0, 150));
+        // Applied, it gives the new text: what is left out is the same in both.
+        let added: Vec<&DiffLine> = diff.iter().filter(|line| new(line)).collect();
+        assert!(added.iter().all(|line| **line == DiffLine::Added("<description></description>".to_owned())));
+    }
+
+    fn call(parts: &[(PartKind, Option<&str>, String)]) -> Composed {
+        let mut call = Composed::default();
+        for (kind, skill, text) in parts {
+            let start = call.text.len();
+            call.text.push_str(text);
+            let skill = skill.map(str::to_owned);
+            call.parts.push(Part { kind: *kind, skill, start, end: call.text.len() });
+        }
+        call
+    }
+
+    fn made(catalogue: &[usize], bodies: &[&str]) -> Composed {
+        let mut parts = vec![(PartKind::Rules, None, "# Skills\nrules\n".to_owned())];
+        parts.push((PartKind::Available, None, "<available_skills>\n".to_owned()));
+        for at in catalogue {
+            let text = format!(
+                "<skill>\n<name>skill-{at}</name>\n<description>Does {at}.</description>\n</skill>\n"
+            );
+            parts.push((PartKind::Available, Some("skill"), text));
+        }
+        parts.push((PartKind::Available, None, "</available_skills>\n".to_owned()));
+        parts.push((PartKind::ActiveSkill, None, "<active_skills>\n".to_owned()));
+        for name in bodies {
+            let lines: String =
+                (0..400).map(|line| format!("{name} says the same line {}\n", line % 7)).collect();
+            let text = format!("<skill name=\"{name}\">\n{lines}</skill>\n");
+            parts.push((PartKind::ActiveSkill, Some(name), text));
+        }
+        parts.push((PartKind::ActiveSkill, None, "</active_skills>\n".to_owned()));
+        call(&parts)
+    }
+
+    fn differ(before: &Composed, after: &Composed) -> (Vec<String>, Vec<String>) {
+        let diff = by_parts((&before.text, &coarse(before)), (&after.text, &coarse(after)));
+        let sign = |line: &DiffLine| match line {
+            DiffLine::Added(text) => Some(format!("+{text}")),
+            DiffLine::Removed(text) => Some(format!("-{text}")),
+            DiffLine::Same(_) => None,
+        };
+        (diff.lines.iter().filter_map(sign).collect(), diff.reordered)
+    }
+
+    #[test]
+    fn another_client_and_a_load_show_no_body_that_stayed() {
+        let all: Vec<usize> = (0..3_000).collect();
+        // The other client sorts in its own way and keeps a few.
+        let few: Vec<usize> = (0..3_000).rev().filter(|at| at % 50 == 3).collect();
+        let (changes, reordered) = differ(&made(&all, &["pdf", "csv"]), &made(&few, &["pdf", "csv", "xlsx"]));
+        let of = |sign: &str| changes.iter().filter(|line| line.starts_with(sign)).count();
+        let about = |name: &str| changes.iter().filter(|line| line.contains(&format!("{name} says"))).count();
+        assert_eq!((about("pdf"), about("csv"), about("xlsx")), (0, 0, 400));
+        assert_eq!(of("+"), 402, "the new body alone");
+        assert_eq!(of("-"), (3_000 - 60) * 4, "entries that went, and none that only moved");
+        assert_eq!(reordered, ["catalogue"]);
+    }
+
+    #[test]
+    fn bodies_in_another_order_are_told_as_that() {
+        let (changes, reordered) = differ(&made(&[1, 2], &["pdf", "csv"]), &made(&[1, 2], &["csv", "pdf"]));
+        assert!(changes.is_empty(), "{changes:?}");
+        assert_eq!(reordered, ["bodies"]);
+        let (changes, reordered) = differ(&made(&[1, 2], &["pdf", "csv"]), &made(&[1, 2], &["csv"]));
+        assert_eq!((changes.len(), reordered.len()), (402, 0), "one went");
+        let (changes, reordered) = differ(&made(&[1, 2], &[]), &made(&[2, 1], &[]));
+        assert_eq!((changes.len(), reordered), (0, vec!["catalogue".to_owned()]));
+    }
+}

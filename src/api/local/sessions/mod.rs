@@ -1,0 +1,324 @@
+//! Sessions in this process, as adapters ask for them: kept in the store of the runs, changed under an optimistic
+//! version, composed from the present catalogue.
+
+mod access;
+mod agents;
+mod catalogue;
+mod composing;
+mod described;
+mod difference;
+mod kept;
+mod prepared;
+mod script;
+mod standing;
+mod tools;
+mod transcripts;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::Local;
+use crate::{
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, LoadedFile, SessionAccess, SessionClient,
+    SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
+};
+use skills_session::{Active, Api, Payload, Session, SessionId, Settings, Speaker, Tool, Turn, body_text};
+use skills_store::{Sessions, StoreError};
+
+use self::access::AccessibleSessions;
+use self::kept::{LastCall, broken, decode, encode};
+pub(super) use self::kept::{find, head};
+pub(super) use self::prepared::Prepared;
+use self::tools::Leave;
+pub(super) use self::transcripts::Transcripts;
+
+/// How often a change is tried again when another process was faster.
+const TRIES: u32 = 16;
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+impl Local {
+    async fn desk(&self) -> Result<Arc<dyn Sessions>, Error> {
+        self.session_store().await
+    }
+
+    async fn find_session(&self, wanted: &str) -> Result<Session, Error> {
+        find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
+    }
+
+    /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
+    async fn change_session<T>(
+        &self,
+        wanted: &str,
+        change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
+    ) -> Result<(T, Session), Error> {
+        let found = self.find_session(wanted).await?;
+        self.change_found(found, change).await
+    }
+
+    /// The same for a session that was read a moment ago: it is read again only where somebody was faster.
+    async fn change_found<T>(
+        &self,
+        found: Session,
+        change: impl Fn(&mut Session) -> Result<T, Error> + Send + Sync,
+    ) -> Result<(T, Session), Error> {
+        let desk = self.desk().await?;
+        let id = found.id.0.clone();
+        let mut read = Some(found);
+        for _ in 0..TRIES {
+            let mut session = match read.take() {
+                Some(session) => session,
+                None => find(&*desk, &self.transcripts, &SessionAccess::unrestricted(), &id).await?,
+            };
+            let known = session.transcript.len();
+            let answer = change(&mut session)?;
+            let lines = session.transcript[known..]
+                .iter()
+                .map(serde_json::to_value)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|e| broken(&id, &e))?;
+            let kept = desk.change_session(&id, session.version, encode(&session)?, lines).await;
+            match kept {
+                Ok(version) => {
+                    session.version = version;
+                    self.transcripts.keep(&id, version, &session.transcript);
+                    return Ok((answer, session));
+                }
+                Err(StoreError::SessionConflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::new(
+            Code::SessionConflict,
+            format!("session {id} changes faster than it can be read; try again"),
+        ))
+    }
+
+    async fn create_session(
+        &self,
+        change: SettingsChange,
+        owner: Option<&str>,
+    ) -> Result<SessionView, Error> {
+        let mut settings = Settings::default();
+        self.checked(&mut settings, change)?;
+        let id = SessionId(uuid::Uuid::now_v7().to_string());
+        let session = Session::new(id, now_ms(), settings);
+        let row = self.desk().await?.create_session(&session.id.0, owner, encode(&session)?).await?;
+        self.session_view(decode(row, Vec::new())?).await
+    }
+
+    /// Sessions of this owner, or of everybody.
+    async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+        let heads = self.desk().await?.sessions(owner, limit).await?;
+        heads
+            .into_iter()
+            .map(|head| {
+                let (session_id, created_ms, changed_ms) =
+                    (head.id.clone(), head.created_ms, head.changed_ms);
+                let (entries, owner) = (head.lines, head.owner.clone());
+                let (settings, active) = self::head(head)?;
+                let active = active.into_iter().map(|skill| skill.name).collect();
+                let agent = settings.agent;
+                Ok(SessionSummary { session_id, created_ms, changed_ms, active, agent, entries, owner })
+            })
+            .collect()
+    }
+
+    fn checked(&self, settings: &mut Settings, change: SettingsChange) -> Result<(), Error> {
+        let SettingsChange { cap, form, instructions, locations, client, window, agent, compat } = change;
+        if cap == Some(0) {
+            return Err(Error::new(Code::InvalidRequest, "`cap` is 0; at least one skill has to fit"));
+        }
+        window_in_range(window)?;
+        let named = |text: String| if text.is_empty() { None } else { Some(text) };
+        if let Some(client) = client.map(|id| named(id).filter(|id| id != catalogue::PLAIN)) {
+            if let Some(id) = &client {
+                catalogue::profile(id)?;
+            }
+            settings.client = client;
+        }
+        if let Some(agent) = agent.map(named) {
+            if let Some(id) = &agent {
+                self.agent(id)?;
+            }
+            settings.agent = agent;
+        }
+        settings.cap = cap.unwrap_or(settings.cap);
+        settings.form = form.unwrap_or(settings.form);
+        settings.instructions = instructions.unwrap_or(settings.instructions);
+        settings.locations = locations.unwrap_or(settings.locations);
+        settings.window = window.unwrap_or(settings.window);
+        settings.compat = compat.unwrap_or(settings.compat);
+        Ok(())
+    }
+
+    /// An agent with skills of its own has no others: what it may not use is not carried over to it silently.
+    fn within_agent(&self, session: &Session) -> Result<(), Error> {
+        let Some(id) = &session.settings.agent else { return Ok(()) };
+        let agent = self.agent(id)?;
+        if !agent.scoped() {
+            return Ok(());
+        }
+        let own = self.own_ids(&agent);
+        let others: Vec<&str> = session
+            .active
+            .iter()
+            .map(|skill| skill.name.as_str())
+            .filter(|name| !own.iter().any(|id| id == name))
+            .collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::InvalidConfiguration,
+            format!("the agent {id} uses {} alone: unload {} first", own.join(", "), others.join(", ")),
+        ))
+    }
+
+    /// What was counted since it was loaded is no estimate any more.
+    fn counted(&self, active: &mut [Active]) {
+        for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
+            if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
+                (skill.tokens, skill.tokens_estimated) = (counted.tokens, counted.estimated);
+            }
+        }
+    }
+
+    async fn session_view(&self, mut session: Session) -> Result<SessionView, Error> {
+        self.counted(&mut session.active);
+        let standing = self.standing(&session.active).await?;
+        let changed = |active: &&Active| {
+            standing.get(&active.name).is_some_and(|standing| standing.file == LoadedFile::Changed)
+        };
+        Ok(SessionView {
+            changed_since: session.active.iter().filter(changed).map(|active| active.name.clone()).collect(),
+            standing,
+            session_id: session.id.0,
+            version: session.version,
+            created_ms: session.created_ms,
+            changed_ms: session.transcript.last().map_or(session.created_ms, |entry| entry.at_ms),
+            settings: session.settings,
+            active: session.active,
+            transcript: session.transcript,
+            isolation: self.runs.isolating().report().summary(),
+            owner: session.owner,
+        })
+    }
+}
+
+/// A model without a context window is none: whoever has no number leaves it out.
+fn window_in_range(window: Option<u32>) -> Result<(), Error> {
+    if window == Some(0) {
+        let message = format!("`window` is 0; write the model's context window in tokens, 1 to {}", u32::MAX);
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl SessionClient for Local {
+    fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient {
+        Arc::new(AccessibleSessions::new(self, access))
+    }
+
+    async fn new_session(&self, change: SettingsChange) -> Result<SessionView, Error> {
+        self.create_session(change, None).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+        self.sessions_of(None, limit).await
+    }
+
+    async fn session(&self, session: &str) -> Result<SessionView, Error> {
+        self.session_view(self.find_session(session).await?).await
+    }
+
+    async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
+        let edit = |session: &mut Session| {
+            let over = change.cap.filter(|cap| *cap < session.active.len() && *cap > 0);
+            if let Some(cap) = over {
+                return Err(Error::new(
+                    Code::TooManySkills,
+                    format!("{} skills are active, more than {cap}: unload some first", session.active.len()),
+                ));
+            }
+            self.checked(&mut session.settings, change.clone())?;
+            self.within_agent(session)
+        };
+        let ((), session) = self.change_session(session, edit).await?;
+        self.session_view(session).await
+    }
+
+    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+        if text.trim().is_empty() {
+            return Err(Error::new(Code::InvalidRequest, "the message is empty"));
+        }
+        let (number, _) = self
+            .change_session(session, |session| {
+                Ok(session.append(now_ms(), Turn::Message { speaker, text: text.to_owned() }))
+            })
+            .await?;
+        Ok(number)
+    }
+
+    async fn call_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        arguments: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        self.use_tool(session, tool, arguments, Leave { approved, files: BTreeMap::new() }).await
+    }
+
+    async fn run_script(
+        &self,
+        session: &str,
+        arguments: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        let tool = Tool::RunScript.to_string();
+        self.use_tool(session, &tool, arguments, Leave { approved, files }).await
+    }
+
+    async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
+        let desk = self.desk().await?;
+        let found = self.find_session(session).await?;
+        let last = desk.kept_call(&found.id.0).await?.map(LastCall::read);
+        let view = self.composed_view(&found, last).await?;
+        if made {
+            let entries = composing::entries(&view.composed);
+            let kept = LastCall::written(&found.settings, entries, &view.composed)
+                .map_err(|e| broken(&found.id.0, &e))?;
+            desk.keep_call(&found.id.0, kept).await?;
+        }
+        Ok(view)
+    }
+
+    async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
+        let session = self.find_session(session).await?;
+        self.exported(&session, api, model).await
+    }
+
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        match session {
+            Some(session) => self.levels_of_loaded(&self.find_session(session).await?, skill).await,
+            None => self.levels_of(skill).await,
+        }
+    }
+
+    async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
+        window_in_range(window)?;
+        self.budget_view(client, window).await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentView>, Error> {
+        self.agent_views()
+    }
+}

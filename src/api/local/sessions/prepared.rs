@@ -1,0 +1,149 @@
+//! The catalogue of a session, prepared once: as long as the skills, the policy and the settings are the same, every
+//! call has the same entries, the same bytes and the same tokens of them.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::NotListed;
+use crate::local::levels::Levels;
+use skills_registry::policy::Policy;
+use skills_registry::Catalogue;
+use skills_session::{Allowance, Composed, Form, Listed, Wire};
+use skills_skill::tokens::TokenCount;
+
+/// As many are kept: a presenter goes back and forth between two clients, a service between two agents.
+const KEPT: usize = 2;
+
+/// What a catalogue hangs on.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub catalogue: Arc<Catalogue>,
+    pub policy: Arc<Policy>,
+    pub client: Option<String>,
+    pub window: u32,
+    /// Ids that the speaking agent is limited to.
+    pub own: Option<Vec<String>>,
+    pub locations: bool,
+    pub form: Form,
+    /// How tool names are written, where the catalogue names one.
+    pub wire: Wire,
+    /// How often each skill was loaded, for clients that shorten by it.
+    pub uses: Vec<(String, u64)>,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.catalogue, &other.catalogue)
+            && (Arc::ptr_eq(&self.policy, &other.policy) || self.policy == other.policy)
+            && (&self.client, self.window, &self.own, self.locations)
+                == (&other.client, other.window, &other.own, other.locations)
+            && (self.form, self.wire, &self.uses) == (other.form, other.wire, &other.uses)
+    }
+}
+
+/// A catalogue that is ready to be put into calls.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// What the client's bound made of it; without a client it is whole.
+    pub allowance: Allowance,
+    /// Whether a client bounds it.
+    pub bounded: bool,
+    /// What is not in it.
+    pub not_listed: Vec<NotListed>,
+    /// As it stands in every call.
+    pub text: Composed,
+    tokens: OnceLock<Vec<TokenCount>>,
+}
+
+impl Ready {
+    pub(super) fn new(
+        allowance: Allowance,
+        bounded: bool,
+        not_listed: Vec<NotListed>,
+        text: Composed,
+    ) -> Self {
+        Self { allowance, bounded, not_listed, text, tokens: OnceLock::new() }
+    }
+
+    /// The entries that the model sees.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Listed> {
+        self.allowance.kept()
+    }
+
+    /// Tokens of each part of the text, counted once. Blocking.
+    pub(super) fn tokens(&self, levels: &Levels) -> &[TokenCount] {
+        self.tokens
+            .get_or_init(|| self.text.parts.iter().map(|part| levels.text(self.text.of(part))).collect())
+    }
+}
+
+/// Catalogues that were prepared, the one that was wanted last first.
+#[derive(Debug, Default)]
+pub(in crate::local) struct Prepared(Mutex<Vec<(Key, Arc<Ready>)>>);
+
+impl Prepared {
+    /// The catalogue for this key, made where it is not there.
+    pub(super) fn get<E>(
+        &self,
+        key: Key,
+        make: impl FnOnce(&Key) -> Result<Ready, E>,
+    ) -> Result<Arc<Ready>, E> {
+        if let Some(found) = self.found(&key) {
+            return Ok(found);
+        }
+        // No lock is held while it is made: two that want the same at once both make it, and nobody waits.
+        let made = Arc::new(make(&key)?);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.insert(0, (key, Arc::clone(&made)));
+        kept.truncate(KEPT);
+        Ok(made)
+    }
+
+    fn found(&self, key: &Key) -> Option<Arc<Ready>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(known, _)| known == key)?;
+        let found = kept.remove(at);
+        let ready = Arc::clone(&found.1);
+        kept.insert(0, found);
+        Some(ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(catalogue: &Arc<Catalogue>, client: Option<&str>) -> Key {
+        Key {
+            catalogue: Arc::clone(catalogue),
+            policy: Arc::default(),
+            client: client.map(str::to_owned),
+            window: 1,
+            own: None,
+            locations: true,
+            form: Form::Xml,
+            wire: Wire::Dotted,
+            uses: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_same_catalogue_is_made_once_and_another_one_anew() {
+        let (prepared, made) = (Prepared::default(), std::cell::Cell::new(0));
+        let ready = || Ready::new(Allowance::whole(Vec::new()), false, Vec::new(), Composed::default());
+        let get = |key: Key| {
+            let make = |_: &Key| {
+                made.set(made.get() + 1);
+                Ok::<_, ()>(ready())
+            };
+            prepared.get(key, make).unwrap();
+            made.get()
+        };
+        let (one, changed) = (Arc::new(Catalogue::default()), Arc::new(Catalogue::default()));
+        assert_eq!((get(key(&one, None)), get(key(&one, None))), (1, 1));
+        assert_eq!(get(key(&one, Some("codex"))), 2, "another client");
+        assert_eq!((get(key(&one, None)), get(key(&one, Some("codex")))), (2, 2), "both are kept");
+        assert_eq!(get(key(&changed, None)), 3, "the skills changed");
+        assert_eq!(get(key(&one, None)), 4, "the oldest went");
+    }
+}

@@ -1,0 +1,325 @@
+//! The runtime tools, carried out: list, load, unload, read, run a script. Each call and its result, a failed one
+//! too, is appended to the transcript.
+
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::catalogue::told as as_told;
+use super::{Local, now_ms};
+use crate::{Code, Error, ToolAnswer, detail, names};
+use skills_session::{
+    Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
+    Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, body_text, read,
+};
+use skills_skill;
+use skills_skill::tokens::TokenCount;
+
+/// How many skills a listing names where nothing else is asked for.
+const LISTED: usize = 50;
+
+/// What the host gives a script beside the model's arguments.
+pub(super) struct Leave {
+    /// A person allowed it.
+    pub approved: bool,
+    /// Files of this machine, by their names in the work directory.
+    pub files: BTreeMap<String, String>,
+}
+
+/// A tool by either of its names.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Own(Tool),
+    Older(Compat),
+}
+
+/// Whether what the tool answers is the third level of disclosure.
+pub(super) fn hands_out_files(tool: &str) -> bool {
+    matches!(tool.parse(), Ok(Tool::Read | Tool::RunScript)) || tool == Compat::ReadSkillResource.to_string()
+}
+
+fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
+    // Where a name may not hold a dot it comes with an underscore.
+    let dotted = tool.strip_prefix("skills_").map(|rest| format!("skills.{rest}"));
+    if let Ok(tool) = Tool::from_str(dotted.as_deref().unwrap_or(tool)) {
+        return Ok(Wanted::Own(tool));
+    }
+    if compat && let Ok(tool) = Compat::from_str(tool) {
+        return Ok(Wanted::Older(tool));
+    }
+    let known: Vec<String> = Tool::specs(Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
+    let near = names::near(tool, known.iter().map(String::as_str));
+    let message = format!("no runtime tool is called {tool}; there are {}", known.join(", "));
+    Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
+}
+
+fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
+    serde_json::to_value(value).map_err(|error| ToolError::new(ToolFailure::RuntimeError, error.to_string()))
+}
+
+/// The core's failure as a tool's.
+pub(super) fn told(error: Error) -> ToolError {
+    let code = match error.code {
+        Code::NotFound => ToolFailure::NotFound,
+        Code::InvalidRequest => ToolFailure::InvalidRequest,
+        Code::PathEscape => ToolFailure::PathEscape,
+        Code::SafetyDenied | Code::Forbidden => ToolFailure::SafetyDenied,
+        _ => ToolFailure::RuntimeError,
+    };
+    let near = if error.suggestions.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", error.suggestions.join(", "))
+    };
+    ToolError::new(code, format!("{}{near}", error.message))
+}
+
+impl Local {
+    /// A skill as it would be loaded now.
+    pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
+        let skill = self.resolve(wanted)?;
+        let source = detail::source(&skill)?;
+        let body = skill::body(&source).to_owned();
+        let mut properties = Map::new();
+        let given = &skill.properties;
+        for (key, value) in [("license", &given.license), ("compatibility", &given.compatibility)] {
+            if let Some(value) = value {
+                properties.insert(key.to_owned(), json!(value));
+            }
+        }
+        if !given.allowed_tools.is_empty() {
+            properties.insert("allowed-tools".to_owned(), json!(given.allowed_tools));
+        }
+        if !given.metadata.is_empty() {
+            properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
+        }
+        let (name, digest) = (skill.id.as_str(), skill::Digest::of(source.as_bytes()));
+        // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
+        let element = body_text(name, &body);
+        let counted = self.levels.known_body(name, &digest, &element);
+        let counted = counted.unwrap_or_else(|| TokenCount::estimate(&element));
+        Ok(Active {
+            name: skill.id.to_string(),
+            location: skill.location.clone(),
+            // Without links: one that takes its place later is not followed.
+            root_dir: skill.real_folder().to_owned(),
+            // Of what was read just now: a file that changes meanwhile must not be told under its old digest.
+            digest: digest.to_string(),
+            properties,
+            requires: skill.requires.clone(),
+            tokens: counted.tokens,
+            tokens_estimated: counted.estimated,
+            body,
+        })
+    }
+
+    /// What a loaded skill is called in its session, by whichever of the three a call of `skills.load` takes; the name as
+    /// it is given, where it is none of a loaded one.
+    pub(super) fn called(&self, session: &Session, wanted: &str) -> String {
+        let loaded = |name: &str| session.active.iter().any(|skill| skill.name == name);
+        if loaded(wanted) {
+            return wanted.to_owned();
+        }
+        // Its files may be gone from where they were read; then it is still called by their place.
+        let place = self.config.cwd.join(wanted);
+        let by_place = session.active.iter().find(|skill| skill.location == place || skill.root_dir == place);
+        let by_name = || Some(self.resolve(wanted).ok()?.id.to_string()).filter(|id| loaded(id));
+        by_place.map(|skill| skill.name.clone()).or_else(by_name).unwrap_or_else(|| wanted.to_owned())
+    }
+
+    /// The same, where the policy does not forbid it and the speaking agent has it.
+    fn allowed(&self, wanted: &str, agent: Option<&Agent>) -> Result<Active, Error> {
+        let skill = self.resolve(wanted)?;
+        if let Some(agent) = agent.filter(|agent| agent.scoped()) {
+            let own = self.own_ids(agent);
+            if !own.iter().any(|id| id == skill.id.as_str()) {
+                let message = format!("{} has no skill {wanted}: it uses {}", agent.id, own.join(", "));
+                return Err(Error::new(Code::NotFound, message));
+            }
+        }
+        self.runs.approval(&skill)?;
+        self.active(wanted)
+    }
+
+    pub(super) async fn use_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        given: Value,
+        leave: Leave,
+    ) -> Result<ToolAnswer, Error> {
+        let began = std::time::Instant::now();
+        let found = self.find_session(session).await?;
+        let wanted = wanted(tool, found.settings.compat)?;
+        let name = match wanted {
+            Wanted::Own(tool) => tool.to_string(),
+            Wanted::Older(tool) => tool.to_string(),
+        };
+        // What takes time is done first; the session is changed in one step at the end.
+        let done = match wanted {
+            Wanted::Own(Tool::List) | Wanted::Older(Compat::ListSkills) => {
+                Done::Told(self.listing(&name, &given, &found).await)
+            }
+            Wanted::Own(Tool::Load) => match arguments::<LoadArguments>(&name, &given) {
+                Ok(load) => self.loading(&load.names, load.mode, &found),
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Older(Compat::ReadSkill) => match arguments::<ReadSkillArguments>(&name, &given) {
+                Ok(read) => self.loading(&[read.id], LoadMode::Add, &found),
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &given) {
+                Ok(unload) if unload.names.is_empty() && !unload.all => Done::Told(Err(ToolError::new(
+                    ToolFailure::InvalidRequest,
+                    "name the skills to unload in `names`, or say `all`: true",
+                ))),
+                Ok(unload) => {
+                    let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
+                    Done::Unload(UnloadArguments { names, ..unload })
+                }
+                Err(error) => Done::Told(Err(error)),
+            },
+            Wanted::Own(Tool::Read) | Wanted::Older(Compat::ReadSkillResource) => {
+                Done::Told(self.reading(&name, &given, &found).await)
+            }
+            Wanted::Own(Tool::RunScript) => Done::Told(self.running(&name, &given, &found, leave).await),
+        };
+        let bodies = matches!(wanted, Wanted::Older(Compat::ReadSkill));
+        let change = |session: &mut Session| {
+            self.counted(&mut session.active);
+            let result = done.apply(session, bodies);
+            let entry = session.called(now_ms(), &name, given.clone(), result.clone());
+            Ok((entry, result))
+        };
+        let ((entry, result), session) = self.change_found(found, change).await?;
+        self.metrics.tool(&name, result.is_ok(), began.elapsed());
+        Ok(ToolAnswer { entry, result, version: session.version })
+    }
+
+    fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
+        let agent = match session.settings.agent.as_deref().map(|id| self.agent(id)).transpose() {
+            Ok(agent) => agent,
+            Err(error) => return Done::Told(Err(told(error))),
+        };
+        let mut skills: Vec<Active> = Vec::new();
+        for name in names {
+            match self.allowed(name, agent.as_ref()) {
+                Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
+                Ok(skill) => skills.push(skill),
+                Err(error) => return Done::Told(Err(told(error))),
+            }
+        }
+        Done::Load(skills, mode)
+    }
+
+    async fn listing(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
+        let asked: ListArguments = arguments(tool, given)?;
+        let limit = asked.limit.unwrap_or(LISTED);
+        let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(told)?;
+        let uses = super::composing::uses(&session.transcript);
+        let seen = self.seen(&session.settings, agent.as_ref(), uses, Wire::Dotted).map_err(told)?;
+        let entry = |listed: &Listed, score: Option<f64>| {
+            let listed = as_told(listed, session.settings.locations);
+            let mut entry = json!({"name": listed.name, "description": listed.description});
+            if let Some(location) = &listed.location {
+                entry["location"] = json!(location);
+            }
+            if let Some(score) = score {
+                entry["score"] = json!(score);
+            }
+            entry
+        };
+        let skills: Vec<Value> = match asked.query.filter(|query| !query.trim().is_empty()) {
+            Some(query) => {
+                let request = skills_discovery::Request { intent: query, limit, ..self.usual_request() };
+                let answer = crate::Client::discover(self, request).await.map_err(told)?;
+                let known: HashMap<&str, &Listed> =
+                    seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
+                answer
+                    .results
+                    .iter()
+                    .filter_map(|hit| {
+                        let listed = known.get(hit.skill_id.as_str())?;
+                        Some(entry(listed, Some(hit.score)))
+                    })
+                    .collect()
+            }
+            None => seen.listed().take(limit).map(|listed| entry(listed, None)).collect(),
+        };
+        Ok(
+            json!({"skills": skills, "total": seen.listed().count(), "hint": "load one with skills.load before using it"}),
+        )
+    }
+
+    async fn reading(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
+        let asked: ReadArguments = arguments(tool, given)?;
+        let named = asked.skill.as_deref().map(|name| self.called(session, name));
+        let skill = session.loaded(named.as_deref())?;
+        let (loaded, name) = (skill.clone(), skill.name.clone());
+        let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
+        let reading = move || {
+            let bundle = super::standing::open(&loaded, &catalogue).map_err(|error| {
+                let message = format!("the folder of {} cannot be opened: {error}", loaded.name);
+                ToolError::new(ToolFailure::RuntimeError, message)
+            })?;
+            read::range(&bundle, &path, asked.offset, asked.length)
+        };
+        let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {
+            ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message)
+        })??;
+        let mut answer = json!({"skill": name, "path": range.path, "size": range.size});
+        if range.offset > 0 || range.next_offset.is_some() {
+            answer["offset"] = json!(range.offset);
+        }
+        // A range may begin or end inside a character: such bytes are handed out as they are.
+        if let Some(text) = std::str::from_utf8(&range.bytes).ok().filter(|text| !text.contains('\0')) {
+            answer["content"] = json!(text);
+        } else {
+            answer["encoding"] = json!("base64");
+            answer["media_type"] = json!(detail::media_type_of(&range.path, false));
+            answer["content"] = json!(BASE64.encode(&range.bytes));
+        }
+        if let Some(next) = range.next_offset {
+            answer["next_offset"] = json!(next);
+        }
+        Ok(answer)
+    }
+}
+
+/// What is left to do to the session.
+enum Done {
+    Told(Result<Value, ToolError>),
+    Load(Vec<Active>, LoadMode),
+    Unload(UnloadArguments),
+}
+
+impl Done {
+    fn apply(&self, session: &mut Session, bodies: bool) -> Result<Value, ToolError> {
+        match self {
+            Self::Told(result) => result.clone(),
+            Self::Load(skills, mode) => {
+                let skills = skills.clone();
+                let receipt = if bodies {
+                    session.load_and_tell(skills, *mode)?
+                } else {
+                    session.load(skills, *mode)?
+                };
+                answered(&receipt)
+            }
+            Self::Unload(unload) if unload.all => answered(&session.unload_all()),
+            Self::Unload(unload) => answered(&session.unload(&unload.names)),
+        }
+    }
+}
+
+/// The store of the sessions is that of the runs.
+impl Local {
+    pub(super) async fn session_store(&self) -> Result<Arc<dyn skills_store::Sessions>, Error> {
+        self.runs.sessions().await
+    }
+}

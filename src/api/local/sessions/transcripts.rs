@@ -1,0 +1,73 @@
+//! Transcripts that were read lately. What is in one never changes, so a long session costs no more per call than a
+//! short one: only what was appended since is read from the store.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use skills_session::Entry;
+
+/// As many sessions are at work at a time in a usual process; others are read whole.
+const KEPT: usize = 16;
+
+#[derive(Debug)]
+struct Known {
+    id: String,
+    version: u64,
+    entries: Vec<Arc<Entry>>,
+}
+
+/// What is known of sessions, the one that was used last first.
+#[derive(Debug, Default)]
+pub(in crate::local) struct Transcripts(Mutex<Vec<Known>>);
+
+impl Transcripts {
+    /// The version and the entries as they were last.
+    pub(super) fn of(&self, id: &str) -> Option<(u64, Vec<Arc<Entry>>)> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|known| known.id == id).map(|known| (known.version, known.entries.clone()))
+    }
+
+    /// Keeps what was read or written; what is older than what is known changes nothing.
+    pub(super) fn keep(&self, id: &str, version: u64, entries: &[Arc<Entry>]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|known| known.id == id) {
+            let known = kept.remove(at);
+            if known.version > version {
+                kept.insert(0, known);
+                return;
+            }
+        }
+        kept.truncate(KEPT - 1);
+        kept.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
+    }
+
+    /// Forgets a session: the store tells another story than the one that is known.
+    pub(super) fn forget(&self, id: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id != id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_session::{Speaker, Turn};
+
+    fn entry(number: u64) -> Arc<Entry> {
+        let turn = Turn::Message { speaker: Speaker::User, text: format!("message {number}") };
+        Arc::new(Entry { number, at_ms: 0, turn })
+    }
+
+    #[test]
+    fn the_newest_is_kept_and_the_one_not_used_for_longest_goes() {
+        let transcripts = Transcripts::default();
+        transcripts.keep("a", 2, &[entry(1), entry(2)]);
+        transcripts.keep("a", 1, &[entry(1)]);
+        assert_eq!(transcripts.of("a").unwrap().1.len(), 2, "an older one came late");
+        for other in 0..KEPT {
+            transcripts.keep(&format!("other {other}"), 0, &[]);
+        }
+        assert_eq!(transcripts.of("a"), None);
+        assert!(transcripts.of("other 0").is_some());
+        transcripts.forget("other 0");
+        assert_eq!(transcripts.of("other 0"), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! Trust and policy in this process: what a folder or skill would let run, pins, verdicts, explanations.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::runs::Runs;
+use super::{Local, apart};
+use skills_base::audit::Entry;
+use skills_discovery::{Adjustments, Answer, Request};
+use crate::known_contracts::KnownContracts;
+use crate::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
+use crate::trusting::{self, TrustSubject};
+use crate::{Client as _, Code, Error, SkillSummary, door};
+use skills_registry::policy::{Policy, Verdict};
+use skills_registry::trust::{Glance, is_bundle};
+use skills_registry::{Catalogue, Pin, Trust, TrustState};
+use skills_skill::{Skill, SkillId};
+
+/// Folders of a registry that bring something to run.
+const REGISTRY_FOLDERS: [&str; 3] = ["bindings", "capabilities", "services"];
+
+impl Local {
+    /// What may run.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// What the policy says about a skill.
+    ///
+    /// # Errors
+    /// `invalid_configuration` where the policy has a mistake.
+    pub fn verdict(&self, skill: &Skill) -> Result<Verdict, Error> {
+        let policy = self.policy.current()?;
+        Ok(policies::verdict(&policy, &self.registry.snapshot(), skill))
+    }
+
+    /// What the policy changes in answers now.
+    pub(super) fn adjustments(&self) -> Result<Arc<Adjustments>, Error> {
+        self.policy.adjustments(&self.registry.snapshot())
+    }
+
+    /// What tells of a skill beyond its record.
+    pub(super) fn facts(&self) -> Facts {
+        // A policy with a mistake lets nothing run; whoever tries is told so. A list still lists.
+        Facts {
+            trust: self.trust.glance(),
+            contracts: Arc::clone(&self.contracts),
+            policy: self.policy.current().unwrap_or_default(),
+        }
+    }
+
+    /// What trusting a skill (by id, name or location) or a folder would mean, bundle by bundle.
+    ///
+    /// # Errors
+    /// `not_found` where the name or folder leads to nothing that could run.
+    pub async fn trust_look(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
+        let places = self.trust_places(wanted)?;
+        let trust = self.trust.clone();
+        apart(move || {
+            let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
+                trusting::survey(&trust, place, skill.as_deref())
+            };
+            Ok(places.iter().map(survey).collect())
+        })
+        .await
+    }
+
+    fn trust_places(&self, wanted: &str) -> Result<Vec<(PathBuf, Option<Arc<Skill>>)>, Error> {
+        let catalogue = self.registry.snapshot();
+        let path = skills_config::expand(wanted, &self.config.cwd, &self.config.dirs.home);
+        let like_path = wanted.contains(['/', '\\']) || wanted.starts_with(['.', '~']);
+        if !(like_path && path.is_dir()) {
+            match self.resolve(wanted) {
+                Ok(skill) => return Ok(vec![(skill.root_dir.clone(), Some(skill))]),
+                Err(error) if !path.is_dir() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        let of_place = |place: &Path| catalogue.by_location(place).map(Arc::clone);
+        if is_bundle(&path) {
+            return Ok(vec![(path.clone(), of_place(&path))]);
+        }
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let inside = |skill: &&Arc<Skill>| {
+            skill.root_dir.starts_with(&path)
+                || skill.root_dir.canonicalize().is_ok_and(|folder| folder.starts_with(&real))
+        };
+        let winners = catalogue.entries.iter().map(|entry| &entry.skill);
+        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        let mut places: Vec<(PathBuf, Option<Arc<Skill>>)> = winners
+            .chain(losers)
+            .filter(inside)
+            .map(|skill| (skill.root_dir.clone(), Some(Arc::clone(skill))))
+            .collect();
+        if REGISTRY_FOLDERS.iter().any(|name| path.join(name).is_dir()) {
+            places.insert(0, (path.clone(), None));
+        }
+        if places.is_empty() {
+            let message = format!(
+                "there is no skill in {} that is read here; name a bundle's folder, or add --root {}",
+                path.display(),
+                path.display()
+            );
+            return Err(Error::new(Code::NotFound, message));
+        }
+        Ok(places)
+    }
+
+    /// Pins what was shown: all of it, or nothing.
+    ///
+    /// # Errors
+    /// `untrusted` for what cannot be pinned, `skill_changed` for what is no longer as it was shown.
+    pub async fn trust_pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
+        let (trust, audit) = (self.trust.clone(), Arc::clone(&self.audit));
+        let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        apart(move || {
+            let mut seen = Vec::new();
+            for subject in &subjects {
+                match (&subject.measured, &subject.obstacle) {
+                    (Some(measured), None) => seen.push((subject.place.clone(), measured.clone())),
+                    (_, why) => {
+                        let why = why.as_deref().unwrap_or("it cannot be read");
+                        let message = format!("{} cannot be trusted: {why}", subject.place.display());
+                        return Err(Error::new(Code::Untrusted, message));
+                    }
+                }
+            }
+            trust.pin(&seen, &at)?;
+            for subject in &subjects {
+                let digest = subject.digest.map(|digest| digest.to_string());
+                let pinned = json!({ "place": subject.place, "skill": subject.skill_id, "digest": digest });
+                audit.note(Entry::new("trust.pinned", Some(&Runs::account()), pinned).durably());
+            }
+            let anew = |subject: TrustSubject| TrustSubject { state: trust.state(&subject.place), ..subject };
+            Ok(subjects.into_iter().map(anew).collect())
+        })
+        .await
+    }
+
+    /// Takes pins back: of a skill, or of a folder and everything below it. Answers their folders.
+    ///
+    /// # Errors
+    /// `not_found` where nothing is pinned there.
+    pub fn trust_revoke(&self, wanted: &str) -> Result<Vec<PathBuf>, Error> {
+        let path = skills_config::expand(wanted, &self.config.cwd, &self.config.dirs.home);
+        let named = self.resolve(wanted).ok().map(|skill| skill.root_dir.clone());
+        let mut gone = self.trust.revoke(&path)?;
+        if gone.is_empty()
+            && let Some(folder) = &named
+        {
+            gone = self.trust.revoke(folder)?;
+        }
+        if gone.is_empty() {
+            let place = named.unwrap_or(path);
+            let state = self.trust.state(&place);
+            let why = match state {
+                TrustState::Shipped => "it ships with this program and is always trusted".to_owned(),
+                TrustState::Config { path } => {
+                    format!("your config.yaml names {} under `trust:`; take it out there", path.display())
+                }
+                _ => "nothing is pinned there; `skills trust --list` shows what is".to_owned(),
+            };
+            return Err(Error::new(Code::NotFound, format!("{}: {why}", place.display())));
+        }
+        for place in &gone {
+            let revoked = json!({ "place": place });
+            self.audit.note(Entry::new("trust.revoked", Some(&Runs::account()), revoked).durably());
+        }
+        Ok(gone)
+    }
+
+    /// Every pin with how it stands now.
+    ///
+    /// # Errors
+    /// `invalid_configuration` where the file of pins is damaged.
+    pub async fn trust_list(&self) -> Result<Vec<(Pin, TrustState)>, Error> {
+        let trust = self.trust.clone();
+        apart(move || {
+            let state = |pin: Pin| {
+                let state = match trust.state(&pin.path) {
+                    TrustState::Untrusted => {
+                        TrustState::Changed { files: vec!["the folder is gone".to_owned()] }
+                    }
+                    state => state,
+                };
+                (pin, state)
+            };
+            Ok(trust.list()?.into_iter().map(state).collect())
+        })
+        .await
+    }
+
+    /// What the policy says: about one skill, or about all that a rule matches; with an intent, where they stand
+    /// with and without it.
+    ///
+    /// # Errors
+    /// `invalid_configuration` where the policy has a mistake; `not_found`; as [`Client::discover`].
+    ///
+    /// [`Client::discover`]: crate::Client::discover
+    pub async fn policy_explain(
+        &self,
+        skill: Option<&str>,
+        intent: Option<&str>,
+    ) -> Result<PolicyReport, Error> {
+        let policy = self.policy.current()?;
+        let catalogue = self.registry.snapshot();
+        let asked = skill.map(|wanted| self.resolve(wanted)).transpose()?;
+        let answers = match intent {
+            Some(intent) => Some(self.with_and_without(intent).await?),
+            None => None,
+        };
+        let explain = |skill: &Arc<Skill>| PolicyExplanation {
+            skill_id: skill.id.clone(),
+            verdict: policies::verdict(&policy, &catalogue, skill),
+            ranking: answers.as_ref().map(|(with, without)| PolicyRanking {
+                with: place(with, &skill.id),
+                without: place(without, &skill.id),
+            }),
+        };
+        let skills = if let Some(skill) = &asked {
+            vec![explain(skill)]
+        } else {
+            let winners = catalogue.entries.iter().map(|entry| &entry.skill);
+            let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+            let all = winners.chain(losers).map(explain);
+            let touched = |explanation: &PolicyExplanation| {
+                let matters = !explanation.verdict.rules.is_empty() || !explanation.verdict.allowed;
+                let ranked =
+                    explanation.ranking.is_none_or(|ranking| ranking.with.or(ranking.without).is_some());
+                matters && ranked
+            };
+            all.filter(touched).collect()
+        };
+        Ok(PolicyReport {
+            file: self.policy.path().map(Path::to_path_buf),
+            exists: self.policy.path().is_some_and(Path::exists),
+            skills,
+            rules: policies::reach(&policy, &catalogue),
+        })
+    }
+
+    async fn with_and_without(&self, intent: &str) -> Result<(Answer, Answer), Error> {
+        let intent = door::intent(intent)?;
+        let limit = self.catalogue().await?.entries.len().max(1);
+        let request = Request { intent, limit, ..self.usual_request() };
+        let with = self.ranked(request.clone()).await?;
+        let without = self.ranked_by(request, Arc::default()).await?;
+        Ok((with, without))
+    }
+}
+
+/// What tells of a skill beyond its record: trust and policy as they stand.
+pub(super) struct Facts {
+    trust: Glance,
+    contracts: Arc<KnownContracts>,
+    policy: Arc<Policy>,
+}
+
+impl Facts {
+    /// Fills in trust, contract and approval. Reads disks.
+    pub fn add(&self, catalogue: &Catalogue, summary: &mut SkillSummary) {
+        let Some(skill) = catalogue.by_id(summary.skill_id.as_str()) else { return };
+        summary.trusted = self.trust.state(&skill.root_dir).word();
+        summary.has_contract = self.contracts.has(&skill.root_dir);
+        let verdict = policies::verdict(&self.policy, catalogue, skill);
+        summary.needs_approval = verdict.require_approval.is_some();
+    }
+}
+
+fn place(answer: &Answer, skill: &SkillId) -> Option<(usize, f64)> {
+    let at = answer.results.iter().position(|hit| hit.skill_id == *skill)?;
+    Some((at + 1, answer.results[at].score))
+}

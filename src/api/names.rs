@@ -1,0 +1,194 @@
+//! From what a person wrote to one skill: its id, else an unambiguous name, else its location.
+//! The one place where names are resolved and near names are found.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Code, Error};
+use skills_registry::{Catalogue, is_shipped_id};
+use skills_skill::Skill;
+
+/// How alike two names must be to be offered (Jaro-Winkler, 0 to 1).
+const NEAR: f64 = 0.82;
+/// How many near names are offered, and how many candidates an ambiguous name lists.
+const OFFERED: usize = 3;
+
+/// The skill that `wanted` names. `place` is `wanted` as an absolute path.
+///
+/// # Errors
+/// `not_found` with near names; `invalid_request` for a name that several skills have, naming their ids.
+pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
+    let wanted = wanted.trim();
+    if wanted.is_empty() {
+        return Err(Error::new(Code::InvalidRequest, "a skill's id, name or location is needed"));
+    }
+    if let Some(skill) = catalogue.by_id(wanted) {
+        return Ok(Arc::clone(skill));
+    }
+    let winners: Vec<_> = catalogue.entries.iter().map(|e| &e.skill).filter(|s| s.name == wanted).collect();
+    match winners.as_slice() {
+        [one] => return Ok(Arc::clone(one)),
+        [] => {}
+        several => return Err(ambiguous(wanted, several)),
+    }
+    let losers: Vec<_> = catalogue.shadowed.iter().map(|s| &s.skill).filter(|s| s.name == wanted).collect();
+    match losers.as_slice() {
+        [one] => return Ok(Arc::clone(one)),
+        [] => {}
+        several => return Err(ambiguous(wanted, several)),
+    }
+    if let Some(skill) = place.and_then(|place| catalogue.by_location(place)) {
+        return Ok(Arc::clone(skill));
+    }
+    if let Some(refusal) = catalogue
+        .refused
+        .iter()
+        .find(|refusal| refusal.id.as_str() == wanted || place.is_some_and(|place| refusal.location == place))
+    {
+        let why = refusal.findings.last().map_or("it could not be read", |finding| &finding.message);
+        return Err(Error::new(
+            Code::InvalidConfiguration,
+            format!(
+                "{wanted} was found and refused: {why} (skills lint {} says more)",
+                refusal.location.display()
+            ),
+        ));
+    }
+    // A folder that is a link to a skill's has that skill in it, under its own name.
+    let linked = |alias: &&skills_registry::Alias| {
+        alias.location.parent().and_then(Path::file_name).is_some_and(|name| name == wanted)
+    };
+    if let Some(alias) = catalogue.aliases.iter().find(linked)
+        && let Some(skill) = catalogue.by_location(&alias.same_as)
+    {
+        let id = skill.id.to_string();
+        let message = format!("{wanted} is a link to the folder of {id}: name that");
+        return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
+    }
+    if is_shipped_id(wanted) {
+        let message = format!(
+            "no skill is called {wanted} here; it is a shipped example, and those are used only where no other \
+             skills are found (`skills --demo` uses them alone; `--demo --store sqlite:FILE` keeps their runs)"
+        );
+        return Err(Error::new(Code::NotFound, message));
+    }
+    let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
+    Err(Error {
+        suggestions: nearest(wanted, skills),
+        ..Error::new(Code::NotFound, format!("no skill is called {wanted}"))
+    })
+}
+
+fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
+    let ids: Vec<String> = several.iter().map(|skill| skill.id.to_string()).collect();
+    let more = ids.len().saturating_sub(OFFERED);
+    let mut named = ids[..ids.len() - more].join(", ");
+    if more > 0 {
+        let _ = write!(named, " and {more} more");
+    }
+    let message = format!("{} skills are called {wanted}: {named}; name one by its id", ids.len());
+    Error {
+        suggestions: ids.into_iter().take(OFFERED).collect(),
+        ..Error::new(Code::InvalidRequest, message)
+    }
+}
+
+/// The names most like `wanted`, best first, at most three.
+pub fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    nearest(wanted, names.map(|name| [name]))
+}
+
+/// Of things with several names the ones most like `wanted`, best first, at most three; each is offered
+/// once, by its first name.
+fn nearest<'a, const N: usize>(wanted: &str, things: impl Iterator<Item = [&'a str; N]>) -> Vec<String> {
+    let wanted = wanted.to_lowercase();
+    let alike = |name: &str| {
+        let lower = name.to_lowercase();
+        let alike = strsim::jaro_winkler(&wanted, &lower);
+        // A name that holds what was written (`tables` in `pdf-tables`) is near however long it is.
+        let holds = wanted.chars().count() >= 3 && lower.contains(&wanted);
+        if holds { alike.max(NEAR) } else { alike }
+    };
+    let mut scored: Vec<(f64, &str)> = things
+        .filter_map(|names| {
+            let score = names.iter().map(|name| alike(name)).fold(0.0, f64::max);
+            (score >= NEAR).then_some((score, *names.first()?))
+        })
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.len().cmp(&b.1.len())).then(a.1.cmp(b.1)));
+    let mut out: Vec<String> = Vec::new();
+    for (_, name) in scored {
+        if out.len() == OFFERED {
+            break;
+        }
+        if !out.iter().any(|have| have == name) {
+            out.push(name.to_owned());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{catalogue, refused};
+
+    #[test]
+    fn an_id_wins_over_a_name_and_a_name_over_nothing() {
+        let catalogue = catalogue(&[("pdf-tables", "PDF Tables"), ("tables", "pdf-tables")]);
+        assert_eq!(resolve(&catalogue, "pdf-tables", None).unwrap().name, "PDF Tables");
+        assert_eq!(resolve(&catalogue, "PDF Tables", None).unwrap().id.as_str(), "pdf-tables");
+    }
+
+    #[test]
+    fn a_location_names_a_skill_by_its_file_or_its_folder() {
+        let catalogue = catalogue(&[("pdf", "pdf")]);
+        for place in ["/skills/pdf", "/skills/pdf/SKILL.md"] {
+            assert_eq!(resolve(&catalogue, place, Some(Path::new(place))).unwrap().id.as_str(), "pdf");
+        }
+    }
+
+    #[test]
+    fn an_ambiguous_name_lists_the_ids() {
+        let catalogue = catalogue(&[("a", "same"), ("b", "same")]);
+        let error = resolve(&catalogue, "same", None).unwrap_err();
+        assert_eq!(error.code, Code::InvalidRequest);
+        assert_eq!(error.message, "2 skills are called same: a, b; name one by its id");
+    }
+
+    #[test]
+    fn an_unknown_name_offers_near_ones() {
+        let catalogue = catalogue(&[("pdf-tables", "pdf-tables"), ("invoice", "invoice")]);
+        let error = resolve(&catalogue, "pdf-tabels", None).unwrap_err();
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["pdf-tables".to_owned()]));
+        assert!(resolve(&catalogue, "zebra", None).unwrap_err().suggestions.is_empty());
+    }
+
+    #[test]
+    fn a_skill_is_offered_once_though_its_name_and_its_id_are_near() {
+        let catalogue = catalogue(&[("pdf-processing", "PDF Processing"), ("pdf-process", "pdf-process")]);
+        let error = resolve(&catalogue, "PDF Procesing", None).unwrap_err();
+        assert_eq!(error.suggestions, ["pdf-processing", "pdf-process"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_names_the_skill_it_leads_to() {
+        let mut catalogue = catalogue(&[("beta", "beta")]);
+        let same_as = catalogue.entries[0].skill.location.clone();
+        let location = "/skills/linked/SKILL.md".into();
+        catalogue.aliases.push(skills_registry::Alias { location, root: 0, same_as });
+        let error = resolve(&catalogue, "linked", None).unwrap_err();
+        assert_eq!(error.message, "linked is a link to the folder of beta: name that");
+        assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["beta".to_owned()]));
+    }
+
+    #[test]
+    fn a_refused_bundle_says_why_instead_of_not_found() {
+        let mut catalogue = catalogue(&[]);
+        catalogue.refused.push(refused("broken", "there is no description"));
+        let error = resolve(&catalogue, "broken", None).unwrap_err();
+        assert_eq!(error.code, Code::InvalidConfiguration);
+        assert!(error.message.contains("there is no description"), "{error}");
+    }
+}

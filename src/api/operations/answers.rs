@@ -1,0 +1,248 @@
+//! Answers that are made for a wire: lists under a name, so that every answer is a JSON object.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use skills_discovery::BodyLine;
+use crate::{AgentView, Code, Error, LevelTokens, SessionSummary, TargetChoice, ToolAnswer};
+use skills_session::ToolError;
+use skills_store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
+
+/// Answer of `runtime.health`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Liveness {
+    /// `ok`.
+    pub status: String,
+    /// This program's version.
+    pub version: String,
+    /// Skills that can be ranked now.
+    pub skills: usize,
+    /// Whether the scan of the roots and the index are through.
+    pub ready: bool,
+}
+
+/// Answer of `skill.rescan`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rescan {
+    /// The reading of all roots has begun; what it finds shows in the catalogue.
+    pub begun: bool,
+}
+
+/// Token counts of skills.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelList {
+    /// One a skill that was found.
+    pub levels: Vec<LevelTokens>,
+}
+
+/// Lines of a skill that hold words of an intent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LineList {
+    /// The lines.
+    pub lines: Vec<BodyLine>,
+}
+
+/// A client profile by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientProfileName {
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+}
+
+/// The client profiles known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientProfileList {
+    /// The profiles.
+    pub clients: Vec<ClientProfileName>,
+}
+
+/// The capabilities known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapabilityList {
+    /// Their ids, sorted.
+    pub capabilities: Vec<String>,
+}
+
+/// A run that was executed while the caller waited.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Executed {
+    /// As it stands: completed with its outputs, waiting for a signal, or still going on where the service had to end.
+    pub run: RunRecord,
+    /// What became of the idempotency key.
+    pub idempotency: IdempotencyOutcome,
+    /// What happened, where the trace was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Vec<RunEvent>>,
+}
+
+impl AsRef<RunRecord> for Executed {
+    fn as_ref(&self) -> &RunRecord {
+        &self.run
+    }
+}
+
+/// The checkpoints of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckpointList {
+    /// The run.
+    pub run_id: RunId,
+    /// Number of the newest one, from which it goes on.
+    pub checkpoint_head: u64,
+    /// Oldest first.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// Events of one run or of all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventList {
+    /// Oldest first.
+    pub events: Vec<RunEvent>,
+    /// The log that numbers over all runs count in; another one than before: what was known of runs is of another
+    /// store.
+    #[serde(default)]
+    pub log: String,
+}
+
+/// Where following begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NewestEvent {
+    /// The number of the newest event over all runs.
+    pub newest: u64,
+    /// The log that it counts in, that of the service's store: in another one the numbers mean nothing.
+    #[serde(default)]
+    pub log: String,
+}
+
+/// A run as older callers ask for it. They do not know `canceled`: it shows as `failed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LegacyStatus {
+    /// Its id.
+    pub run_id: RunId,
+    /// The skill.
+    pub skill_id: String,
+    /// Its state, `failed` for a canceled one.
+    pub status: String,
+    /// Steps through, and steps there are.
+    pub progress: (u32, u32),
+    /// Outputs, once completed.
+    pub outputs: Option<serde_json::Value>,
+    /// Why it failed.
+    pub error: Option<serde_json::Value>,
+    /// Its trace.
+    pub trace_id: String,
+}
+
+/// References that exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetList {
+    /// Newest first.
+    pub targets: Vec<TargetChoice>,
+}
+
+/// Sessions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionList {
+    /// The one that changed last first.
+    pub sessions: Vec<SessionSummary>,
+}
+
+/// A message that was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Said {
+    /// Its number in the transcript.
+    pub entry: u64,
+}
+
+/// What a runtime tool answered. A tool that fails is an error like every other, with the entry as its reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Called {
+    /// The call's number in the transcript.
+    pub entry: u64,
+    /// What the model reads.
+    pub result: Value,
+    /// The session's version now.
+    pub version: u64,
+}
+
+/// The reason of a tool's error: the failed call is in the transcript too.
+#[derive(Deserialize)]
+struct FailedCall {
+    entry: u64,
+    version: u64,
+}
+
+impl Called {
+    pub(super) fn of(answer: ToolAnswer) -> Result<Self, Error> {
+        let ToolAnswer { entry, result, version } = answer;
+        match result {
+            Ok(result) => Ok(Self { entry, result, version }),
+            Err(error) => Err(Error {
+                reason: Some(json!({ "entry": entry, "version": version })),
+                ..Error::new(Code::from(error.code), error.message)
+            }),
+        }
+    }
+
+    /// What the tool answered, from what its caller was told.
+    ///
+    /// # Errors
+    /// What kept the tool from being called.
+    pub fn back(told: Result<Self, Error>) -> Result<ToolAnswer, Error> {
+        let error = match told {
+            Ok(Self { entry, result, version }) => {
+                return Ok(ToolAnswer { entry, result: Ok(result), version });
+            }
+            Err(error) => error,
+        };
+        let failed =
+            error.reason.clone().and_then(|reason| serde_json::from_value::<FailedCall>(reason).ok());
+        let code = serde_json::from_value(json!(error.code)).ok();
+        match (failed, code) {
+            (Some(FailedCall { entry, version }), Some(code)) => {
+                Ok(ToolAnswer { entry, result: Err(ToolError::new(code, error.message)), version })
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+/// The agents known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentList {
+    /// The agents.
+    pub agents: Vec<AgentView>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_session::ToolFailure as F;
+
+    #[test]
+    fn what_a_tool_answered_comes_through_as_answer_or_error_and_back() {
+        let answer = |result| ToolAnswer { entry: 3, result, version: 4 };
+        let well = answer(Ok(json!({ "skills": [] })));
+        assert_eq!(Called::back(Called::of(well.clone())), Ok(well));
+        for failure in [
+            F::InvalidRequest,
+            F::NotFound,
+            F::NotLoaded,
+            F::TooManySkills,
+            F::PathEscape,
+            F::PayloadTooLarge,
+            F::ConfirmationRequired,
+            F::SafetyDenied,
+            F::RuntimeError,
+        ] {
+            let failed = answer(Err(ToolError::new(failure, "why")));
+            let told = Called::of(failed.clone());
+            assert_eq!(told.as_ref().unwrap_err().code.to_string(), failure.to_string());
+            assert_eq!(Called::back(told), Ok(failed));
+        }
+        let never = Error::new(Code::NotFound, "no such session");
+        assert_eq!(Called::back(Err(never.clone())), Err(never));
+    }
+}

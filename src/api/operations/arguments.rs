@@ -1,0 +1,515 @@
+//! Arguments of operations: what a path, a query, a body or a tool call is read as. Unknown names are refused.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Code, Error, ExecutionOptions, LARGEST_PAGE};
+use skills_model::{Choice, RunState};
+use skills_session::{Api, Speaker};
+use skills_skill::{AttachTarget, SkillId};
+
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name { $($(#[$field_meta])* pub $field: $kind,)* }
+    )*};
+}
+
+arguments! {
+    /// No arguments.
+    Nothing {}
+
+    /// A skill.
+    OneSkill {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+    }
+
+    /// A file of a skill.
+    SkillFile {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// Path inside the bundle, `/` between parts.
+        path: String,
+    }
+
+    /// Lines of a skill that hold words of an intent.
+    SkillLines {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// What is looked for.
+        intent: String,
+        /// Lines at most.
+        #[serde(default = "some", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
+        limit: usize,
+    }
+
+    /// Several skills.
+    SeveralSkills {
+        /// Their ids.
+        skills: Vec<SkillId>,
+    }
+
+    /// A client.
+    OneClient {
+        /// Id of its profile.
+        client: String,
+    }
+
+    /// A budget.
+    BudgetOf {
+        /// Id of a client's profile; the catalogue as it is, where absent.
+        #[serde(default)]
+        client: Option<String>,
+        /// The model's context window in tokens.
+        #[serde(default)]
+        #[schemars(range(min = 1))]
+        window: Option<u32>,
+    }
+
+    /// A capability.
+    OneCapability {
+        /// Its id.
+        capability_id: String,
+    }
+
+    /// A capability to be carried out through one binding.
+    Activation {
+        /// Its id.
+        capability_id: String,
+        /// Id of the binding; null takes the choice back.
+        #[serde(default)]
+        binding: Option<String>,
+    }
+
+    /// References to complete.
+    TargetsLike {
+        /// What kind of thing.
+        target_type: AttachTarget,
+        /// Part of it.
+        #[serde(default)]
+        text: String,
+        /// How many at most.
+        #[serde(default = "some", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
+        limit: usize,
+    }
+
+    /// Content to store.
+    ArtifactContent {
+        /// What the file is called, without folders.
+        #[schemars(length(min = 1, max = 255))]
+        name: String,
+        /// The content, of 8 MiB at most.
+        content: String,
+        /// How the content is written.
+        #[serde(default)]
+        encoding: ContentEncoding,
+        /// Who stores it, where the service requires no key.
+        #[serde(default)]
+        by: Option<String>,
+    }
+
+    /// Runs to list.
+    RunsLike {
+        /// Only these states.
+        #[serde(default)]
+        states: Vec<RunState>,
+        /// Only this skill.
+        #[serde(default)]
+        skill_id: Option<String>,
+        /// Part of an id, a skill or a step; or a trace id, whole or by 8 characters of its beginning at least.
+        #[serde(default)]
+        text: Option<String>,
+        /// Only runs of this trace.
+        #[serde(default)]
+        trace_id: Option<String>,
+        /// Where the page before ended.
+        #[serde(default)]
+        #[schemars(length(min = 1))]
+        cursor: Option<String>,
+        /// Runs of one page.
+        #[serde(default = "page", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
+        limit: usize,
+    }
+
+    /// A run.
+    OneRun {
+        /// Its id, or a beginning or an end of it that no other run has.
+        run_id: String,
+    }
+
+    /// A run to order about.
+    OrderOn {
+        /// Its id, or a beginning or an end of it that no other run has.
+        run_id: String,
+        /// Who orders it, where the service requires no key.
+        by: Option<String>,
+    }
+
+    /// Events of a run.
+    RunEvents {
+        /// The run.
+        run_id: String,
+        /// Only those after this number of the run.
+        #[serde(default)]
+        after: u64,
+        /// How many at most.
+        #[serde(default = "page", deserialize_with = "event_limit")]
+        #[schemars(range(min = 1, max = 10_000))]
+        limit: usize,
+        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        #[serde(default)]
+        #[schemars(range(max = 60_000))]
+        wait_ms: u64,
+    }
+
+    /// Events of all runs.
+    AllEvents {
+        /// Only those after this number over all runs.
+        #[serde(default)]
+        after: u64,
+        /// How many at most.
+        #[serde(default = "page", deserialize_with = "event_limit")]
+        #[schemars(range(min = 1, max = 10_000))]
+        limit: usize,
+        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        #[serde(default)]
+        #[schemars(range(max = 60_000))]
+        wait_ms: u64,
+    }
+
+    /// An approval. One that does not name what it decides is answered with 428 and the body that does.
+    Approval {
+        /// The run.
+        run_id: String,
+        /// The step to approve: `sheet.step` of the run.
+        #[schemars(required)]
+        step: Option<String>,
+        /// Digest of what was read: `sheet.inputs_digest` of the run. Nothing else is approved.
+        #[schemars(required)]
+        inputs_digest: Option<String>,
+        /// Who decides, where the service requires no key.
+        approver: Option<String>,
+        /// Free text, kept with the decision.
+        notes: Option<String>,
+        /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
+        choice: Option<Choice>,
+        /// What the step gave, where it happened: its outputs as an object of fields.
+        #[serde(default)]
+        #[schemars(with = "Option<Map<String, Value>>")]
+        result: Option<Value>,
+    }
+
+    /// A denial. One that does not name its step is answered with 428 and the body that does.
+    Denial {
+        /// The run.
+        run_id: String,
+        /// The step to deny: `sheet.step` of the run.
+        #[schemars(required)]
+        step: Option<String>,
+        /// Digest of what was read: where it is named, nothing else is denied.
+        inputs_digest: Option<String>,
+        /// Who decides, where the service requires no key.
+        approver: Option<String>,
+        /// Free text, kept with the decision.
+        notes: Option<String>,
+        /// Belongs to an approval: refused here.
+        choice: Option<Choice>,
+        /// Belongs to an approval: refused here.
+        #[serde(default)]
+        #[schemars(with = "Option<Map<String, Value>>")]
+        result: Option<Value>,
+    }
+
+    /// A run to let go on.
+    Resumption {
+        /// The run.
+        run_id: String,
+        /// From this checkpoint instead of the newest.
+        #[serde(default, alias = "checkpoint")]
+        checkpoint_id: Option<u64>,
+        /// Corrected inputs, joined over its own.
+        #[serde(default)]
+        inputs: Option<Map<String, Value>>,
+        /// Go on although the skill changed since the launch.
+        #[serde(default)]
+        despite_change: bool,
+        /// Who orders it, where the service requires no key.
+        by: Option<String>,
+    }
+
+    /// A run to replay or fork.
+    Branch {
+        /// The run.
+        run_id: String,
+        /// From this checkpoint instead of the newest.
+        #[serde(default, alias = "checkpoint")]
+        checkpoint_id: Option<u64>,
+        /// Who orders it, where the service requires no key.
+        by: Option<String>,
+    }
+
+    /// A signal.
+    SignalTo {
+        /// The run.
+        run_id: String,
+        /// The signal's name.
+        #[schemars(regex(pattern = r"\S"))]
+        name: String,
+        /// Given to the waiting step as its output.
+        #[serde(default)]
+        payload: Value,
+        /// Who orders it, where the service requires no key.
+        by: Option<String>,
+    }
+
+    /// How many.
+    AtMost {
+        /// How many at most.
+        #[serde(default = "page", deserialize_with = "page_limit")]
+        #[schemars(range(min = 1, max = 1_000))]
+        limit: usize,
+    }
+
+    /// A session.
+    OneSession {
+        /// Its id, or a beginning or an end of it that no other session has.
+        session_id: String,
+    }
+
+    /// Settings of a session to change.
+    SessionChange {
+        /// The session.
+        session_id: String,
+        /// What to change.
+        #[serde(deserialize_with = "object")]
+        settings: crate::SettingsChange,
+    }
+
+    /// A message.
+    Message {
+        /// The session.
+        session_id: String,
+        /// Who says it.
+        speaker: Speaker,
+        /// What.
+        #[schemars(regex(pattern = r"\S"))]
+        text: String,
+    }
+
+    /// A call of a runtime tool.
+    ToolCall {
+        /// The session.
+        session_id: String,
+        /// `skills.list`, `skills.load`, `skills.unload`, `skills.read` or `skills.run_script`.
+        tool: String,
+        /// The tool's arguments.
+        #[serde(default)]
+        arguments: Value,
+        /// A person allowed this script to run; needs the scope `decide`.
+        #[serde(default)]
+        approved: bool,
+    }
+
+    /// A call to compose.
+    Composition {
+        /// The session.
+        session_id: String,
+        /// Keep it as the last call, to compare later ones with.
+        #[serde(default)]
+        made: bool,
+    }
+
+    /// A request to export.
+    Export {
+        /// The session.
+        session_id: String,
+        /// Whose form.
+        api: Api,
+        /// The model's name.
+        model: String,
+    }
+}
+
+/// How bytes are written in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ContentEncoding {
+    /// As it is; UTF-8.
+    #[default]
+    Text,
+    /// The standard alphabet with padding (RFC 4648, section 4).
+    Base64,
+}
+
+/// A value that has to be an object: a list would be taken for its members in their order.
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Members<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(members))
+        }
+    }
+
+    deserializer.deserialize_map(Members(PhantomData))
+}
+
+/// The circumstances of a launch, as a call names them.
+pub(super) struct How {
+    pub inputs: Map<String, Value>,
+    pub options: ExecutionOptions,
+    pub started_by: Option<String>,
+}
+
+/// Arguments of what launches a run: its own ones, and those that every launch takes.
+///
+/// They are written out in each type: behind `serde(flatten)` a value that does not fit would no longer say where.
+macro_rules! launches {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
+        arguments! {
+            $(#[$doc])*
+            $name {
+                $($(#[$field_meta])* $field: $kind,)*
+                /// Its inputs.
+                #[serde(default)]
+                inputs: Map<String, Value>,
+                /// How.
+                #[serde(default, deserialize_with = "object")]
+                options: ExecutionOptions,
+                /// The trace it belongs to.
+                #[serde(default)]
+                #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
+                trace_id: Option<String>,
+                /// Makes the call safe to repeat.
+                #[serde(default)]
+                #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
+                idempotency_key: Option<String>,
+                /// Answer what happened too.
+                #[serde(default)]
+                include_trace: bool,
+                /// Who asks, where the service requires no key.
+                #[serde(default)]
+                started_by: Option<String>,
+            }
+        }
+
+        impl $name {
+            /// Takes out what every launch takes, within what this caller may.
+            ///
+            /// # Errors
+            /// Those of [`limited`].
+            pub(super) fn how(&mut self, caller: &super::Caller) -> Result<How, Error> {
+                let options = std::mem::take(&mut self.options);
+                let options = limited(options, caller, self.trace_id.take(), self.idempotency_key.take())?;
+                let started_by = caller.name(self.started_by.take());
+                Ok(How { inputs: std::mem::take(&mut self.inputs), options, started_by })
+            }
+        }
+    )*};
+}
+
+launches! {
+    /// A capability to be carried out.
+    CapabilityCall {
+        /// Its id.
+        capability_id: String,
+    }
+
+    /// A skill to be executed.
+    Execution {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+    }
+
+    /// A skill to be attached.
+    Attachment {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// `task`, `run`, `output`, `transcript` or `artifact`.
+        target_type: String,
+        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST` or `skill:ID/RELATIVE/PATH` (a
+        /// file of a skill). Files of the service's machine cannot be named: `POST /v1/artifacts` stores content.
+        target_ref: String,
+    }
+}
+
+/// Items of one page at most.
+fn page_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    at_most(deserializer, LARGEST_PAGE)
+}
+
+/// Events of one page at most, which are smaller than other items.
+fn event_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    at_most(deserializer, 10_000)
+}
+
+fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result<usize, D::Error> {
+    let limit = usize::deserialize(deserializer)?;
+    if (1..=largest).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(serde::de::Error::custom(format!(
+        "{limit} is out of range; allowed: a whole number from 1 to {largest}"
+    )))
+}
+
+fn some() -> usize {
+    20
+}
+
+fn page() -> usize {
+    100
+}
+
+/// Options as a caller from afar may set them, with what else names trace and key.
+///
+/// # Errors
+/// `invalid_request` for files, which are paths of this machine, and for a trace or key said twice and differently;
+/// `forbidden` to run unsandboxed without the scope for it.
+pub(super) fn limited(
+    mut options: ExecutionOptions,
+    caller: &super::Caller,
+    trace_id: Option<String>,
+    key: Option<String>,
+) -> Result<ExecutionOptions, Error> {
+    if !options.files.is_empty() {
+        let message = "`options.files` names files of the service's machine; hand contents over as inputs, or launch \
+                       there by `skills run --file`";
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    if options.unsandboxed && !caller.may(super::Scope::Admin) {
+        return Err(Error::new(Code::Forbidden, "`options.unsandboxed` needs the scope `admin`"));
+    }
+    options.trace_id =
+        agreed("trace_id", trace_id, options.trace_id)?.or_else(|| Some(caller.trace_id.clone()));
+    options.idempotency_key = agreed("idempotency_key", key, options.idempotency_key)?;
+    options.check()?;
+    Ok(options)
+}
+
+fn agreed(what: &str, one: Option<String>, other: Option<String>) -> Result<Option<String>, Error> {
+    match (one, other) {
+        (Some(one), Some(other)) if one != other => {
+            Err(Error::new(Code::InvalidRequest, format!("`{what}` is given twice: {one:?} and {other:?}")))
+        }
+        (one, other) => Ok(one.or(other)),
+    }
+}

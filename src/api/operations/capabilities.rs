@@ -1,0 +1,88 @@
+//! Operations on capabilities: which there are, what carries them out and why.
+
+use super::answers::CapabilityList;
+use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
+use super::runs::ACTS;
+use super::{Asked, Hints, Operation, Route, Scope, execute};
+use crate::{CapabilityExplanation, CapabilityRequest, Error, Launched};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "capability.list",
+            Route::get("/v1/capabilities"),
+            Scope::Read,
+            "The ids of all capabilities known.",
+            |asked: Asked, _: Nothing| async move {
+                Ok(CapabilityList { capabilities: asked.service.core.capabilities().await? })
+            },
+        ),
+        Operation::new(
+            "capability.explain",
+            Route::post("/v1/capabilities/{capability_id}/explain"),
+            Scope::Read,
+            "Which binding carries a capability out, and why not the others.",
+            |asked: Asked, one: OneCapability| async move {
+                let explained = asked.service.core.explain_capability(&one.capability_id).await?;
+                Ok(if asked.caller.may(Scope::Admin) { explained } else { without_places(explained) })
+            },
+        )
+        .looks()
+        .tool(),
+        Operation::waiting(
+            "capability.execute",
+            Route::post("/v1/capabilities/{capability_id}/execute"),
+            Scope::Run,
+            "Carries a capability out as a run of one step, behind its own gates, and answers its outputs.",
+            |asked: Asked, ask: CapabilityCall| async move {
+                let trace = ask.include_trace;
+                let mut request = request(&asked, ask)?;
+                // Waited for below, where whoever calls can leave.
+                request.options.wait = false;
+                let launched = asked.service.core.execute_capability(request).await?;
+                execute::settled(&asked, launched, trace).await
+            },
+        )
+        .hints(ACTS)
+        .tool(),
+        Operation::new(
+            "capability.execute_async",
+            Route::post("/v1/capabilities/{capability_id}/execute/async"),
+            Scope::Run,
+            "Launches a capability as a run of one step and answers that run.",
+            |asked: Asked, ask: CapabilityCall| async move {
+                let mut request = request(&asked, ask)?;
+                let wait = std::mem::take(&mut request.options.wait);
+                let launched = asked.service.core.execute_capability(request).await?;
+                if !wait {
+                    return Ok(launched);
+                }
+                let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
+                Ok(Launched { run, ..launched })
+            },
+        )
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
+            "capability.activate",
+            Route::put("/v1/capabilities/{capability_id}/binding"),
+            Scope::Admin,
+            "Makes a binding the one for its capability here, or takes that back.",
+            |asked: Asked, ask: Activation| async move {
+                asked.service.core.activate(&ask.capability_id, ask.binding.as_deref()).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() }),
+    ]
+}
+
+fn request(asked: &Asked, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
+}
+
+/// Without protocols and addresses, which tell an outsider what to attack.
+fn without_places(mut explained: CapabilityExplanation) -> CapabilityExplanation {
+    explained.explanation = explained.explanation.without_places();
+    explained
+}

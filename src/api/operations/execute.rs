@@ -1,0 +1,110 @@
+//! Executing while the caller waits: a launch, the run worked to where it ends or waits, and the answer or the error
+//! that this comes to.
+
+use serde_json::{Value, json};
+
+use super::answers::Executed;
+use super::{Asked, Scope};
+use crate::{Attached, Code, Error, Launched};
+use skills_model::{Decision, Gate, RunState, Verdict};
+use skills_store::{RunEvent, RunRecord};
+
+/// Events of a trace, at most.
+const MOST_EVENTS: usize = 10_000;
+
+/// Works a launched run until it ends or waits.
+///
+/// # Errors
+/// The run's own failure; `confirmation_required` when it waits for a person.
+pub(super) async fn settled(asked: &Asked, launched: Launched, trace: bool) -> Result<Executed, Error> {
+    let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
+    judged(asked, &run).await?;
+    let trace = if trace { Some(trace_of(asked, &run).await?) } else { None };
+    Ok(Executed { run, idempotency: launched.idempotency, trace })
+}
+
+/// An attachment that was executed, or the error that its run came to.
+pub(super) async fn attached(asked: &Asked, attached: Attached) -> Result<Attached, Error> {
+    judged(asked, &attached.execution).await?;
+    Ok(attached)
+}
+
+/// What happened in a run.
+pub(super) async fn trace_of(asked: &Asked, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
+    asked.service.core.run_events(Some(&run.id.0), 0, MOST_EVENTS, 0).await
+}
+
+/// The error that a run as it stands means to somebody who waited for its outputs.
+async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
+    let id = &run.id;
+    match run.state {
+        RunState::WaitingForHuman => Err(Error {
+            reason: Some(json!({
+                "run_id": id, "state": run.state, "step": run.step, "gate": run.gate, "send": approval(run),
+            })),
+            ..Error::new(
+                Code::ConfirmationRequired,
+                format!(
+                    "run {id} of {} waits for a person: somebody with the scope `{}` approves or denies it",
+                    run.skill_id,
+                    Scope::Decide
+                ),
+            )
+        }),
+        RunState::Failed => Err(failed(run)),
+        RunState::Canceled => match run.decided.as_ref().filter(|decided| decided.verdict == Verdict::Deny) {
+            Some(denial) => Err(denied(asked, run, denial).await),
+            None => Err(Error {
+                reason: Some(json!({ "run_id": id, "state": run.state, "error": run.error })),
+                ..Error::new(Code::RuntimeError, canceled(run))
+            }),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The request that approves what a run waits for, for a person who has read it.
+fn approval(run: &RunRecord) -> Option<Value> {
+    let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
+    let path = format!("/v1/runs/{}/approve", run.id);
+    let body = json!({ "step": step, "inputs_digest": inputs_digest });
+    Some(json!({ "method": "POST", "path": path, "body": body }))
+}
+
+/// A run that a person said no to, with who it was and why.
+async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
+    let detail = asked.service.core.run(&run.id.0).await.ok();
+    let booked =
+        detail.and_then(|detail| detail.decisions.into_iter().rev().find(|kept| kept.decision == *denial));
+    let by = booked.as_ref().and_then(|booked| booked.by.approver.clone());
+    let notes = booked.and_then(|booked| booked.by.notes).filter(|notes| !notes.trim().is_empty());
+    let who = by.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
+    let why = notes.as_deref().map(|notes| format!(" ({notes})")).unwrap_or_default();
+    let message = format!(
+        "step {} of run {} of {} was denied{who}{why}, and the run is canceled: do not start it again unasked",
+        denial.step, run.id, run.skill_id
+    );
+    let reason =
+        json!({ "run_id": run.id, "state": run.state, "step": denial.step, "denied_by": by, "notes": notes });
+    Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
+}
+
+/// That a run was canceled, and why where nobody said so.
+fn canceled(run: &RunRecord) -> String {
+    let why = run.error.as_ref().and_then(|error| error["message"].as_str());
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("run {} of {} was canceled{why}", run.id, run.skill_id)
+}
+
+/// A failed run's own code and words, with the run to look at.
+fn failed(run: &RunRecord) -> Error {
+    let told = run.error.as_ref();
+    let text = |key: &str| told.and_then(|error| error.get(key)).and_then(serde_json::Value::as_str);
+    let code = text("code").and_then(|code| code.parse().ok()).unwrap_or(Code::RuntimeError);
+    let step = text("step").map(|step| format!(" at {step}")).unwrap_or_default();
+    let why = text("message").unwrap_or("no reason was recorded");
+    Error {
+        reason: Some(json!({ "run_id": run.id, "state": run.state, "error": told })),
+        ..Error::new(code, format!("run {} of {} failed{step}: {why}", run.id, run.skill_id))
+    }
+}

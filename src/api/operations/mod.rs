@@ -1,0 +1,594 @@
+//! The domain contract as a table: every operation a service offers, with its route, its tool, who may call it,
+//! what it takes and answers, and the one function that carries it out.
+//!
+//! HTTP, MCP and the remote form of the gateway translate to and from this table and hold no list of their own, so
+//! that they cannot disagree.
+
+mod answers;
+mod arguments;
+mod capabilities;
+mod disclosure;
+mod discreet;
+mod execute;
+mod plain_schema;
+mod query;
+mod route;
+mod runs;
+mod service;
+mod sessions;
+mod skills;
+mod steady;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use strum::{Display, EnumIter, EnumString};
+use tokio_util::sync::CancellationToken;
+
+use super::{Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, new_trace_id};
+use skills_model::RunState;
+use skills_store::{RunId, RunRecord};
+
+pub use answers::{
+    AgentList, Called, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
+    Executed, LegacyStatus, LevelList, LineList, Liveness, NewestEvent, Rescan, Said, SessionList,
+    TargetList,
+};
+pub use disclosure::{may_hold_details, remove_details};
+pub use plain_schema::simplify;
+pub use query::{from_query, to_query};
+pub use route::{Method, Route};
+pub use steady::{difference, steady};
+
+/// Bytes of a request's body, at most, where an operation says nothing else.
+const MAX_BODY: usize = 2 << 20;
+
+/// What a caller may do.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumString,
+    EnumIter,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Scope {
+    /// Look at skills, runs, sessions and figures.
+    Read,
+    /// Launch, attach, order runs about, use sessions.
+    Run,
+    /// Approve and deny.
+    Decide,
+    /// See bindings whole, choose them, reset figures.
+    Admin,
+}
+
+/// Who calls, as a door made sure of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// Their name: what runs and decisions are recorded under.
+    pub name: String,
+    /// What they may do.
+    pub scopes: BTreeSet<Scope>,
+}
+
+/// One call's circumstances.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who calls; none where the door asks nobody (a service on loopback without keys), who may do everything.
+    pub principal: Option<Principal>,
+    /// The trace of this call.
+    pub trace_id: String,
+    /// Whether the call comes from a process of the local account, which may use every session.
+    pub local: bool,
+    /// Fires when the caller has gone or the service ends: who waits for a run leaves it then.
+    pub leave: CancellationToken,
+}
+
+impl Caller {
+    /// Someone nobody asked for a name, with a trace of their own.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }
+    }
+
+    /// Whether they may.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
+    }
+
+    /// Whose sessions they may use.
+    #[must_use]
+    pub fn session_access(&self) -> SessionAccess {
+        match &self.principal {
+            Some(principal) if !self.local => SessionAccess::of(&principal.name, self.may(Scope::Admin)),
+            _ => SessionAccess::unrestricted(),
+        }
+    }
+
+    /// The name that is recorded: the principal's, else the one they gave.
+    fn name(&self, given: Option<String>) -> Option<String> {
+        self.principal.as_ref().map_or(given, |principal| Some(principal.name.clone()))
+    }
+}
+
+/// What operations are carried out on.
+#[derive(Clone)]
+pub struct Service {
+    /// Skills and runs.
+    pub core: SharedClient,
+    /// Sessions.
+    pub sessions: SharedSessionClient,
+}
+
+/// A call with its circumstances, as an operation gets it.
+struct Asked {
+    service: Service,
+    caller: Caller,
+}
+
+impl Asked {
+    /// Sessions, as far as the caller may use them.
+    fn sessions(&self) -> SharedSessionClient {
+        Arc::clone(&self.service.sessions).with_access(self.caller.session_access())
+    }
+}
+
+/// What carrying out an operation comes to.
+pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
+
+type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
+
+/// An answer as JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The text.
+    pub json: Vec<u8>,
+    /// The run that was to be waited for and goes on: what came of it is asked for later.
+    pub goes_on: Option<RunId>,
+}
+
+/// The same, written as JSON.
+type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
+
+type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
+
+/// How an operation behaves, for those who decide whether to call it without asking
+/// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hints {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// What it changes may be lost.
+    pub destructive: bool,
+    /// The same call again changes nothing more.
+    pub idempotent: bool,
+    /// Reaches beyond this service (bindings call others).
+    pub open_world: bool,
+}
+
+/// One operation.
+pub struct Operation {
+    /// Its name, the same everywhere: `skill.discover`.
+    pub name: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Its route.
+    pub route: Route,
+    /// Older routes that mean the same.
+    pub aliases: Vec<Route>,
+    /// Whether it is a tool of the MCP server too.
+    pub tool: bool,
+    /// What a caller needs; none for what everybody may ask.
+    pub scope: Option<Scope>,
+    /// How it behaves.
+    pub hints: Hints,
+    /// The HTTP status of success.
+    pub status: u16,
+    /// Whether its answer goes on: over HTTP as server-sent events.
+    pub follows: bool,
+    /// Whether its answer is the same for everybody who may ask, so that those who ask at once can be given one.
+    pub shared: bool,
+    /// Whether it waits for a run, and may have to answer before that has ended.
+    pub waits: bool,
+    /// Bytes of a request's body, at most.
+    pub max_body: usize,
+    /// Items of a page for a tool call that names no `limit`: what a model is told has to fit into its context, and
+    /// into the answers that clients take.
+    pub page: Option<usize>,
+    arguments: fn(&mut SchemaGenerator) -> Schema,
+    answer: fn(&mut SchemaGenerator) -> Schema,
+    plan: OnceLock<query::Plan>,
+    run: Run,
+    write: Write,
+}
+
+impl Operation {
+    fn new<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: impl Into<Option<Scope>>,
+        summary: &'static str,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        Self::made(name, route, scope.into(), summary, run, |_: &R| None)
+    }
+
+    /// One that answers when a run has ended, or before it where the caller or the service has to go.
+    fn waiting<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: Scope,
+        summary: &'static str,
+        run: F,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + AsRef<RunRecord> + 'static,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let made = Self::made(name, route, Some(scope), summary, run, |answer: &R| {
+            let run: &RunRecord = answer.as_ref();
+            (run.state != RunState::Completed).then(|| run.id.clone())
+        });
+        Self { waits: true, ..made }
+    }
+
+    fn made<A, R, F, Out>(
+        name: &'static str,
+        route: Route,
+        scope: Option<Scope>,
+        summary: &'static str,
+        run: F,
+        goes_on: fn(&R) -> Option<RunId>,
+    ) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema + 'static,
+        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        Out: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let reads = route.method == Method::Get;
+        Self {
+            name,
+            summary,
+            route,
+            aliases: Vec::new(),
+            tool: false,
+            scope,
+            hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
+            status: 200,
+            follows: false,
+            shared: false,
+            waits: false,
+            max_body: MAX_BODY,
+            page: None,
+            plan: OnceLock::new(),
+            // The object itself, not a reference to it: what every body takes is added to it.
+            arguments: A::json_schema,
+            answer: |generator| generator.subschema_for::<R>(),
+            run: Box::new(move |asked, arguments| {
+                Box::pin(async move {
+                    serde_json::to_value(run(asked, read(arguments)?).await?).map_err(unwritten)
+                })
+            }),
+            write: Box::new(move |asked, arguments| {
+                Box::pin(async move {
+                    let answer = run(asked, read(arguments)?).await?;
+                    let json = serde_json::to_vec(&answer).map_err(unwritten)?;
+                    Ok(Written { json, goes_on: goes_on(&answer) })
+                })
+            }),
+        }
+    }
+
+    fn aliases(mut self, aliases: impl IntoIterator<Item = Route>) -> Self {
+        self.aliases = aliases.into_iter().collect();
+        self
+    }
+
+    /// A tool of the MCP server.
+    fn tool(mut self) -> Self {
+        self.tool = true;
+        self
+    }
+
+    fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// A call that only looks, although its arguments come in a body.
+    fn looks(self) -> Self {
+        self.hints(Hints { read_only: true, idempotent: true, ..Hints::default() })
+    }
+
+    fn status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// A list that goes on while somebody looks.
+    fn follows(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
+    /// One whose body may be longer than others.
+    fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// The same for everybody, and long.
+    fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// A list that tool calls get in pages of so many items.
+    fn pages(mut self, items: usize) -> Self {
+        self.page = Some(items);
+        self
+    }
+
+    fn plan(&self) -> &query::Plan {
+        self.plan.get_or_init(|| query::Plan::of(self))
+    }
+
+    /// Whether it has an argument of this name.
+    #[must_use]
+    pub fn takes(&self, argument: &str) -> bool {
+        self.plan().has(argument)
+    }
+
+    /// JSON schema of the arguments, those of the path included; definitions go to the generator. What travels in a
+    /// body may name the trace of the call.
+    pub fn arguments(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = (self.arguments)(generator);
+        if self.takes_body()
+            && let Some(whole) = schema.as_object_mut()
+            && let Some(properties) = whole.entry("properties").or_insert_with(|| json!({})).as_object_mut()
+        {
+            properties.entry(TRACE_ID).or_insert_with(trace_schema);
+        }
+        schema
+    }
+
+    /// Whether arguments that are not in the path travel in a body.
+    #[must_use]
+    pub fn takes_body(&self) -> bool {
+        !self.route.asks_by_query()
+    }
+
+    /// The caller with the trace that the arguments name, and the arguments without it where the operation itself
+    /// does not take it.
+    fn traced(&self, caller: &Caller, arguments: &mut Value) -> Result<Caller, Error> {
+        let mut caller = caller.clone();
+        if let Some(arguments) = arguments.as_object_mut().filter(|_| self.takes_body()) {
+            let launch = self.plan().launches();
+            let named =
+                if launch { arguments.get(TRACE_ID).cloned() } else { arguments.shift_remove(TRACE_ID) };
+            match named {
+                None | Some(Value::Null) => {}
+                Some(Value::String(id)) => {
+                    if !launch {
+                        let options = ExecutionOptions { trace_id: Some(id.clone()), ..Default::default() };
+                        options.check()?;
+                    }
+                    caller.trace_id = id;
+                }
+                // A launch says by itself what is wrong with it.
+                Some(_) if launch => {}
+                Some(other) => {
+                    let message = format!("`{TRACE_ID}`: invalid type: {other}, expected a string");
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+            }
+        }
+        Ok(caller)
+    }
+
+    /// JSON schema of the answer; definitions go to the generator.
+    pub fn answer(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.answer)(generator)
+    }
+
+    /// Carries the operation out for a caller who may. An error names no place of this machine that the caller did not
+    /// name first.
+    ///
+    /// # Errors
+    /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
+    /// those of the operation.
+    pub async fn call(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        mut arguments: Value,
+    ) -> Result<Value, Error> {
+        self.admit(service, caller).await?;
+        let given = discreet::Given::of(&arguments);
+        let caller = self.traced(caller, &mut arguments)?;
+        let began = Instant::now();
+        let answer = (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+        self.log(&caller, began, answer.as_ref().err());
+        match answer {
+            Ok(mut answer) => {
+                if !caller.may(Scope::Admin) {
+                    remove_details(&mut answer);
+                }
+                Ok(answer)
+            }
+            Err(error) => Err(refused(service, &caller, error, &given).await),
+        }
+    }
+
+    /// The same as JSON text: an answer of many parts is written at once instead of by way of a value of each.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn call_as_text(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        mut arguments: Value,
+    ) -> Result<Written, Error> {
+        self.admit(service, caller).await?;
+        let given = discreet::Given::of(&arguments);
+        let caller = self.traced(caller, &mut arguments)?;
+        let began = Instant::now();
+        let answer =
+            (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+        self.log(&caller, began, answer.as_ref().err());
+        match answer {
+            Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
+            Ok(answer) => {
+                let mut value: Value = serde_json::from_slice(&answer.json).map_err(unwritten)?;
+                remove_details(&mut value);
+                Ok(Written { json: serde_json::to_vec(&value).map_err(unwritten)?, ..answer })
+            }
+            Err(error) => Err(refused(service, &caller, error, &given).await),
+        }
+    }
+
+    /// Whether the answer depends on which skills there are, so that it has to wait for the first scan of the roots.
+    #[must_use]
+    pub fn needs_catalog(&self) -> bool {
+        !INDEPENDENT_OF_CATALOG.contains(&self.name)
+    }
+
+    /// Refuses a caller who may not, and waits for the catalog where it is needed.
+    async fn admit(&self, service: &Service, caller: &Caller) -> Result<(), Error> {
+        self.may(caller)?;
+        if self.needs_catalog() { service.core.wait_for_catalog().await } else { Ok(()) }
+    }
+
+    /// One line of the log for each call, with its trace; calls that only look and succeed are for debugging.
+    fn log(&self, caller: &Caller, began: Instant, failed: Option<&Error>) {
+        let (operation, trace_id) = (self.name, caller.trace_id.as_str());
+        let by = caller.principal.as_ref().map(|principal| principal.name.as_str());
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match failed {
+            Some(error) => tracing::info!(operation, trace_id, by, ms, code = %error.code, "request failed"),
+            None if self.hints.read_only => tracing::debug!(operation, trace_id, by, ms, "request"),
+            None => tracing::info!(operation, trace_id, by, ms, "request"),
+        }
+    }
+
+    /// Whether a caller may ask for it at all.
+    ///
+    /// # Errors
+    /// `forbidden`, naming the scope that is missing.
+    pub fn may(&self, caller: &Caller) -> Result<(), Error> {
+        if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
+            let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
+            let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        Ok(())
+    }
+}
+
+/// Operations that are answered while a service that has just started still reads its skills: about the process, and
+/// about runs that exist.
+const INDEPENDENT_OF_CATALOG: [&str; 18] = [
+    "runtime.health",
+    "runtime.caller",
+    "runtime.metrics",
+    "skill.diagnostics",
+    "skill.metrics.reset",
+    "skill.rescan",
+    "client.list",
+    "run.list",
+    "run.show",
+    "run.checkpoints",
+    "run.events",
+    "run.status",
+    "run.deny",
+    "run.signal",
+    "run.cancel",
+    "run.cancel_legacy",
+    "event.list",
+    "event.newest",
+];
+
+/// An error as this caller may be told it.
+async fn refused(service: &Service, caller: &Caller, error: Error, given: &discreet::Given) -> Error {
+    let error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    discreet::told(service, error, given).await
+}
+
+/// The argument of every body that names the trace of the call.
+pub const TRACE_ID: &str = "trace_id";
+
+fn trace_schema() -> Value {
+    json!({
+        "description": "The trace that this call belongs to.",
+        "type": ["string", "null"],
+        "pattern": "^[!-~]{1,255}$",
+        "default": null,
+    })
+}
+
+/// Arguments as their type; none at all are an empty object.
+fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
+    let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
+    serde_path_to_error::deserialize(arguments).map_err(|error| {
+        let place = error.path().to_string();
+        let what = error.into_inner();
+        let message = if place == "." { what.to_string() } else { format!("`{place}`: {what}") };
+        Error::new(Code::InvalidRequest, message)
+    })
+}
+
+fn unwritten(error: serde_json::Error) -> Error {
+    Error::new(Code::InternalError, format!("the answer cannot be written: {error}"))
+}
+
+/// Every operation, by subject.
+#[must_use]
+pub fn operations() -> &'static [Operation] {
+    static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+        let mut all = service::operations();
+        all.extend(skills::operations());
+        all.extend(capabilities::operations());
+        all.extend(runs::operations());
+        all.extend(sessions::operations());
+        all
+    });
+    &ALL
+}
+
+/// The operation of this name.
+#[must_use]
+pub fn operation(name: &str) -> Option<&'static Operation> {
+    operations().iter().find(|operation| operation.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Arguments as a query string and back: values are texts there, so the schema says what they stand for.
+
+use std::collections::BTreeMap;
+
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value};
+
+use super::Operation;
+use super::route::encoded;
+use crate::{Code, Error};
+
+/// Arguments of an operation as a query string without its `?`. A list repeats its name; what is absent, null or an
+/// empty list is left out.
+#[must_use]
+pub fn to_query(arguments: &Map<String, Value>) -> String {
+    let mut pairs = Vec::new();
+    for (name, value) in arguments {
+        match value {
+            Value::Null => {}
+            Value::Array(items) => pairs.extend(items.iter().map(|item| pair(name, item))),
+            one => pairs.push(pair(name, one)),
+        }
+    }
+    pairs.join("&")
+}
+
+fn pair(name: &str, value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    format!("{}={}", encoded(name), encoded(&text))
+}
+
+/// The decoded pairs of a query as arguments of an operation: numbers and truth values by its schema, lists from
+/// repeated names or commas.
+///
+/// # Errors
+/// `invalid_request` for an unknown name, a name given twice where one value is meant, and a value of another kind.
+pub fn from_query(
+    operation: &Operation,
+    pairs: impl IntoIterator<Item = (String, String)>,
+) -> Result<Map<String, Value>, Error> {
+    let plan = operation.plan();
+    let mut arguments = Map::new();
+    for (name, text) in pairs {
+        let in_path = |name: &str| operation.route.parameters().any(|parameter| parameter == name);
+        let Some(kind) = plan.arguments.get(&name).filter(|_| !in_path(&name)) else {
+            let names = plan.arguments.keys().map(String::as_str).filter(|name| !in_path(name));
+            return Err(Error {
+                suggestions: crate::near(&name, names),
+                ..Error::new(
+                    Code::InvalidRequest,
+                    format!("the query names `{name}`, which {} does not take", operation.name),
+                )
+            });
+        };
+        if let Kind::List(item) = kind {
+            let list = arguments.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(list) = list {
+                for part in text.split(',').filter(|part| !part.is_empty()) {
+                    list.push(one(&name, part, item)?);
+                }
+            }
+        } else if arguments.insert(name.clone(), one(&name, &text, kind)?).is_some() {
+            return Err(Error::new(Code::InvalidRequest, format!("the query names `{name}` twice")));
+        }
+    }
+    Ok(arguments)
+}
+
+/// What an operation's arguments are called, and what a text stands for in each; made once, because a schema takes
+/// longer to write than most calls take.
+pub(super) struct Plan {
+    arguments: BTreeMap<String, Kind>,
+    /// Whether it takes a trace for the run that it launches, with what else a launch takes.
+    launches: bool,
+}
+
+impl Plan {
+    pub fn of(operation: &Operation) -> Self {
+        let mut generator = SchemaGenerator::default();
+        let schema = operation.arguments(&mut generator).to_value();
+        let definitions = Value::Object(generator.take_definitions(true));
+        let whole = resolved(&schema, &definitions);
+        let properties = whole.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let arguments: BTreeMap<String, Kind> =
+            properties.map(|(name, schema)| (name.clone(), kind_of(schema, &definitions))).collect();
+        let launches = arguments.contains_key("idempotency_key");
+        Self { arguments, launches }
+    }
+
+    pub fn launches(&self) -> bool {
+        self.launches
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.arguments.contains_key(name)
+    }
+}
+
+/// What a text of a query stands for.
+enum Kind {
+    Text,
+    Number,
+    Truth,
+    List(Box<Kind>),
+}
+
+fn kind_of(schema: &Value, definitions: &Value) -> Kind {
+    let schema = resolved(schema, definitions);
+    // `null` beside a kind says that it may be absent, which a query says by leaving it out.
+    if let Some(any) = schema.get("anyOf").and_then(Value::as_array) {
+        let other = any.iter().find(|one| one.get("type").is_none_or(|kind| kind != "null"));
+        return other.map_or(Kind::Text, |one| kind_of(one, definitions));
+    }
+    let named = match schema.get("type") {
+        Some(Value::String(kind)) => Some(kind.as_str()),
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
+        _ => None,
+    };
+    match named {
+        Some("integer" | "number") => Kind::Number,
+        Some("boolean") => Kind::Truth,
+        Some("array") => {
+            let item = schema.get("items").map_or(Kind::Text, |items| kind_of(items, definitions));
+            Kind::List(Box::new(item))
+        }
+        _ => Kind::Text,
+    }
+}
+
+/// A schema itself, or the definition it refers to.
+fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
+    schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|reference| definitions.get(reference.rsplit('/').next()?))
+        .unwrap_or(schema)
+}
+
+fn one(name: &str, text: &str, kind: &Kind) -> Result<Value, Error> {
+    let wrong = |wanted: &str| {
+        Error::new(Code::InvalidRequest, format!("`{name}` is {text:?} in the query; wanted: {wanted}"))
+    };
+    match kind {
+        Kind::Text | Kind::List(_) => Ok(Value::String(text.to_owned())),
+        Kind::Number => {
+            text.parse::<serde_json::Number>().map(Value::Number).map_err(|_| wanted_number(wrong))
+        }
+        Kind::Truth => text.parse().map(Value::Bool).map_err(|_| wrong("true or false")),
+    }
+}
+
+fn wanted_number(wrong: impl Fn(&str) -> Error) -> Error {
+    wrong("a number")
+}

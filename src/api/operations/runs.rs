@@ -1,0 +1,413 @@
+//! Operations on runs: launch, attach, follow, order about.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use super::answers::{CheckpointList, EventList, LegacyStatus, NewestEvent, TargetList};
+use super::arguments::{
+    AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution, How,
+    Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
+};
+use super::{Asked, Hints, Operation, Route, Scope, execute};
+use crate::{
+    AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder,
+};
+use skills_model::{RunState, Verdict};
+use skills_store::{RunFilter, RunRecord};
+
+/// Bytes of a body with the content of an artifact: 8 MiB in Base64, and what stands around it.
+const MAX_ARTIFACT_BODY: usize = 12 << 20;
+/// What reaches out through bindings.
+pub(super) const ACTS: Hints =
+    Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+/// An order that changes a run.
+const ORDERS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = launching();
+    all.extend(looking());
+    all.extend(ordering());
+    all
+}
+
+fn launching() -> Vec<Operation> {
+    vec![
+        Operation::waiting(
+            "skill.execute",
+            Route::post("/v1/skills/{skill_id}/execute"),
+            Scope::Run,
+            "Executes a skill's contract and answers its outputs; one that waits for a person answers \
+             confirmation_required and goes on when it is approved.",
+            |asked: Asked, ask: Execution| async move {
+                let trace = ask.include_trace;
+                let launched = launch(&asked, ask).await?;
+                execute::settled(&asked, launched, trace).await
+            },
+        )
+        .hints(ACTS)
+        .tool(),
+        Operation::new(
+            "skill.execute_async",
+            Route::post("/v1/skills/{skill_id}/execute/async"),
+            Scope::Run,
+            "Launches a run and answers at once; with an idempotency key the same call answers the same run.",
+            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+        )
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
+            "run.launch",
+            Route::post("/v1/run_async"),
+            Scope::Run,
+            "Launches a run of the skill that the body names.",
+            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+        )
+        .aliases([Route::post("/run_async")])
+        .hints(ACTS)
+        .status(202),
+        Operation::waiting(
+            "skill.attach",
+            Route::post("/v1/skills/{skill_id}/attach"),
+            Scope::Run,
+            "Attaches a skill to a task, run, output, transcript or artifact, whose content it gets as `target`.",
+            |asked: Asked, ask: Attachment| async move { attach(&asked, ask).await },
+        )
+        .hints(ACTS)
+        .tool(),
+        Operation::new(
+            "skill.attach_async",
+            Route::post("/v1/skills/{skill_id}/attach/async"),
+            Scope::Run,
+            "Attaches a skill and answers the run that executes it, as it stands; `options.wait` waits for it.",
+            |asked: Asked, ask: Attachment| async move {
+                let request = attachment(&asked, ask)?;
+                asked.service.core.attach_until(request, asked.caller.leave.clone()).await
+            },
+        )
+        .hints(ACTS)
+        .status(202),
+        Operation::new(
+            "skill.attach_preview",
+            Route::post("/v1/skills/{skill_id}/attach/preview"),
+            Scope::Read,
+            "The checks of an attachment and what it would do; nothing is started.",
+            |asked: Asked, ask: Attachment| async move {
+                let request = attachment(&asked, ask)?;
+                asked.service.core.attach_preview(request).await
+            },
+        )
+        .looks(),
+        Operation::new(
+            "target.list",
+            Route::get("/v1/targets"),
+            Scope::Read,
+            "References that exist, of one type, to complete what somebody types.",
+            |asked: Asked, ask: TargetsLike| async move {
+                let TargetsLike { target_type, text, limit } = ask;
+                let sessions = asked.caller.session_access();
+                let targets = asked.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
+                Ok(TargetList { targets })
+            },
+        ),
+        Operation::new(
+            "artifact.create",
+            Route::post("/v1/artifacts"),
+            Scope::Run,
+            "Stores content, to attach a skill to it as `artifact:DIGEST`; the same content is stored once.",
+            |asked: Asked, ask: ArtifactContent| async move {
+                let artifact = new_artifact(&asked, ask)?;
+                asked.service.core.store_artifact(artifact).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() })
+        .max_body(MAX_ARTIFACT_BODY)
+        .status(201)
+        .tool(),
+    ]
+}
+
+fn looking() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "run.list",
+            Route::get("/v1/runs"),
+            Scope::Read,
+            "Runs, those that wait for somebody first, page by page.",
+            |asked: Asked, ask: RunsLike| async move {
+                let RunsLike { states, skill_id, text, trace_id, cursor, limit } = ask;
+                asked.service.core.runs(RunFilter { states, skill_id, text, trace_id, cursor, limit }).await
+            },
+        ),
+        Operation::new(
+            "run.show",
+            Route::get("/v1/runs/{run_id}"),
+            Scope::Read,
+            "One run whole: steps, checkpoints, events, decisions, and what it waits for.",
+            |asked: Asked, one: OneRun| async move { asked.service.core.run(&one.run_id).await },
+        ),
+        Operation::new(
+            "run.checkpoints",
+            Route::get("/v1/runs/{run_id}/checkpoints"),
+            Scope::Read,
+            "The checkpoints of a run and which is the newest.",
+            |asked: Asked, one: OneRun| async move {
+                let detail = asked.service.core.run(&one.run_id).await?;
+                Ok(CheckpointList {
+                    run_id: detail.run.id,
+                    checkpoint_head: detail.run.head,
+                    checkpoints: detail.checkpoints,
+                })
+            },
+        ),
+        Operation::new(
+            "run.events",
+            Route::get("/v1/runs/{run_id}/events"),
+            Scope::Read,
+            "Events of a run; as server-sent events where `text/event-stream` is accepted.",
+            |asked: Asked, ask: RunEvents| async move {
+                let RunEvents { run_id, after, limit, wait_ms } = ask;
+                let events = asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
+                Ok(EventList { events, log: asked.service.core.event_log().await? })
+            },
+        )
+        .follows(),
+        Operation::new(
+            "event.list",
+            Route::get("/v1/events"),
+            Scope::Read,
+            "Events of all runs; as server-sent events, with news of the catalogue, where `text/event-stream` is \
+             accepted.",
+            |asked: Asked, ask: AllEvents| async move {
+                let AllEvents { after, limit, wait_ms } = ask;
+                let mut wait_ms = patient(wait_ms)?;
+                if after > asked.service.core.newest_event().await? {
+                    // Of another store: whoever asks sees so by the log, and waits for nothing that may never come.
+                    wait_ms = 0;
+                }
+                let events = asked.service.core.run_events(None, after, limit, wait_ms).await?;
+                Ok(EventList { events, log: asked.service.core.event_log().await? })
+            },
+        )
+        .follows(),
+        Operation::new(
+            "event.newest",
+            Route::get("/v1/events/newest"),
+            Scope::Read,
+            "The number of the newest event over all runs: where following begins.",
+            |asked: Asked, _: Nothing| async move {
+                let log = asked.service.core.event_log().await?;
+                Ok(NewestEvent { newest: asked.service.core.newest_event().await?, log })
+            },
+        ),
+        Operation::new(
+            "run.settle",
+            Route::post("/v1/runs/{run_id}/settle"),
+            Scope::Run,
+            "Answers when a run has ended, waits or is held, with the run as it stands then.",
+            |asked: Asked, one: OneRun| async move {
+                asked.service.core.settle(&one.run_id, asked.caller.leave.clone()).await
+            },
+        )
+        .hints(ORDERS),
+        Operation::new(
+            "run.status",
+            Route::get("/v1/run_status/{run_id}"),
+            Scope::Read,
+            "A run as older callers ask for it; a canceled one shows as failed.",
+            |asked: Asked, one: OneRun| async move {
+                Ok(legacy(asked.service.core.run(&one.run_id).await?.run))
+            },
+        )
+        .aliases([Route::get("/run_status/{run_id}")]),
+    ]
+}
+
+fn ordering() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "run.approve",
+            Route::post("/v1/runs/{run_id}/approve"),
+            Scope::Decide,
+            "Approves exactly what was read of a waiting run, named by step and digest; the run goes on.",
+            |asked: Asked, ask: Approval| async move {
+                let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+                let approver = asked.caller.name(approver);
+                let verdict = Verdict::Approve;
+                let decision =
+                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                order(&asked, &run_id, decision).await
+            },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.deny",
+            Route::post("/v1/runs/{run_id}/deny"),
+            Scope::Decide,
+            "Denies the step that a run waits at; the run is canceled.",
+            |asked: Asked, ask: Denial| async move {
+                let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
+                let approver = asked.caller.name(approver);
+                let verdict = Verdict::Deny;
+                let decision =
+                    RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result };
+                order(&asked, &run_id, decision).await
+            },
+        )
+        .hints(ORDERS),
+        Operation::new(
+            "run.resume",
+            Route::post("/v1/runs/{run_id}/resume"),
+            Scope::Run,
+            "Lets a held or failed run go on, from a checkpoint, with corrected inputs.",
+            |asked: Asked, ask: Resumption| async move {
+                let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
+            },
+        )
+        .hints(ACTS),
+        Operation::new(
+            "run.signal",
+            Route::post("/v1/runs/{run_id}/signal"),
+            Scope::Run,
+            "Sends a signal to a run that waits for it, or will.",
+            |asked: Asked, ask: SignalTo| async move {
+                let SignalTo { run_id, name, payload, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Signal { name, payload, by }).await
+            },
+        )
+        .aliases([Route::post("/v1/runs/{run_id}/signals/{name}")]),
+        Operation::new(
+            "run.cancel",
+            Route::post("/v1/runs/{run_id}/cancel"),
+            Scope::Run,
+            "Stops a run; its scripts are killed.",
+            |asked: Asked, ask: OrderOn| async move { cancel(&asked, ask).await },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.cancel_legacy",
+            Route::post("/v1/run_cancel/{run_id}"),
+            Scope::Run,
+            "Stops a run and answers it as older callers ask for it.",
+            |asked: Asked, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
+        )
+        .aliases([Route::post("/run_cancel/{run_id}")])
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "run.replay",
+            Route::post("/v1/runs/{run_id}/replay"),
+            Scope::Run,
+            "A new run that goes on at once from a checkpoint of this one.",
+            |asked: Asked, ask: Branch| async move {
+                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Replay { checkpoint, by }).await
+            },
+        )
+        .hints(ACTS),
+        Operation::new(
+            "run.fork",
+            Route::post("/v1/runs/{run_id}/fork"),
+            Scope::Run,
+            "A new run from a checkpoint of this one that executes nothing until it is resumed.",
+            |asked: Asked, ask: Branch| async move {
+                let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
+                let by = asked.caller.name(by);
+                order(&asked, &run_id, RunOrder::Fork { checkpoint, by }).await
+            },
+        ),
+    ]
+}
+
+/// A wait that is no longer than one may be.
+///
+/// # Errors
+/// `invalid_request` for a longer one: whoever asks for it would be answered earlier than they think.
+fn patient(wait_ms: u64) -> Result<u64, Error> {
+    const LONGEST: u64 = 60_000;
+    if wait_ms > LONGEST {
+        let message = format!("`wait_ms` is {wait_ms}; {LONGEST} is the most");
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(wait_ms)
+}
+
+async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
+    // Where the options wait for the run, whoever calls can still leave.
+    asked.service.core.launch_until(request, asked.caller.leave.clone()).await
+}
+
+fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error> {
+    let How { inputs, options, started_by } = ask.how(&asked.caller)?;
+    let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
+    let sessions = asked.caller.session_access();
+    // Whoever calls an operation is elsewhere, or a model: no file of this machine is theirs to name.
+    let local_files = None;
+    Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
+}
+
+fn new_artifact(asked: &Asked, ask: ArtifactContent) -> Result<NewArtifact, Error> {
+    let ArtifactContent { name, content, encoding, by } = ask;
+    let content = match encoding {
+        ContentEncoding::Text => content.into_bytes(),
+        ContentEncoding::Base64 => BASE64
+            .decode(content)
+            .map_err(|error| Error::new(Code::InvalidRequest, format!("`content` is not Base64: {error}")))?,
+    };
+    Ok(NewArtifact { name, content, by: asked.caller.name(by) })
+}
+
+async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error> {
+    let trace = ask.include_trace;
+    let mut request = attachment(asked, ask)?;
+    request.options.wait = true;
+    let attached = asked.service.core.attach_until(request, asked.caller.leave.clone()).await?;
+    let attached = execute::attached(asked, attached).await?;
+    let trace = if trace { Some(execute::trace_of(asked, &attached.execution).await?) } else { None };
+    Ok(AttachedTraced { attached, trace })
+}
+
+impl AsRef<RunRecord> for AttachedTraced {
+    fn as_ref(&self) -> &RunRecord {
+        &self.attached.execution
+    }
+}
+
+/// An attachment with what happened, where that was asked for.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct AttachedTraced {
+    #[serde(flatten)]
+    attached: Attached,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<skills_store::RunEvent>>,
+}
+
+async fn cancel(asked: &Asked, ask: OrderOn) -> Result<Ordered, Error> {
+    let by = asked.caller.name(ask.by);
+    order(asked, &ask.run_id, RunOrder::Cancel { by }).await
+}
+
+async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+    asked.service.core.order(run, order).await
+}
+
+/// As callers know it who came before `canceled` was a state.
+fn legacy(run: RunRecord) -> LegacyStatus {
+    let status = match run.state {
+        RunState::Canceled => RunState::Failed,
+        state => state,
+    };
+    LegacyStatus {
+        run_id: run.id,
+        skill_id: run.skill_id,
+        status: status.to_string(),
+        progress: run.progress,
+        outputs: run.outputs,
+        error: run.error,
+        trace_id: run.trace_id,
+    }
+}

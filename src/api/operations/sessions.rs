@@ -1,0 +1,141 @@
+//! Operations on sessions: what a model is given, and the runtime tools.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::answers::{AgentList, Called, Said, SessionList};
+use super::arguments::{
+    AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
+};
+use super::{Asked, Hints, Operation, Route, Scope};
+use crate::{Code, Error, SettingsChange};
+
+/// A skill, as it is now or as it is loaded in a session.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LevelsOf {
+    /// Id, unambiguous name, or location.
+    skill_id: String,
+    /// The session in which it is loaded, for what was loaded there.
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = looking();
+    all.extend(changing());
+    all
+}
+
+fn looking() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "session.list",
+            Route::get("/v1/sessions"),
+            Scope::Read,
+            "Sessions, the one that changed last first.",
+            |asked: Asked, ask: AtMost| async move {
+                Ok(SessionList { sessions: asked.sessions().sessions(ask.limit.min(1000)).await? })
+            },
+        ),
+        Operation::new(
+            "session.show",
+            Route::get("/v1/sessions/{session_id}"),
+            Scope::Read,
+            "One session whole: settings, active skills, transcript.",
+            |asked: Asked, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
+        ),
+        Operation::new(
+            "skill.levels",
+            Route::get("/v1/skills/{skill_id}/levels"),
+            Scope::Read,
+            "A skill at each level of disclosure, with bytes and tokens; as a session has loaded it, where one is named.",
+            |asked: Asked, one: LevelsOf| async move {
+                asked.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
+            },
+        ),
+        Operation::new(
+            "skill.budget",
+            Route::get("/v1/skills/budget"),
+            Scope::Read,
+            "The catalogue under a client's budget: what is shortened and what is left out.",
+            |asked: Asked, ask: BudgetOf| async move {
+                asked.sessions().budget(ask.client.as_deref(), ask.window).await
+            },
+        ),
+        Operation::new(
+            "agent.list",
+            Route::get("/v1/agents"),
+            Scope::Read,
+            "The agents known, with the skills they use.",
+            |asked: Asked, _: Nothing| async move { Ok(AgentList { agents: asked.sessions().agents().await? }) },
+        ),
+        Operation::new(
+            "session.export",
+            Route::post("/v1/sessions/{session_id}/export"),
+            Scope::Read,
+            "The whole request of the next call, in the form of a model's API.",
+            |asked: Asked, ask: Export| async move {
+                asked.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
+            },
+        )
+        .looks(),
+    ]
+}
+
+fn changing() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "session.new",
+            Route::post("/v1/sessions"),
+            Scope::Run,
+            "A new, empty session.",
+            |asked: Asked, settings: SettingsChange| async move {
+                asked.sessions().new_session(settings).await
+            },
+        )
+        .status(201),
+        Operation::new(
+            "session.configure",
+            Route::patch("/v1/sessions/{session_id}"),
+            Scope::Run,
+            "Changes how a session is composed.",
+            |asked: Asked, ask: SessionChange| async move {
+                asked.sessions().configure_session(&ask.session_id, ask.settings).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() }),
+        Operation::new(
+            "session.say",
+            Route::post("/v1/sessions/{session_id}/messages"),
+            Scope::Run,
+            "Appends a message of the user or of the model.",
+            |asked: Asked, ask: Message| async move {
+                let entry = asked.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
+                Ok(Said { entry })
+            },
+        ),
+        Operation::new(
+            "session.tool",
+            Route::post("/v1/sessions/{session_id}/tools/{tool}"),
+            Scope::Run,
+            "Calls a runtime tool; the call and its result are appended to the transcript.",
+            |asked: Asked, ask: ToolCall| async move {
+                if ask.approved && !asked.caller.may(Scope::Decide) {
+                    return Err(Error::new(Code::Forbidden, "`approved` needs the scope `decide`"));
+                }
+                let ToolCall { session_id, tool, arguments, approved } = ask;
+                Called::of(asked.sessions().call_tool(&session_id, &tool, arguments, approved).await?)
+            },
+        ),
+        Operation::new(
+            "session.compose",
+            Route::post("/v1/sessions/{session_id}/compose"),
+            Scope::Run,
+            "The instructions of the next call, with what each byte of them is.",
+            |asked: Asked, ask: Composition| async move {
+                asked.sessions().compose(&ask.session_id, ask.made).await
+            },
+        ),
+    ]
+}

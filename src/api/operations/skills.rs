@@ -1,0 +1,127 @@
+//! Operations on skills: rank, list, describe, read.
+
+use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
+use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
+use super::{Asked, Hints, Operation, Route, Scope};
+use skills_discovery::Request;
+use crate::{Code, Error, ListFilter};
+
+/// Skills that a tool call is answered with at once, where it does not say how many.
+pub(super) const TOOL_PAGE: usize = 50;
+/// Skills whose tokens are counted in one call, at most.
+const MOST_COUNTED: usize = 1000;
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "skill.discover",
+            Route::post("/v1/skills/discover"),
+            Scope::Read,
+            "Ranks the skills for an intent, with every part of every score and a measured \"no skill fits\".",
+            |asked: Asked, request: Request| async move { asked.service.core.discover(request).await },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "skill.list",
+            Route::get("/v1/skills/list"),
+            Scope::Read,
+            "Lists skills, by domain, role, status or a fuzzy query; page by page where a limit is asked for.",
+            |asked: Asked, filter: ListFilter| async move { asked.service.core.list(filter).await },
+        )
+        .shared()
+        .pages(TOOL_PAGE)
+        .tool(),
+        Operation::new(
+            "skill.describe",
+            Route::get("/v1/skills/{skill_id}/describe"),
+            Scope::Read,
+            "One skill whole: record, source, findings, files.",
+            |asked: Asked, one: OneSkill| async move { asked.service.core.describe(&one.skill_id).await },
+        )
+        .tool(),
+        Operation::new(
+            "skill.contract",
+            Route::get("/v1/skills/{skill_id}/contract"),
+            Scope::Read,
+            "The contract of a skill: inputs, outputs, steps with their capabilities and gates.",
+            |asked: Asked, one: OneSkill| async move {
+                let mut view = asked.service.core.contract(&one.skill_id).await?;
+                if !asked.caller.may(Scope::Admin) {
+                    view.steps.iter_mut().for_each(|step| step.binding = None);
+                }
+                Ok(view)
+            },
+        ),
+        Operation::new(
+            "skill.file",
+            Route::get("/v1/skills/{skill_id}/file"),
+            Scope::Read,
+            "A file of a skill's folder.",
+            |asked: Asked, file: SkillFile| async move {
+                asked.service.core.read_file(&file.skill_id, &file.path).await
+            },
+        ),
+        Operation::new(
+            "skill.lines",
+            Route::get("/v1/skills/{skill_id}/lines"),
+            Scope::Read,
+            "The lines of a skill that hold words of an intent.",
+            |asked: Asked, ask: SkillLines| async move {
+                let lines = asked.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
+                Ok(LineList { lines })
+            },
+        ),
+        Operation::new(
+            "skill.tokens",
+            Route::post("/v1/skills/tokens"),
+            Scope::Read,
+            "Tokens of skills at each level of disclosure.",
+            |asked: Asked, ask: SeveralSkills| async move {
+                if ask.skills.len() > MOST_COUNTED {
+                    let message = format!("{} skills are named; at most {MOST_COUNTED} at once", ask.skills.len());
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+                Ok(LevelList { levels: asked.service.core.levels(ask.skills).await? })
+            },
+        )
+        .looks(),
+        Operation::new(
+            "skill.catalogue",
+            Route::get("/v1/skills/catalogue"),
+            Scope::Read,
+            "The whole snapshot: roots, records, shadowed and refused ones.",
+            |asked: Asked, _: Nothing| async move { asked.service.core.catalogue().await },
+        ),
+        Operation::new(
+            "skill.rescan",
+            Route::post("/v1/skills/rescan"),
+            Scope::Admin,
+            "Reads all roots again now.",
+            |asked: Asked, _: Nothing| async move {
+                asked.service.core.rescan().await?;
+                Ok(Rescan { begun: true })
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() })
+        .status(202),
+        Operation::new(
+            "client.list",
+            Route::get("/v1/clients"),
+            Scope::Read,
+            "The client profiles known.",
+            |asked: Asked, _: Nothing| async move {
+                let profiles = asked.service.core.client_profiles().await?;
+                let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
+                Ok(ClientProfileList { clients })
+            },
+        ),
+        Operation::new(
+            "client.view",
+            Route::get("/v1/clients/{client}/view"),
+            Scope::Read,
+            "What a client finds, repairs, drops and shadows among the skills.",
+            |asked: Asked, one: OneClient| async move { asked.service.core.client_view(&one.client).await },
+        ),
+    ]
+}

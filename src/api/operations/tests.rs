@@ -1,0 +1,112 @@
+//! The table as a whole: names, routes, answers, queries, scopes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, json};
+
+use super::*;
+
+fn properties(operation: &Operation) -> Vec<String> {
+    let mut generator = SchemaGenerator::default();
+    let schema = operation.arguments(&mut generator).to_value();
+    let definitions = Value::Object(generator.take_definitions(true));
+    let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+    let whole = name.map_or(&schema, |name| &definitions[name]);
+    whole["properties"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
+}
+
+#[test]
+fn names_and_routes_are_each_there_once_and_paths_are_made_of_arguments() {
+    let mut names = BTreeSet::new();
+    let mut routes = BTreeSet::new();
+    for operation in operations() {
+        assert!(names.insert(operation.name), "{} is there twice", operation.name);
+        let known = properties(operation);
+        for route in std::iter::once(&operation.route).chain(&operation.aliases) {
+            assert!(routes.insert((route.method.to_string(), route.path)), "{} is there twice", route.path);
+            for parameter in route.parameters() {
+                assert!(known.iter().any(|name| name == parameter), "{}: {parameter}", operation.name);
+            }
+        }
+        assert!(operation.summary.ends_with('.'), "{}: {}", operation.name, operation.summary);
+    }
+}
+
+#[test]
+fn every_answer_is_an_object_because_tools_answer_objects_only() {
+    for operation in operations() {
+        let mut generator = SchemaGenerator::default();
+        let schema = operation.answer(&mut generator).to_value();
+        let definitions = Value::Object(generator.take_definitions(true));
+        let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+        let whole = name.map_or(&schema, |name| &definitions[name]);
+        assert_eq!(whole["type"], "object", "{}: {whole}", operation.name);
+    }
+}
+
+#[test]
+fn a_query_says_what_its_arguments_said() {
+    let list = operation("run.list").unwrap();
+    let Value::Object(given) = json!({
+        "states": ["waiting_for_human", "failed"], "skill_id": "a&b=c", "text": "1", "limit": 5,
+    }) else {
+        unreachable!()
+    };
+    let query = to_query(&given);
+    assert_eq!(query, "states=waiting_for_human&states=failed&skill_id=a%26b%3Dc&text=1&limit=5");
+    let pairs = [
+        ("states", "waiting_for_human"),
+        ("states", "failed"),
+        ("skill_id", "a&b=c"),
+        ("text", "1"),
+        ("limit", "5"),
+    ];
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(from_query(list, pairs).unwrap(), given);
+    let comma = [("states".to_owned(), "failed,running".to_owned())];
+    assert_eq!(from_query(list, comma).unwrap()["states"], json!(["failed", "running"]));
+}
+
+#[test]
+fn a_query_that_does_not_fit_names_what_and_where() {
+    let list = operation("run.list").unwrap();
+    let refused =
+        |name: &str, value: &str| from_query(list, [(name.to_owned(), value.to_owned())]).unwrap_err();
+    let unknown = refused("stats", "x");
+    assert_eq!((unknown.code, unknown.suggestions), (Code::InvalidRequest, vec!["states".to_owned()]));
+    assert!(refused("limit", "many").message.contains("`limit` is \"many\""));
+    let twice = [("limit".to_owned(), "1".to_owned()), ("limit".to_owned(), "2".to_owned())];
+    assert!(from_query(list, twice).unwrap_err().message.contains("twice"));
+    // What stands in the path is no part of the query.
+    let show = operation("run.show").unwrap();
+    assert!(from_query(show, [("run_id".to_owned(), "x".to_owned())]).is_err());
+    assert_eq!(from_query(show, []).unwrap(), Map::new());
+}
+
+#[test]
+fn arguments_that_do_not_fit_name_their_place() {
+    let error = read::<arguments::Execution>(json!({ "skill_id": "a", "options": { "expires_in": "soon" } }));
+    let message = error.unwrap_err().message;
+    assert!(message.contains("`options.expires_in`"), "{message}");
+    let error = read::<arguments::OneRun>(json!({ "run_id": "a", "force": true })).unwrap_err();
+    assert!(error.message.contains("force"), "{error}");
+}
+
+#[test]
+fn a_caller_without_the_scope_is_told_which() {
+    let principal = Principal { name: "ana".to_owned(), scopes: BTreeSet::from([Scope::Read]) };
+    let caller = Caller { principal: Some(principal), ..Caller::anyone() };
+    assert!(caller.may(Scope::Read) && !caller.may(Scope::Decide) && Caller::anyone().may(Scope::Admin));
+    assert_eq!(caller.name(Some("eve".to_owned())).as_deref(), Some("ana"));
+}
+
+#[test]
+fn paths_of_this_machine_are_not_taken_from_afar() {
+    use crate::ExecutionOptions;
+    let files = std::collections::BTreeMap::from([("a".to_owned(), "/etc/passwd".to_owned())]);
+    let given = ExecutionOptions { files, ..ExecutionOptions::default() };
+    let error = arguments::limited(given, &Caller::anyone(), None, None).unwrap_err();
+    assert_eq!(error.code, Code::InvalidRequest);
+    let twice = ExecutionOptions { trace_id: Some("a".to_owned()), ..ExecutionOptions::default() };
+    assert!(arguments::limited(twice, &Caller::anyone(), Some("b".to_owned()), None).is_err());
+}

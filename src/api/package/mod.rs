@@ -1,0 +1,165 @@
+//! A bundle as one file: `tar.gz` with a manifest of digests. The same bundle gives the same bytes; what comes from
+//! elsewhere is looked at within limits, and never unpacked where it could do harm.
+
+mod prepare;
+mod secrets;
+mod validate;
+
+use serde::{Deserialize, Serialize};
+
+use super::LintFinding;
+use skills_skill::{Digest, SkillId};
+
+pub use self::prepare::{PackageJob, prepare};
+pub use self::validate::validate;
+
+/// The manifest's name inside the archive, beside the bundle's folder.
+pub const MANIFEST: &str = "skill-package.json";
+/// What the manifest calls this form.
+pub const FORMAT: &str = "skill-package/1";
+/// Most bytes of the archive itself.
+pub const MAX_ARCHIVE: u64 = 64 << 20;
+/// Most bytes of all files together.
+pub const MAX_BYTES: u64 = 128 << 20;
+/// Most bytes of one file.
+pub const MAX_FILE: u64 = 32 << 20;
+/// Most files.
+pub const MAX_FILES: usize = 5_000;
+/// Most bytes of one path.
+pub const MAX_PATH: usize = 240;
+/// Most folders inside each other.
+pub const MAX_DEPTH: usize = 16;
+
+/// A file of a package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackedFile {
+    /// Path inside the bundle, `/` between parts.
+    pub path: String,
+    /// Bytes.
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub sha256: Digest,
+    /// Whether it may be executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executable: bool,
+}
+
+/// What a package says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// `FORMAT`.
+    pub format: String,
+    /// The skill's id, which is its folder's name.
+    pub id: String,
+    /// Its version, where it states one.
+    pub version: Option<String>,
+    /// SHA-256 over all files: the digest that `skills trust` shows once it is unpacked.
+    pub digest: Digest,
+    /// Every file, by path.
+    pub files: Vec<PackedFile>,
+}
+
+/// Something wrong with a package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackageFinding {
+    /// Stable kebab-case code: `path-escape`, `link`, `digest-mismatch`, ….
+    pub code: String,
+    /// The path it is about, as it stands in the archive or bundle.
+    pub path: Option<String>,
+    /// What is wrong and what to do.
+    pub message: String,
+}
+
+impl PackageFinding {
+    fn new(code: &str, path: Option<&str>, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), path: path.map(str::to_owned), message: message.into() }
+    }
+}
+
+/// What preparing or validating a package gave.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PackageReport {
+    /// The archive; none where none was written.
+    pub file: Option<std::path::PathBuf>,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of the archive.
+    pub sha256: Option<Digest>,
+    /// The skill.
+    pub skill_id: Option<SkillId>,
+    /// The manifest.
+    pub manifest: Option<Manifest>,
+    /// Files of the bundle that are not packed: hidden ones, caches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// What somebody who installs it should know: contract, scripts, bindings, services, hooks.
+    pub runs: Vec<String>,
+    /// What keeps it from being a package.
+    pub findings: Vec<PackageFinding>,
+    /// What lint says of its content.
+    pub lint: Vec<LintFinding>,
+}
+
+impl PackageReport {
+    fn empty() -> Self {
+        Self {
+            file: None,
+            bytes: 0,
+            sha256: None,
+            skill_id: None,
+            manifest: None,
+            left_out: Vec::new(),
+            runs: Vec::new(),
+            findings: Vec::new(),
+            lint: Vec::new(),
+        }
+    }
+
+    /// Whether nothing is in the way: no finding, and no error of lint.
+    #[must_use]
+    pub fn good(&self) -> bool {
+        self.findings.is_empty()
+            && self.lint.iter().all(|found| found.finding.severity != skills_skill::Severity::Error)
+    }
+}
+
+/// Why a path has no place in a package.
+fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
+    let escape = path.is_empty()
+        || path.starts_with('/')
+        || path.contains(['\\', '\0'])
+        || path.chars().nth(1) == Some(':')
+        || path.split('/').any(|part| part == ".." || part == ".");
+    if escape {
+        return Some(("path-escape", "it leads out of the bundle, or is no plain relative path"));
+    }
+    if path.chars().any(char::is_control) || path.split('/').any(str::is_empty) {
+        return Some(("bad-path", "it holds control characters or an empty part"));
+    }
+    if path.split('/').any(|part| part.starts_with('.')) {
+        return Some(("hidden-file", "hidden files are no part of a skill"));
+    }
+    if path.len() > MAX_PATH || path.split('/').count() > MAX_DEPTH {
+        return Some(("long-path", "it is longer or deeper than most systems take"));
+    }
+    None
+}
+
+/// What a bundle brings to run, in a line each.
+fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
+    let nobody = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
+    let subject = super::trusting::survey(&nobody, place, skill);
+    let hooks =
+        subject.hooks.then(|| "the frontmatter has hooks, which some clients run by themselves".to_owned());
+    let contract = subject.contract.map(|line| format!("contract {line}"));
+    let scripts = subject.scripts.into_iter().map(|path| format!("script {path}"));
+    let bindings = subject.bindings.into_iter().map(|line| format!("binding {line}"));
+    let services = subject.services.into_iter().map(|line| format!("service {line}"));
+    contract.into_iter().chain(scripts).chain(bindings).chain(services).chain(hooks).collect()
+}
+
+#[cfg(all(test, unix))]
+#[path = "tests.rs"]
+mod tests;

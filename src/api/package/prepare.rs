@@ -1,0 +1,283 @@
+//! From a bundle's folder to an archive: files sorted, times and owners gone, nothing hidden, no links, no secrets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::{Compression, GzBuilder};
+use serde_json::Value;
+
+use super::secrets::suspicion;
+use super::{
+    FORMAT, MANIFEST, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport, PackedFile,
+    path_problem, runs,
+};
+use skills_base::files;
+use crate::{Code, Error, lint};
+use skills_registry::trust::{FileKind, SeenFile, is_bundle, whole};
+use skills_skill::{self, Digest, Skill, SkillId, contract, is_main_file};
+
+/// Folders that tools leave behind.
+const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageJob {
+    /// The bundle's folder, absolute.
+    pub bundle: PathBuf,
+    /// The archive; the skill's id and version in `folder` where absent.
+    pub output: Option<PathBuf>,
+    /// Where the archive goes if nobody says otherwise.
+    pub folder: PathBuf,
+    /// Files that only look like secrets: paths inside the bundle.
+    pub allow: Vec<String>,
+    /// Whether an archive that is there may be replaced.
+    pub replace: bool,
+    /// Only say what would be packed.
+    pub dry_run: bool,
+}
+
+/// A file on its way into an archive.
+struct Content {
+    bytes: Vec<u8>,
+    executable: bool,
+}
+
+/// Packs a bundle; where something is in the way, nothing is written and the report says what.
+///
+/// # Errors
+/// `not_found` for a folder that is no bundle, `forbidden` for one that cannot be read, and for an archive that cannot
+/// be written or is there already.
+pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
+    let bundle = job.bundle.canonicalize().map_err(|error| unreadable(&job.bundle, &error))?;
+    if !is_bundle(&bundle) {
+        let message =
+            format!("{} is no bundle: it holds neither SKILL.md nor skill.yaml", job.bundle.display());
+        return Err(Error::new(Code::NotFound, message));
+    }
+    let mut report = PackageReport::empty();
+    let mut gathered = Gathered { report: &mut report, files: BTreeMap::new(), bytes: 0, allow: &job.allow };
+    gathered.folder(&bundle, "")?;
+    let files = gathered.files;
+    let main = main_file(&bundle);
+    let linted = lint::files(std::slice::from_ref(&main));
+    report.lint = linted.findings;
+    let skill = skill::read_bundle(&main).ok();
+    report.runs = runs(&bundle, skill.as_ref());
+    let id = bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    report.skill_id = Some(SkillId::new(id.clone()));
+    if path_problem(&id).is_some() || id.contains('/') {
+        let message = format!("the folder's name `{id}` cannot be a name in an archive; rename the folder");
+        report.findings.push(PackageFinding::new("bad-path", None, message));
+    }
+    let manifest = manifest(id, version(&bundle, skill.as_ref()), &files);
+    report.manifest = Some(manifest.clone());
+    if !report.good() || job.dry_run {
+        return Ok(report);
+    }
+    let archive = archive(&manifest, &files).map_err(|error| unreadable(&bundle, &error))?;
+    let name = match &manifest.version {
+        Some(version) if path_problem(version).is_none() && !version.contains('/') => {
+            format!("{}-{version}.skill.tar.gz", manifest.id)
+        }
+        _ => format!("{}.skill.tar.gz", manifest.id),
+    };
+    let output = job.output.clone().unwrap_or_else(|| job.folder.join(name));
+    write(&output, &archive, job.replace)?;
+    report.bytes = archive.len() as u64;
+    report.sha256 = Some(Digest::of(&archive));
+    report.file = Some(output);
+    Ok(report)
+}
+
+struct Gathered<'a> {
+    report: &'a mut PackageReport,
+    files: BTreeMap<String, Content>,
+    bytes: u64,
+    allow: &'a [String],
+}
+
+impl Gathered<'_> {
+    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), Error> {
+        let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = entries.map_err(|error| unreadable(folder, &error))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{prefix}{name}");
+            let kind = entry.file_type().map_err(|error| unreadable(&entry.path(), &error))?;
+            if name.starts_with('.') || (kind.is_dir() && CACHES.contains(&name.as_str())) {
+                self.report.left_out.push(if kind.is_dir() { format!("{path}/") } else { path });
+            } else if kind.is_dir() {
+                self.folder(&entry.path(), &format!("{path}/"))?;
+            } else if kind.is_file() {
+                self.file(&entry.path(), path)?;
+            } else if kind.is_symlink() {
+                let message = "a link means nothing on another machine; put the file itself in its place";
+                self.found("link", &path, message);
+            } else {
+                self.found("special-file", &path, "a pipe, socket or device is no part of a skill");
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, place: &Path, path: String) -> Result<(), Error> {
+        if self.files.len() >= MAX_FILES {
+            if !self.report.findings.iter().any(|found| found.code == "too-many-files") {
+                self.found("too-many-files", &path, &format!("a package holds {MAX_FILES} files at most"));
+            }
+            return Ok(());
+        }
+        if let Some((code, why)) = path_problem(&path) {
+            self.found(code, &path, why);
+            return Ok(());
+        }
+        // The place has no link in it: `bundle` is a real path, and links below are not entered.
+        let bytes = match files::read_file(place, MAX_FILE).map_err(io::Error::from) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                self.found("file-too-large", &path, &format!("a file has {} MiB at most", MAX_FILE >> 20));
+                return Ok(());
+            }
+            Err(error) => return Err(unreadable(place, &error)),
+        };
+        self.bytes += bytes.len() as u64;
+        if self.bytes > MAX_BYTES {
+            if !self.report.findings.iter().any(|found| found.code == "too-large") {
+                self.found("too-large", &path, &format!("a package holds {} MiB at most", MAX_BYTES >> 20));
+            }
+            return Ok(());
+        }
+        if !self.allow.contains(&path)
+            && let Some(why) = suspicion(&path, &bytes)
+        {
+            let message = format!("{why}; take it out, or say --allow {path} when it is none");
+            self.found("looks-like-a-secret", &path, &message);
+        }
+        let executable = is_executable(place);
+        self.files.insert(path, Content { bytes, executable });
+        Ok(())
+    }
+
+    fn found(&mut self, code: &str, path: &str, message: &str) {
+        self.report.findings.push(PackageFinding::new(code, Some(path), message));
+    }
+}
+
+fn manifest(id: String, version: Option<String>, files: &BTreeMap<String, Content>) -> Manifest {
+    let packed: Vec<PackedFile> = files
+        .iter()
+        .map(|(path, content)| PackedFile {
+            path: path.clone(),
+            bytes: content.bytes.len() as u64,
+            sha256: Digest::of(&content.bytes),
+            executable: content.executable,
+        })
+        .collect();
+    Manifest { format: FORMAT.to_owned(), id, version, digest: digest(&packed), files: packed }
+}
+
+/// The digest over all files, as `skills trust` takes it once they lie unpacked.
+pub(super) fn digest(files: &[PackedFile]) -> Digest {
+    let kind = |file: &PackedFile| if file.executable { FileKind::Executable } else { FileKind::File };
+    whole(
+        &files
+            .iter()
+            .map(|file| (file.path.clone(), SeenFile { kind: kind(file), sha256: file.sha256 }))
+            .collect(),
+    )
+}
+
+/// Of two main files the one with the instructions.
+pub(super) fn main_file(bundle: &Path) -> PathBuf {
+    let names =
+        fs::read_dir(bundle).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| is_main_file(name)).collect();
+    names.sort_by_key(|name| (name == "skill.yaml", name != "SKILL.md"));
+    bundle.join(names.first().map_or("SKILL.md", String::as_str))
+}
+
+/// The contract's version, else the frontmatter's.
+fn version(bundle: &Path, skill: Option<&Skill>) -> Option<String> {
+    let file = bundle.join("skill.yaml");
+    let contract = skill::read_regular_text(&file, skill::MAX_BYTES).ok();
+    let contract = contract.and_then(|text| contract::parse(&file, &text).0).map(|contract| contract.version);
+    let stated = skill.and_then(|skill| match skill.properties.metadata.get("version") {
+        Some(Value::String(version)) => Some(version.clone()),
+        Some(Value::Number(version)) => Some(version.to_string()),
+        _ => None,
+    });
+    contract.or(stated)
+}
+
+fn archive(manifest: &Manifest, files: &BTreeMap<String, Content>) -> io::Result<Vec<u8>> {
+    // Neither time nor name nor system in the header: the same content is the same file, byte for byte.
+    let gzip = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::best());
+    let mut tar = tar::Builder::new(gzip);
+    let mut text = serde_json::to_vec_pretty(manifest)?;
+    text.push(b'\n');
+    entry(&mut tar, MANIFEST, &text, false)?;
+    for (path, content) in files {
+        entry(&mut tar, &format!("{}/{path}", manifest.id), &content.bytes, content.executable)?;
+    }
+    tar.into_inner()?.finish()
+}
+
+fn entry(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8], executable: bool) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_size(bytes.len() as u64);
+    header.set_mode(if executable { 0o755 } else { 0o644 });
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    tar.append_data(&mut header, path, bytes)
+}
+
+fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let io = |error: &io::Error| Error::new(Code::Forbidden, format!("{}: {error}", output.display()));
+    let mut file =
+        tempfile::Builder::new().prefix(".skill-package-").tempfile_in(folder).map_err(|e| io(&e))?;
+    file.write_all(archive).map_err(|e| io(&e))?;
+    open_to_all(file.as_file()).map_err(|e| io(&e))?;
+    file.as_file().sync_all().map_err(|e| io(&e))?;
+    let kept = if replace { file.persist(output) } else { file.persist_noclobber(output) };
+    kept.map(drop).map_err(|error| {
+        if error.error.kind() == io::ErrorKind::AlreadyExists {
+            let message = format!("{} is there already; say --force to replace it", output.display());
+            Error::new(Code::Forbidden, message)
+        } else {
+            io(&error.error)
+        }
+    })
+}
+
+#[cfg(unix)]
+fn open_to_all(file: &fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn open_to_all(_: &fs::File) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn is_executable(place: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(place).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    false
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
+    Error::new(code, format!("{}: {error}", path.display()))
+}

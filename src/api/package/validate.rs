@@ -1,0 +1,265 @@
+//! A package from elsewhere: read as a stream within limits, each entry judged before it touches the disk, its
+//! digests compared with the manifest, and its content linted in a private folder that is gone afterwards.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use tar::{Archive, EntryType};
+
+use super::prepare::{digest, main_file};
+use super::{
+    FORMAT, MANIFEST, MAX_ARCHIVE, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport,
+    PackedFile, path_problem, runs,
+};
+use crate::{Code, Error, LintFinding, lint};
+use skills_registry::trust::is_bundle;
+use skills_skill::{self, Digest, SkillId};
+
+/// Most bytes of a manifest.
+const MAX_MANIFEST: u64 = 4 << 20;
+/// What headers and padding take beside the files, at most.
+const OVERHEAD: u64 = 16 << 20;
+/// After so many the rest is not worth reading.
+const MAX_FINDINGS: usize = 50;
+
+/// Looks at a package. What is wrong with it is in the report.
+///
+/// # Errors
+/// `not_found` or `forbidden` for a file that cannot be read; `internal_error` when there is no room to unpack.
+pub fn validate(file: &Path) -> Result<PackageReport, Error> {
+    let unreadable = |error: io::Error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
+        Error::new(code, format!("{}: {error}", file.display()))
+    };
+    let mut report = PackageReport { file: Some(file.to_owned()), ..PackageReport::empty() };
+    let bytes = match skill::read_regular(file, MAX_ARCHIVE) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            let message = format!("a package has {} MiB at most", MAX_ARCHIVE >> 20);
+            report.findings.push(PackageFinding::new("too-large", None, message));
+            return Ok(report);
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
+    report.bytes = bytes.len() as u64;
+    report.sha256 = Some(Digest::of(&bytes));
+    let room = tempfile::Builder::new().prefix("skill-package-").tempdir();
+    let room = room.map_err(|e| Error::new(Code::InternalError, format!("no room to unpack: {e}")))?;
+    let mut reading =
+        Reading { room: room.path(), found: Vec::new(), files: BTreeMap::new(), manifest: None, total: 0 };
+    if let Err(error) = reading.entries(&bytes) {
+        reading.note("damaged", None, format!("it is no whole tar.gz archive: {error}"));
+    }
+    let Reading { found, files, manifest, .. } = reading;
+    report.findings = found;
+    let Some(manifest) = manifest else {
+        let message = format!("there is no {MANIFEST} in it; `skills package-prepare` makes packages");
+        report.findings.push(PackageFinding::new("no-manifest", None, message));
+        return Ok(report);
+    };
+    let manifest = match serde_json::from_slice::<Manifest>(&manifest) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            let message = format!("the manifest cannot be read: {error}");
+            report.findings.push(PackageFinding::new("bad-manifest", Some(MANIFEST), message));
+            return Ok(report);
+        }
+    };
+    report.findings.extend(compared(&manifest, &files));
+    report.skill_id = Some(SkillId::new(manifest.id.clone()));
+    let bundle = room.path().join(&manifest.id);
+    let plain = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
+    if plain && bundle.is_dir() && is_bundle(&bundle) {
+        let main = main_file(&bundle);
+        let skill = skill::read_bundle(&main).ok();
+        report.runs = runs(&bundle, skill.as_ref());
+        let inside = |found: LintFinding| {
+            // The private folder means nothing to anybody.
+            let path = found.location.strip_prefix(room.path()).map(Path::to_path_buf);
+            LintFinding { location: path.unwrap_or_else(|_| found.location.clone()), ..found }
+        };
+        report.lint = lint::files(&[main]).findings.into_iter().map(inside).collect();
+    } else {
+        let message = "the folder that its manifest names holds neither SKILL.md nor skill.yaml";
+        report.findings.push(PackageFinding::new("no-skill", Some(&manifest.id), message));
+    }
+    report.manifest = Some(manifest);
+    Ok(report)
+}
+
+struct Reading<'a> {
+    room: &'a Path,
+    found: Vec<PackageFinding>,
+    /// Files by path in the archive.
+    files: BTreeMap<String, PackedFile>,
+    manifest: Option<Vec<u8>>,
+    total: u64,
+}
+
+impl Reading<'_> {
+    fn note(&mut self, code: &str, path: Option<&str>, message: impl Into<String>) {
+        self.found.push(PackageFinding::new(code, path, message));
+    }
+
+    fn entries(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // Whatever the archive claims, no more than this ever comes out of it.
+        let unpacked = GzDecoder::new(bytes).take(MAX_BYTES + OVERHEAD);
+        let mut archive = Archive::new(unpacked);
+        let mut seen = HashSet::new();
+        for (count, entry) in archive.entries()?.enumerate() {
+            if count > MAX_FILES || self.found.len() >= MAX_FINDINGS {
+                let message = format!(
+                    "a package holds {MAX_FILES} files at most, and this one has enough wrong with it"
+                );
+                self.note("too-many-files", None, message);
+                return Ok(());
+            }
+            let mut entry = entry?;
+            let raw = entry.path_bytes().into_owned();
+            let Ok(path) = String::from_utf8(raw) else {
+                let message = "an entry has a name that is not UTF-8";
+                self.note("bad-path", None, message);
+                continue;
+            };
+            let path = path.trim_end_matches('/').to_owned();
+            let kind = entry.header().entry_type();
+            if kind == EntryType::Directory && path_problem(&path).is_none() {
+                continue;
+            }
+            if let Some((code, why)) = path_problem(&path) {
+                self.note(code, Some(&path), why);
+                continue;
+            }
+            if kind != EntryType::Regular {
+                let (code, what) = match kind {
+                    EntryType::Symlink | EntryType::Link => ("link", "a link could lead anywhere"),
+                    _ => ("special-file", "only plain files are unpacked"),
+                };
+                self.note(code, Some(&path), what);
+                continue;
+            }
+            // Two names that only some systems tell apart would overwrite each other on the others.
+            if !seen.insert(path.to_lowercase()) {
+                self.note(
+                    "twice",
+                    Some(&path),
+                    "it is in the archive twice (the case of letters does not count)",
+                );
+                continue;
+            }
+            let limit = if path == MANIFEST { MAX_MANIFEST } else { MAX_FILE };
+            if entry.size() > limit {
+                let message = format!("it claims {} bytes; {limit} are allowed", entry.size());
+                self.note("file-too-large", Some(&path), message);
+                continue;
+            }
+            let executable = entry.header().mode().unwrap_or(0) & 0o111 != 0;
+            let mut content = Vec::new();
+            Read::by_ref(&mut entry).take(limit + 1).read_to_end(&mut content)?;
+            self.total += content.len() as u64;
+            if content.len() as u64 > limit || self.total > MAX_BYTES {
+                let message = format!("a package holds {} MiB at most", MAX_BYTES >> 20);
+                self.note("too-large", Some(&path), message);
+                return Ok(());
+            }
+            if path == MANIFEST {
+                self.manifest = Some(content);
+                continue;
+            }
+            self.keep(&path, &content, executable)?;
+        }
+        // To the end, where the sum over all bytes stands: an archive that was cut short shows only there.
+        io::copy(&mut archive.into_inner(), &mut io::sink())?;
+        Ok(())
+    }
+
+    fn keep(&mut self, path: &str, content: &[u8], executable: bool) -> io::Result<()> {
+        let place = self.room.join(path);
+        if let Some(folder) = place.parent()
+            && fs::create_dir_all(folder).is_err()
+        {
+            self.note("bad-path", Some(path), "it lies in what is a file elsewhere in the archive");
+            return Ok(());
+        }
+        // Never through something that is there: all that lies here was written by this very loop.
+        if let Ok(mut file) = File::options().write(true).create_new(true).open(&place) {
+            file.write_all(content)?;
+        } else {
+            self.note("bad-path", Some(path), "it is a folder elsewhere in the archive");
+            return Ok(());
+        }
+        if executable {
+            make_executable(&place)?;
+        }
+        let packed = PackedFile {
+            path: path.to_owned(),
+            bytes: content.len() as u64,
+            sha256: Digest::of(content),
+            executable,
+        };
+        self.files.insert(path.to_owned(), packed);
+        Ok(())
+    }
+}
+
+/// The manifest beside what is there.
+fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<PackageFinding> {
+    let mut found = Vec::new();
+    let mut note = |code: &str, path: Option<&str>, message: String| {
+        found.push(PackageFinding::new(code, path, message));
+    };
+    if manifest.format != FORMAT {
+        note(
+            "bad-manifest",
+            Some(MANIFEST),
+            format!("its form is `{}`; this program reads {FORMAT}", manifest.format),
+        );
+    }
+    let mut listed = HashSet::new();
+    for wanted in &manifest.files {
+        let path = format!("{}/{}", manifest.id, wanted.path);
+        if !listed.insert(path.clone()) {
+            note("bad-manifest", Some(&wanted.path), "the manifest lists it twice".to_owned());
+        }
+        match files.get(&path) {
+            None => note(
+                "missing-file",
+                Some(&wanted.path),
+                "the manifest lists it, the archive lacks it".to_owned(),
+            ),
+            Some(have) if have.sha256 != wanted.sha256 || have.bytes != wanted.bytes => {
+                let message = format!("its digest is {}, the manifest says {}", have.sha256, wanted.sha256);
+                note("digest-mismatch", Some(&wanted.path), message);
+            }
+            Some(have) if have.executable != wanted.executable => {
+                let message = "its execute bit is not as the manifest says".to_owned();
+                note("mode-mismatch", Some(&wanted.path), message);
+            }
+            Some(_) => {}
+        }
+    }
+    for path in files.keys().filter(|path| !listed.contains(*path)) {
+        note("unlisted-file", Some(path), "the archive has it, the manifest does not".to_owned());
+    }
+    let mut sorted = manifest.files.clone();
+    sorted.sort_by(|a, b| a.path.cmp(&b.path));
+    if digest(&sorted) != manifest.digest {
+        let message = "the digest over all files is not that of the files it lists".to_owned();
+        note("digest-mismatch", Some(MANIFEST), message);
+    }
+    found
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> io::Result<()> {
+    Ok(())
+}

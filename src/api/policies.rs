@@ -1,0 +1,262 @@
+//! The person's policy at work: its file as it stands now, what it says about the catalogue, and how it is
+//! explained. A file with a mistake is in force as a refusal: nothing is found, run or attached past it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Code, Error};
+use skills_config::Config;
+use skills_discovery::{Adjustment, Adjustments};
+use skills_registry::policy::{self, Effect, Policy, Subject, Verdict};
+use skills_registry::Catalogue;
+use skills_skill::{Skill, SkillId, read_regular_text};
+
+/// A policy is written by hand; past this it is some other file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The policy's file, read again when it changed.
+#[derive(Debug)]
+pub struct PolicyFile {
+    path: Option<PathBuf>,
+    /// Whether the settings name it: then it has to be there.
+    named: bool,
+    home: PathBuf,
+    read: Mutex<Option<(String, Arc<Policy>)>>,
+    adjusted: Mutex<Option<Adjusted>>,
+}
+
+/// Adjustments, and what they were made from.
+#[derive(Debug, Clone)]
+struct Adjusted {
+    policy: Arc<Policy>,
+    generation: u64,
+    adjustments: Arc<Adjustments>,
+}
+
+impl PolicyFile {
+    /// The file that the settings name, else `policy.yaml` among the person's settings. A demo has none.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let usual = || config.dirs.config.join("policy.yaml");
+        Self {
+            path: (!config.demo).then(|| config.policy_file.clone().unwrap_or_else(usual)),
+            named: config.policy_file.is_some(),
+            home: config.dirs.home.clone(),
+            read: Mutex::default(),
+            adjusted: Mutex::default(),
+        }
+    }
+
+    /// Where it is looked for.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The file and its text, as they were read last.
+    #[must_use]
+    pub fn read(&self) -> Option<(&Path, String)> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((self.path()?, read.as_ref()?.0.clone()))
+    }
+
+    /// The rules as the file holds them now.
+    ///
+    /// # Errors
+    /// `invalid_configuration` naming line and column of a mistake, or a file that the settings name and that
+    /// cannot be read.
+    pub fn current(&self) -> Result<Arc<Policy>, Error> {
+        let Some(path) = &self.path else { return Ok(Arc::default()) };
+        let refused = |message: String| Error::new(Code::InvalidConfiguration, message);
+        let text = match read_regular_text(path, MAX_BYTES) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.named => String::new(),
+            Err(error) => {
+                let message = format!("the policy {} cannot be read: {error}", path.display());
+                return Err(refused(format!(
+                    "{message}; repair it, or take `policy_file` out of your config.yaml"
+                )));
+            }
+        };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((before, policy)) = read.as_ref()
+            && *before == text
+        {
+            return Ok(Arc::clone(policy));
+        }
+        let policy = policy::parse(path, &text, &self.home).map_err(|error| refused(error.to_string()))?;
+        let policy = Arc::new(policy);
+        *read = Some((text, Arc::clone(&policy)));
+        Ok(policy)
+    }
+
+    /// What the policy changes in an answer over this catalogue.
+    ///
+    /// # Errors
+    /// As [`Self::current`].
+    pub fn adjustments(&self, catalogue: &Catalogue) -> Result<Arc<Adjustments>, Error> {
+        let policy = self.current()?;
+        let mut adjusted = self.adjusted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = adjusted.as_ref()
+            && Arc::ptr_eq(&known.policy, &policy)
+            && known.generation == catalogue.generation
+        {
+            return Ok(Arc::clone(&known.adjustments));
+        }
+        let adjustments = Arc::new(adjustments(&policy, catalogue));
+        let generation = catalogue.generation;
+        *adjusted = Some(Adjusted { policy, generation, adjustments: Arc::clone(&adjustments) });
+        Ok(adjustments)
+    }
+}
+
+/// The label of the root that a skill came from.
+pub fn root_label<'c>(catalogue: &'c Catalogue, skill: &Skill) -> &'c str {
+    let id = skill.id.as_str();
+    let winner = catalogue.entry(id).map(|entry| entry.root);
+    let root = winner.or_else(|| catalogue.shadowed_by_id(id).map(|loser| loser.root));
+    root.and_then(|root| catalogue.roots.get(root)).map_or("", |root| &root.label)
+}
+
+/// What the policy says about a skill of the catalogue.
+#[must_use]
+pub fn verdict(policy: &Policy, catalogue: &Catalogue, skill: &Skill) -> Verdict {
+    policy.verdict(&Subject::of(skill, root_label(catalogue, skill)))
+}
+
+fn adjustments(policy: &Policy, catalogue: &Catalogue) -> Adjustments {
+    if policy.is_empty() {
+        return Adjustments::default();
+    }
+    let label = |root: usize| catalogue.roots.get(root).map_or("", |root| root.label.as_str());
+    let winners = catalogue.entries.iter().map(|entry| (&entry.skill, label(entry.root)));
+    let losers = catalogue.shadowed.iter().map(|loser| (&loser.skill, label(loser.root)));
+    let changed = winners.chain(losers).filter_map(|(skill, root)| {
+        let verdict = policy.verdict(&Subject::of(skill, root));
+        let terms: Vec<(String, f64)> = verdict
+            .rules
+            .iter()
+            .filter_map(|rule| Some((rule.rule.clone(), rule.by.filter(|by| *by > 0.0)?)))
+            .collect();
+        let idle = verdict.allowed && terms.is_empty() && verdict.require_approval.is_none();
+        let adjustment =
+            Adjustment { leave_out: verdict.denied_by, terms, needs_approval: verdict.require_approval };
+        (!idle).then(|| (skill.id.clone(), adjustment))
+    });
+    changed.collect()
+}
+
+/// What the policy says about one skill, and what that does to a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PolicyExplanation {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// The verdict with the rules that led to it.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// Where it stands for the request, with and without the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<PolicyRanking>,
+}
+
+/// A skill's place in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PolicyRanking {
+    /// With the policy: place from 1 and score; none where it is left out.
+    pub with: Option<(usize, f64)>,
+    /// Without it.
+    pub without: Option<(usize, f64)>,
+}
+
+/// The whole explanation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PolicyReport {
+    /// Where the policy is looked for; none in a demo.
+    pub file: Option<PathBuf>,
+    /// Whether it is there.
+    pub exists: bool,
+    /// Skills with a rule that matches, in catalogue order; the one that was asked for, in any case.
+    pub skills: Vec<PolicyExplanation>,
+    /// Every rule with how many skills it matches.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// A rule, and how far it reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PolicyRule {
+    /// What it does.
+    pub effect: Effect,
+    /// The rule as it is read.
+    pub rule: String,
+    /// Its line in the file.
+    pub line: u32,
+    /// Skills of the catalogue that it matches.
+    pub skills: usize,
+}
+
+/// Every rule with how many skills it matches: one that matches none is often misspelt.
+#[must_use]
+pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
+    let of_rule = |rule: &policy::Rule| {
+        let fits = |skill: &Skill| rule.criteria.fit(&Subject::of(skill, root_label(catalogue, skill)));
+        let winners = catalogue.entries.iter().map(|entry| &entry.skill);
+        let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+        PolicyRule {
+            effect: rule.effect,
+            rule: rule.words(),
+            line: rule.line,
+            skills: winners.chain(losers).filter(|skill| fits(skill)).count(),
+        }
+    };
+    policy.rules.iter().map(of_rule).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use skills_config::Env;
+    use crate::testing::catalogue;
+
+    fn file(dir: &Path) -> PolicyFile {
+        let config = Config::defaults(dir, &Env::at(dir));
+        PolicyFile::of(&config)
+    }
+
+    #[test]
+    fn a_policy_is_followed_while_it_is_edited_and_a_mistake_refuses() {
+        let dir = tempfile::tempdir().unwrap();
+        let policy = file(dir.path());
+        assert!(policy.current().unwrap().is_empty(), "none is none");
+        let path = policy.path().unwrap().to_owned();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "deny: [{id: pdf}]\n").unwrap();
+        let catalogue = catalogue(&[("pdf", "pdf"), ("mail", "mail")]);
+        let adjusted = policy.adjustments(&catalogue).unwrap();
+        let left = adjusted.of(&SkillId::new("pdf")).unwrap().leave_out.clone();
+        assert_eq!(left.unwrap(), "deny id pdf (line 1)");
+        assert!(adjusted.of(&SkillId::new("mail")).is_none());
+        fs::write(&path, "deny: [{id: mail}]\n").unwrap();
+        let adjusted = policy.adjustments(&catalogue).unwrap();
+        assert!(adjusted.of(&SkillId::new("pdf")).is_none());
+        fs::write(&path, "denny: []\n").unwrap();
+        let error = policy.adjustments(&catalogue).unwrap_err();
+        assert_eq!(error.code, Code::InvalidConfiguration);
+        assert!(error.message.contains("policy.yaml:1:1"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_file_that_the_settings_name_has_to_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::defaults(dir.path(), &Env::at(dir.path()));
+        config.policy_file = Some(dir.path().join("none.yaml"));
+        assert!(PolicyFile::of(&config).current().is_err());
+        config.demo = true;
+        assert!(PolicyFile::of(&config).current().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,239 @@
+//! The address of a service and the key to it, as a person gives them.
+
+use std::fmt;
+use std::path::Path;
+
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+
+use crate::{Code, Error};
+
+/// The variable with a key.
+pub const KEY_VARIABLE: &str = "SKILLS_API_KEY";
+/// Longest key that is read from a file, bytes.
+const LONGEST_KEY: u64 = 4096;
+
+/// Where a service is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// What paths are put behind, without a `/` at its end.
+    base: String,
+    /// As a person reads it: `host:port`, with what is out of the ordinary.
+    shown: String,
+    loopback: bool,
+    encrypted: bool,
+}
+
+impl Address {
+    /// Reads an address: `http://HOST:PORT`, `https://HOST/PREFIX`, or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// `invalid_request` for what is none, for one with a name and password in it, or with a query.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        let wrong = |why: &str| {
+            let message = format!(
+                "{text:?} is no address of a service: {why}; write http://HOST:PORT or https://HOST, as `skills serve` \
+                 prints it"
+            );
+            Error::new(Code::InvalidRequest, message)
+        };
+        let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = Url::parse(&whole).map_err(|error| wrong(&error.to_string()))?;
+        let encrypted = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            other => return Err(wrong(&format!("{other}:// is not spoken here"))),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            // Not with `wrong`, which would print the password.
+            let message = format!(
+                "an address holds no name or password: set {KEY_VARIABLE}, or name a file with --api-key-file"
+            );
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(wrong("it has a query or a fragment"));
+        }
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
+        let prefix = url.path().trim_end_matches('/');
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let scheme = if encrypted { "https://" } else { "" };
+        Ok(Self {
+            base: format!("{}://{host}{port}{prefix}", url.scheme()),
+            shown: format!("{scheme}{host}{port}{prefix}"),
+            loopback: is_loopback(host),
+            encrypted,
+        })
+    }
+
+    /// The whole address of a path.
+    #[must_use]
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Whether it leads back to this machine.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        self.loopback
+    }
+
+    /// Whether what is sent there can be read on the way.
+    #[must_use]
+    pub fn is_readable_on_the_way(&self) -> bool {
+        !self.encrypted && !self.loopback
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_matches(['[', ']']);
+    bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// What a service knows its caller by. Its text shows nowhere.
+#[derive(Clone)]
+pub struct Key {
+    header: HeaderValue,
+    source: String,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key(from {})", self.source)
+    }
+}
+
+impl Key {
+    /// The key in a variable of the environment.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for one that no header can carry.
+    pub fn of_variable(name: &str, value: &str) -> Result<Self, Error> {
+        Self::new(value, name.to_owned())
+    }
+
+    /// The key in a file; white space around it does not count.
+    ///
+    /// # Errors
+    /// `not_found` and `invalid_configuration`, with the file.
+    pub fn of_file(file: &Path) -> Result<Self, Error> {
+        let shown = file.display();
+        let failed = |error: &std::io::Error| {
+            let code = match error.kind() {
+                std::io::ErrorKind::NotFound => Code::NotFound,
+                _ => Code::InvalidConfiguration,
+            };
+            Error::new(code, format!("the key file {shown} cannot be read: {error}"))
+        };
+        let metadata = std::fs::metadata(file).map_err(|error| failed(&error))?;
+        if metadata.len() > LONGEST_KEY {
+            let message =
+                format!("the key file {shown} has {} bytes, which is no key: one line is", metadata.len());
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
+        open_to_others(file, &metadata);
+        let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+        Self::new(&text, shown.to_string())
+    }
+
+    fn new(text: &str, source: String) -> Result<Self, Error> {
+        let text = text.trim();
+        let unfit = |why: &str| {
+            let message =
+                format!("the key in {source} {why}; it is one line of printable ASCII without spaces");
+            Error::new(Code::InvalidConfiguration, message)
+        };
+        if text.is_empty() {
+            return Err(unfit("is empty"));
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(unfit("holds other signs than a key has"));
+        }
+        let mut header = HeaderValue::try_from(format!("Bearer {text}"))
+            .map_err(|_| unfit("holds other signs than a key has"))?;
+        header.set_sensitive(true);
+        Ok(Self { header, source })
+    }
+
+    /// The value of the header `Authorization`, marked as one that is not to be logged.
+    #[must_use]
+    pub fn header(&self) -> &HeaderValue {
+        &self.header
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+}
+
+/// Says in the log that others of this machine can read the key.
+#[cfg(unix)]
+fn open_to_others(file: &Path, metadata: &std::fs::Metadata) {
+    use std::os::unix::fs::PermissionsExt as _;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        tracing::warn!(
+            "others on this machine can read the key file {}: chmod 600 closes it",
+            file.display()
+        );
+    }
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path, _: &std::fs::Metadata) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_the_way_people_write_it() {
+        for (text, base, shown) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080/v1/runs", "127.0.0.1:8080"),
+            ("localhost:8080/", "http://localhost:8080/v1/runs", "localhost:8080"),
+            (
+                "https://gate.example/skills/",
+                "https://gate.example/skills/v1/runs",
+                "https://gate.example/skills",
+            ),
+            ("http://[::1]:80", "http://[::1]/v1/runs", "[::1]"),
+        ] {
+            let address = Address::parse(text).unwrap();
+            assert_eq!((address.at("/v1/runs").as_str(), address.to_string().as_str()), (base, shown));
+        }
+        assert!(Address::parse("http://gate.example").unwrap().is_readable_on_the_way());
+        assert!(!Address::parse("localhost:1").unwrap().is_readable_on_the_way());
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_and_a_password_is_not_repeated() {
+        for wrong in ["", "ftp://a", "http://", "http://a?b=c", "a b"] {
+            assert_eq!(Address::parse(wrong).unwrap_err().code, Code::InvalidRequest, "{wrong}");
+        }
+        let error = Address::parse("http://me:s3cret@gate.example").unwrap_err();
+        assert!(!error.message.contains("s3cret") && error.message.contains(KEY_VARIABLE), "{error}");
+    }
+
+    #[test]
+    fn a_key_shows_nowhere_and_says_where_it_came_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("key");
+        std::fs::write(&file, "s3cret\n").unwrap();
+        let key = Key::of_file(&file).unwrap();
+        assert_eq!(key.header().to_str().unwrap(), "Bearer s3cret");
+        assert!(!format!("{key:?} {:?}", key.header()).contains("s3cret"));
+        std::fs::write(&file, "two words").unwrap();
+        let error = Key::of_file(&file).unwrap_err();
+        assert!(error.message.contains("/key") && !error.message.contains("two words"), "{error}");
+        assert_eq!(Key::of_file(&dir.path().join("none")).unwrap_err().code, Code::NotFound);
+        assert!(Key::of_variable(KEY_VARIABLE, " ").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Operations called by name: arguments out, an answer or an error back, and how often a question is repeated.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::Inner;
+use super::wire::Trouble;
+use crate::{Code, Error};
+
+/// Pauses before something that may be sent again is.
+const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
+/// Longest pause that a busy service is given before its refusal is passed on.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long something that was sent with a key waits for a connection to be sent again.
+const WAITED: Duration = Duration::from_secs(120);
+/// Longer than anything takes that comes to an end.
+pub const PATIENT: Duration = Duration::from_secs(24 * 3600);
+
+/// Arguments of an operation.
+pub type Arguments = Map<String, Value>;
+
+/// JSON of an object as arguments.
+pub fn arguments(value: Value) -> Arguments {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// A value as arguments.
+///
+/// # Errors
+/// `internal_error` for one that is no object.
+pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(Error::new(Code::InternalError, "arguments that are no object")),
+        Err(error) => {
+            Err(Error::new(Code::InternalError, format!("arguments that cannot be written: {error}")))
+        }
+    }
+}
+
+impl Inner {
+    /// Asks something that changes nothing, or nothing more when it is asked again: once more where the connection
+    /// broke.
+    pub async fn ask<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Arguments,
+    ) -> Result<R, Error> {
+        match self.once(name, arguments.clone(), self.wire.reading()).await {
+            Err(Trouble::Unsent(error) | Trouble::Lost(error)) if error.code != Code::UpstreamTimeout => {
+                tracing::debug!("{name} is asked again: {error}");
+                self.once(name, arguments, self.wire.reading()).await.map_err(Trouble::error)
+            }
+            answer => answer.map_err(Trouble::error),
+        }
+    }
+
+    /// Sends something that must not happen twice: again only where nothing was sent.
+    pub async fn tell<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Arguments,
+    ) -> Result<R, Error> {
+        match self.told(name, arguments, self.wire.reading()).await {
+            Err(Trouble::Lost(error)) => Err(unknown(&error, "look before you repeat it")),
+            answer => answer.map_err(Trouble::error),
+        }
+    }
+
+    /// The same, with what became of it.
+    pub async fn told<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Arguments,
+        patience: Duration,
+    ) -> Result<R, Trouble> {
+        for pause in AGAIN {
+            match self.once(name, arguments.clone(), patience).await {
+                Err(Trouble::Unsent(error)) => {
+                    tracing::debug!("{name} is sent again: {error}");
+                    tokio::time::sleep(pause).await;
+                }
+                answer => return answer,
+            }
+        }
+        self.once(name, arguments, patience).await
+    }
+
+    /// Sends something with a key, by which the service knows it again: what is repeated is carried out once. Where the
+    /// connection is known to be lost nothing is sent; where an answer is lost it is sent again when the connection is
+    /// back, within [`WAITED`].
+    pub async fn surely<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Arguments,
+        patience: Duration,
+    ) -> Result<R, Trouble> {
+        if let Some(why) = self.link.given_up() {
+            let message = format!("{why}; it was not sent: try it again when the connection is back");
+            let address = self.wire.address();
+            return Err(Trouble::Unsent(Error::service_unreachable(Code::UpstreamFailure, address, message)));
+        }
+        let end = Instant::now() + WAITED;
+        let mut sent = false;
+        let mut pauses = AGAIN.into_iter();
+        loop {
+            let times = self.link.times();
+            let error = match self.once(name, arguments.clone(), patience).await {
+                Err(Trouble::Unsent(error)) => error,
+                Err(Trouble::Lost(error)) => {
+                    sent = true;
+                    error
+                }
+                answer => return answer,
+            };
+            tracing::debug!("{name} is sent again, with the same key: {error}");
+            let given_up = self.link.given_up().is_some();
+            match pauses.next().filter(|_| !given_up) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None if !sent => return Err(Trouble::Unsent(error)),
+                None => {
+                    let finding = self.link.find(&self.wire, times, &error, 0);
+                    if tokio::time::timeout_at(end, finding).await.is_err() {
+                        return Err(Trouble::Lost(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// One question, and again where the service was busy.
+    pub async fn once<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Arguments,
+        patience: Duration,
+    ) -> Result<R, Trouble> {
+        for _ in 0..2 {
+            match self.wire.ask(name, arguments.clone(), patience).await {
+                Err(Trouble::Busy(error, pause)) if pause <= LONGEST_PAUSE => {
+                    tracing::debug!("{name}: {error}");
+                    tokio::time::sleep(pause).await;
+                }
+                answer => return answer,
+            }
+        }
+        self.wire.ask(name, arguments, patience).await
+    }
+}
+
+/// An error that says that nobody knows whether it was carried out.
+pub fn unknown(error: &Error, advice: &str) -> Error {
+    let message = format!("{}; whether it was carried out is not known: {advice}", error.message);
+    Error { message, ..error.clone() }
+}

@@ -1,0 +1,109 @@
+//! Skills behind an address.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::sync::broadcast;
+
+use super::Remote;
+use super::call::{Arguments, arguments, written};
+use super::wire::Trouble;
+use skills_discovery::{Answer, BodyLine, Request};
+use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
+use crate::{
+    CallerView, Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
+    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
+};
+use skills_registry::Catalogue;
+use skills_skill::SkillId;
+
+/// Skills whose tokens a service counts in one call.
+const COUNTED_AT_ONCE: usize = 500;
+/// The same metrics as text; beside the table, because its answer is no JSON.
+const METRICS_TEXT: &str = "/v1/metrics/prometheus";
+
+#[async_trait]
+impl Client for Remote {
+    fn connection(&self) -> Connection {
+        Connection::Remote { address: self.address().to_string(), state: self.inner.link.state() }
+    }
+
+    fn events(&self) -> broadcast::Receiver<Event> {
+        let events = self.inner.link.subscribe();
+        self.follow();
+        events
+    }
+
+    async fn caller(&self) -> Result<CallerView, Error> {
+        self.inner.ask("runtime.caller", Arguments::new()).await
+    }
+
+    async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        self.inner.catalogue().await
+    }
+
+    async fn discover(&self, request: Request) -> Result<Answer, Error> {
+        self.inner.ask("skill.discover", written(&request)?).await
+    }
+
+    async fn list(&self, filter: ListFilter) -> Result<SkillList, Error> {
+        self.inner.ask("skill.list", written(&filter)?).await
+    }
+
+    async fn describe(&self, skill: &str) -> Result<SkillDetail, Error> {
+        self.inner.ask("skill.describe", arguments(json!({ "skill_id": skill }))).await
+    }
+
+    async fn read_file(&self, skill: &str, path: &str) -> Result<FileContent, Error> {
+        self.inner.ask("skill.file", arguments(json!({ "skill_id": skill, "path": path }))).await
+    }
+
+    async fn levels(&self, skills: Vec<SkillId>) -> Result<Vec<LevelTokens>, Error> {
+        let mut levels = Vec::new();
+        for some in skills.chunks(COUNTED_AT_ONCE) {
+            let counted: LevelList =
+                self.inner.ask("skill.tokens", arguments(json!({ "skills": some }))).await?;
+            levels.extend(counted.levels);
+        }
+        Ok(levels)
+    }
+
+    async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
+        let asked = arguments(json!({ "skill_id": skill, "intent": intent, "limit": limit }));
+        Ok(self.inner.ask::<LineList>("skill.lines", asked).await?.lines)
+    }
+
+    async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
+        self.inner.ask("client.view", arguments(json!({ "client": client }))).await
+    }
+
+    async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
+        let known: ClientProfileList = self.inner.ask("client.list", Arguments::new()).await?;
+        Ok(known.clients.into_iter().map(|profile| (profile.id, profile.name)).collect())
+    }
+
+    async fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.inner.ask("skill.diagnostics", Arguments::new()).await
+    }
+
+    async fn reset_diagnostics(&self) -> Result<Diagnostics, Error> {
+        self.inner.tell("skill.metrics.reset", Arguments::new()).await
+    }
+
+    async fn metrics(&self) -> Result<MetricsReport, Error> {
+        self.inner.ask("runtime.metrics", Arguments::new()).await
+    }
+
+    async fn metrics_text(&self) -> Result<String, Error> {
+        self.inner.wire.text(METRICS_TEXT).await.map_err(Trouble::error)
+    }
+
+    async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {
+        self.inner.ask("skill.governance.list", written(&filter)?).await
+    }
+
+    async fn rescan(&self) -> Result<(), Error> {
+        self.inner.ask::<Rescan>("skill.rescan", Arguments::new()).await.map(drop)
+    }
+}

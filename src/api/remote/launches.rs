@@ -1,0 +1,215 @@
+//! Launches and attachments: each with a key, so that it may be sent again when its answer is lost.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value, json};
+
+use super::call::{Arguments, PATIENT, arguments, unknown};
+use super::wire::Trouble;
+use super::{Inner, Remote};
+use skills_config::quoted;
+use crate::local_files::{LocalFile, is_path, stored_name};
+use crate::{
+    AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
+    ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id,
+};
+use skills_skill::{AttachTarget, Digest};
+use skills_store::IdempotencyOutcome;
+
+/// Options as they are sent, and whether the key in them is the caller's own.
+struct Keyed {
+    options: ExecutionOptions,
+    own: bool,
+}
+
+impl Remote {
+    /// Options with a key and a trace, by which a launch is known again.
+    ///
+    /// # Errors
+    /// `invalid_request` for files, which are paths of this machine.
+    fn keyed(&self, mut options: ExecutionOptions) -> Result<Keyed, Error> {
+        if let Some(name) = options.files.keys().next() {
+            let message = format!(
+                "{name} is a file of this machine, and {} runs skills on its own: hand its content over as an input, or \
+                 launch there by `skills run --file`",
+                self.address()
+            );
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let own = options.idempotency_key.is_some();
+        options.idempotency_key.get_or_insert_with(|| format!("remote-{}", uuid::Uuid::now_v7()));
+        options.trace_id.get_or_insert_with(new_trace_id);
+        Ok(Keyed { options, own })
+    }
+
+    fn asker(&self, given: Option<String>) -> Option<String> {
+        given.or_else(|| self.user.clone())
+    }
+
+    pub(super) async fn launched(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        let keyed = self.keyed(request.options)?;
+        let fields =
+            execution("skill_id", request.skill, request.inputs, &keyed, self.asker(request.started_by));
+        let launched = self.inner.keyed("skill.execute_async", fields, &keyed).await?;
+        Ok(as_asked(launched, &keyed))
+    }
+
+    pub(super) async fn capability_launched(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        let keyed = self.keyed(request.options)?;
+        let asker = self.asker(request.started_by);
+        let fields = execution("capability_id", request.capability, request.inputs, &keyed, asker);
+        let launched = self.inner.keyed("capability.execute_async", fields, &keyed).await?;
+        Ok(as_asked(launched, &keyed))
+    }
+
+    pub(super) async fn attached(&self, mut request: AttachRequest) -> Result<Attached, Error> {
+        let keyed = self.keyed(request.options.clone())?;
+        if let Some(file) = own_file(&request).await? {
+            let name = stored_name(&file.path);
+            let by = request.started_by.clone();
+            let stored = self.artifact_stored(NewArtifact { name, content: file.content, by }).await?;
+            request.target_ref = stored.target_ref;
+        }
+        let fields = self.attachment(&request, &keyed.options);
+        self.inner.keyed("skill.attach_async", fields, &keyed).await
+    }
+
+    pub(super) async fn attachment_previewed(
+        &self,
+        mut request: AttachRequest,
+    ) -> Result<AttachPreview, Error> {
+        let file = match own_file(&request).await {
+            Ok(file) => file,
+            // The first three checks are made there; what is wrong with the file is said as theirs.
+            Err(error) => {
+                let preview: AttachPreview = self.preview_of(&request).await?;
+                return Ok(without_target(preview, &request, error));
+            }
+        };
+        let Some(file) = file else { return self.preview_of(&request).await };
+        let given =
+            std::mem::replace(&mut request.target_ref, format!("artifact:{}", Digest::of(&file.content)));
+        let preview = self.preview_of(&request).await?;
+        Ok(with_own_file(preview, &file, &given, &request.target_ref))
+    }
+
+    async fn preview_of(&self, request: &AttachRequest) -> Result<AttachPreview, Error> {
+        let fields = self.attachment(request, &request.options);
+        self.inner.ask("skill.attach_preview", fields).await
+    }
+
+    pub(super) async fn artifact_stored(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+        let NewArtifact { name, content, by } = artifact;
+        let fields = arguments(json!({
+            "name": name, "content": BASE64.encode(&content), "encoding": "base64", "by": self.asker(by),
+        }));
+        self.inner.ask("artifact.create", fields).await
+    }
+
+    /// The arguments of an attachment.
+    pub(super) fn attachment(&self, request: &AttachRequest, options: &ExecutionOptions) -> Arguments {
+        arguments(json!({
+            "skill_id": request.skill,
+            "target_type": request.target_type,
+            "target_ref": request.target_ref,
+            "inputs": request.inputs,
+            "options": options,
+            "started_by": self.asker(request.started_by.clone()),
+        }))
+    }
+}
+
+/// The file of this machine that a request names, read; none where it names something stored.
+async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
+    let reference = request.target_ref.trim().to_owned();
+    let is_artifact = request.target_type.trim().parse() == Ok(AttachTarget::Artifact);
+    let local =
+        request.local_files.clone().filter(|_| is_artifact && !reference.is_empty() && is_path(&reference));
+    let Some(local) = local else { return Ok(None) };
+    let read = tokio::task::spawn_blocking(move || local.read(&reference, &[])).await;
+    let read =
+        read.map_err(|error| Error::new(Code::InternalError, format!("the file was not read: {error}")))?;
+    read.map(Some)
+}
+
+/// A preview whose last check is that of a file which is uploaded when it is attached.
+fn with_own_file(
+    mut preview: AttachPreview,
+    file: &LocalFile,
+    given: &str,
+    reference: &str,
+) -> AttachPreview {
+    preview.cli = preview.cli.replace(reference, &quoted(given));
+    let Some(check) = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target) else {
+        return preview;
+    };
+    if check.holds.is_none() {
+        return preview;
+    }
+    let label =
+        format!("file {}, {} bytes, uploaded when it is attached", file.path.display(), file.content.len());
+    check.holds = Some(true);
+    check.note.clone_from(&label);
+    if preview.reason.as_ref().is_some_and(|reason| reason.check == AttachCheck::Target) {
+        preview.reason = None;
+    }
+    let content = content::of_bytes(&stored_name(&file.path), &file.content);
+    preview.target_label = Some(label);
+    preview.content_bytes = Some(content.to_string().len() as u64);
+    preview.content = Some(content::cut(&content));
+    preview
+}
+
+/// A preview whose last check fails because of a file of this machine.
+fn without_target(mut preview: AttachPreview, request: &AttachRequest, error: Error) -> AttachPreview {
+    let check = preview.checks.iter_mut().find(|check| check.check == AttachCheck::Target);
+    if let Some(check) = check.filter(|check| check.holds.is_some()) {
+        check.holds = Some(false);
+        check.note = error.message;
+        let allowed = preview.reason.map(|reason| reason.allowed).unwrap_or_default();
+        let given = request.target_ref.clone();
+        preview.reason = Some(AttachReason { check: AttachCheck::Target, given, allowed, cause: None });
+    }
+    preview
+}
+
+fn execution(
+    what: &str,
+    id: String,
+    inputs: Map<String, Value>,
+    keyed: &Keyed,
+    started_by: Option<String>,
+) -> Arguments {
+    let mut fields = arguments(json!({
+        "inputs": inputs, "options": keyed.options, "started_by": started_by,
+    }));
+    fields.insert(what.to_owned(), Value::String(id));
+    fields
+}
+
+/// What became of a key that the caller did not give is no matter of theirs.
+fn as_asked(launched: Launched, keyed: &Keyed) -> Launched {
+    let idempotency = if keyed.own { launched.idempotency } else { IdempotencyOutcome::None };
+    Launched { idempotency, ..launched }
+}
+
+impl Inner {
+    async fn keyed<R: serde::de::DeserializeOwned>(
+        &self,
+        name: &'static str,
+        fields: Arguments,
+        keyed: &Keyed,
+    ) -> Result<R, Error> {
+        let patience = if keyed.options.wait { PATIENT } else { self.wire.reading() };
+        match self.surely(name, fields, patience).await {
+            Err(Trouble::Lost(error)) => {
+                let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();
+                Err(unknown(
+                    &error,
+                    &format!("look at the runs, or repeat it with the idempotency key {key}"),
+                ))
+            }
+            answer => answer.map_err(Trouble::error),
+        }
+    }
+}

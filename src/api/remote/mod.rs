@@ -1,0 +1,113 @@
+//! The core behind an address: every call one operation of the table, sent over HTTP, and a connection that is found
+//! again when it is lost.
+
+mod address;
+mod call;
+mod client;
+mod deciding;
+mod heard;
+mod launches;
+mod link;
+mod news;
+mod orders;
+mod run_client;
+mod session_client;
+mod stream;
+mod wire;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use self::deciding::Deciding;
+use self::heard::Heard;
+use self::link::Link;
+use self::wire::{READING, Trouble, Wire};
+use super::{ConnectionState, Error};
+use skills_registry::Catalogue;
+
+pub use address::{Address, KEY_VARIABLE, Key};
+
+/// The core of a service elsewhere.
+///
+/// Questions are repeated once where the connection broke. Launches carry a key, decisions what was seen, so that
+/// neither is ever carried out twice; where the answer to a decision is lost, the run is looked at before anything is
+/// sent again. Waiting for events or for the end of a run goes on through any outage.
+pub struct Remote {
+    inner: Arc<Inner>,
+    /// Who runs are started by, where the service requires no key.
+    user: Option<String>,
+    following: OnceLock<AbortHandle>,
+    /// Decisions that are on their way.
+    deciding: Deciding,
+}
+
+/// What its tasks share.
+struct Inner {
+    wire: Wire,
+    link: Link,
+    /// Events of runs, by the stream of news.
+    heard: Heard,
+    catalogue: Mutex<Option<Arc<Catalogue>>>,
+}
+
+impl Inner {
+    fn kept(&self) -> MutexGuard<'_, Option<Arc<Catalogue>>> {
+        self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remote {
+    /// Connects to a service and makes sure that it is one, of this version, that lets this caller in.
+    ///
+    /// # Errors
+    /// `upstream_failure` where nobody answers; `invalid_configuration` for something else than this program, or
+    /// another version of it; `unauthorized` and `forbidden`, with what to set.
+    pub async fn connect(address: Address, key: Option<Key>, user: Option<String>) -> Result<Self, Error> {
+        Self::connect_within(READING, address, key, user).await
+    }
+
+    /// The same with another patience: how long an answer may take to begin, and each piece of it to come.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub async fn connect_within(
+        patience: Duration,
+        address: Address,
+        key: Option<Key>,
+        user: Option<String>,
+    ) -> Result<Self, Error> {
+        let wire = Wire::new(address, key, patience)?;
+        wire.hello().await.map_err(Trouble::error)?;
+        let (link, heard) = (Link::new(), Heard::new());
+        let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
+        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new(), deciding: Deciding::default() })
+    }
+
+    /// Where the service is.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        self.inner.wire.address()
+    }
+
+    /// Holds the stream of news from the first time on that anybody wants them: there is one for all.
+    fn follow(&self) {
+        self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
+    }
+
+    /// How the connection stands, and every change of that.
+    #[must_use]
+    pub fn states(&self) -> watch::Receiver<ConnectionState> {
+        self.inner.link.states()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let Some(following) = self.following.get() {
+            following.abort();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! News of the service: its stream of events, held for as long as anybody listens, and what was missed while it was
+//! broken.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Inner;
+use super::call::Arguments;
+use super::stream::{Stream, Told};
+use super::wire::Trouble;
+use crate::{Code, Diagnostics, Error, Event};
+use skills_registry::{Catalogue, Change};
+
+/// A stream that lasts so long counts as a good one.
+const STEADY: Duration = Duration::from_secs(5);
+
+/// What a stream says of a new catalogue.
+#[derive(Deserialize)]
+struct NewCatalogue {
+    generation: u64,
+}
+
+/// Where a stream begins.
+#[derive(Deserialize)]
+struct Beginning {
+    log: String,
+    after: u64,
+}
+
+/// What a stream says for people.
+#[derive(Deserialize)]
+struct Notice {
+    message: String,
+}
+
+/// Passes news on until it is dropped.
+pub async fn follow(inner: Arc<Inner>) {
+    let mut failures = 0;
+    let mut before = false;
+    loop {
+        let times = inner.link.times();
+        let began = Instant::now();
+        let why = inner.listen(before).await.error();
+        // What this one missed is made up for by the next.
+        before = true;
+        failures = if began.elapsed() >= STEADY { 0 } else { failures + 1 };
+        tracing::info!("news of {} broke off: {why}", inner.wire.address());
+        inner.link.find(&inner.wire, times, &why, failures - failures.min(1)).await;
+    }
+}
+
+impl Inner {
+    /// Listens until the stream ends; answers why it did. After a stream before it, what was missed is fetched.
+    async fn listen(&self, before: bool) -> Trouble {
+        let mut response = match self.wire.stream("event.list", self.heard.last()).await {
+            Ok(response) => response,
+            Err(trouble) => return trouble,
+        };
+        if before && let Err(error) = self.catch_up().await {
+            return Trouble::Answered(error);
+        }
+        let mut stream = Stream::default();
+        loop {
+            let piece = match self.awaited(&mut response).await {
+                Ok(Some(piece)) => {
+                    self.link.heard();
+                    piece
+                }
+                Ok(None) => {
+                    let message = format!("{} ended its stream of news", self.wire.address());
+                    return Trouble::Lost(Error::new(Code::UpstreamFailure, message));
+                }
+                Err(trouble) => return trouble,
+            };
+            let mut newest = None;
+            for told in stream.take(&piece) {
+                match self.heard(&told) {
+                    Ok(generation) => newest = generation.or(newest),
+                    Err(error) => {
+                        tracing::warn!("news that this version does not read ({}): {error}", told.kind);
+                    }
+                }
+            }
+            // Of several catalogues only the last is fetched, and none that is here already.
+            if newest.is_some_and(|newest| newest > self.generation())
+                && let Err(error) = self.read_catalogue().await
+            {
+                return Trouble::Answered(error);
+            }
+        }
+    }
+
+    /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for two thirds
+    /// of the patience with an answer it is told, and when it is silent for as long again it is gone.
+    async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, Trouble> {
+        let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
+        if let Ok(piece) = tokio::time::timeout(quiet, self.wire.piece(response, self.wire.reading())).await {
+            return piece;
+        }
+        self.link.silent(began);
+        self.wire.piece(response, quiet).await.map_err(|trouble| match trouble {
+            Trouble::Lost(error) if error.code == Code::UpstreamTimeout => {
+                let silent = (2 * quiet).as_secs();
+                let message = format!("{} has said nothing for {silent} s", self.wire.address());
+                Trouble::Lost(Error { message, ..error })
+            }
+            trouble => trouble,
+        })
+    }
+
+    /// Passes one piece of news on; answers the generation of a new catalogue.
+    fn heard(&self, told: &Told) -> Result<Option<u64>, serde_json::Error> {
+        let data = told.data.as_str();
+        let event = match told.kind.as_str() {
+            "catalogue" => {
+                return serde_json::from_str::<NewCatalogue>(data).map(|news| Some(news.generation));
+            }
+            "scan" => Event::Scan(serde_json::from_str(data)?),
+            "index" => Event::Index(serde_json::from_str(data)?),
+            "waiting" => Event::Waiting(serde_json::from_str(data)?),
+            "notice" => Event::Notice(serde_json::from_str::<Notice>(data)?.message),
+            "run" => {
+                self.heard.push(serde_json::from_str(data)?);
+                return Ok(None);
+            }
+            "ready" => {
+                let Beginning { log, after } = serde_json::from_str(data)?;
+                if !self.heard.begin(&log, after) {
+                    return Ok(None);
+                }
+                Event::Replaced
+            }
+            "reset" => {
+                let Beginning { log, after } = serde_json::from_str(data)?;
+                self.heard.reset(&log, after);
+                Event::Replaced
+            }
+            _ => return Ok(None),
+        };
+        self.link.tell(event);
+        Ok(None)
+    }
+
+    /// Asks for what there is now in place of what was missed.
+    async fn catch_up(&self) -> Result<(), Error> {
+        self.read_catalogue().await?;
+        let found: Diagnostics = self.ask("skill.diagnostics", Arguments::new()).await?;
+        self.link.tell(Event::Scan(found.scan));
+        self.link.tell(Event::Index(found.index));
+        Ok(())
+    }
+
+    async fn read_catalogue(&self) -> Result<(), Error> {
+        let before = self.kept().clone();
+        let now = self.catalogue().await?;
+        let change = Change::between(&before.unwrap_or_default(), &now);
+        self.link.tell(Event::Catalogue(Arc::new(change)));
+        Ok(())
+    }
+
+    /// The catalogue as it is there, kept to know later what changed.
+    pub async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
+        let now: Arc<Catalogue> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
+        *self.kept() = Some(Arc::clone(&now));
+        Ok(now)
+    }
+
+    fn generation(&self) -> u64 {
+        self.kept().as_ref().map_or(0, |kept| kept.generation)
+    }
+}

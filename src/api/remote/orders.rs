@@ -1,0 +1,284 @@
+//! Orders on runs: sent once, and where the answer is lost the run itself is asked what became of them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Remote;
+use super::call::{Arguments, arguments, unknown};
+use super::deciding::{OnItsWay, UNSENT};
+use super::wire::Trouble;
+use crate::operations::Scope;
+use crate::{
+    CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
+    RunOrder, Sending, UnderWay,
+};
+use skills_model::{Decision, RunState, Verdict};
+use skills_store::{Decided, RunRecord};
+
+/// How long a service is looked for that took a decision and did not answer.
+const FINDING: Duration = Duration::from_secs(15);
+/// How often a decision is sent whose answer was lost and which the run does not show.
+const MOST_TRIES: usize = 3;
+
+impl Remote {
+    pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        match order {
+            RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
+                let approver = approver.or_else(|| self.user.clone());
+                let made = json!({
+                    "run_id": run, "step": step, "inputs_digest": inputs_digest, "approver": approver,
+                    "notes": notes, "choice": choice, "result": result,
+                });
+                let decision = Decision {
+                    verdict,
+                    step: step.unwrap_or_default(),
+                    inputs_digest: inputs_digest.unwrap_or_default(),
+                    choice,
+                    result,
+                };
+                self.decided(run, &decision, approver, arguments(made)).await
+            }
+            RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
+                let fields = json!({
+                    "run_id": run, "checkpoint_id": checkpoint, "inputs": inputs, "despite_change": despite_change,
+                    "by": self.named(by),
+                });
+                self.sent(run, "run.resume", fields).await
+            }
+            RunOrder::Signal { name, payload, by } => {
+                let by = self.named(by);
+                let fields = json!({ "run_id": run, "name": name, "payload": payload, "by": by });
+                self.sent(run, "run.signal", fields).await
+            }
+            // A run that is canceled stays so: sent again it changes nothing.
+            RunOrder::Cancel { by } => {
+                let fields = json!({ "run_id": run, "by": self.named(by) });
+                self.inner.ask("run.cancel", arguments(fields)).await
+            }
+            RunOrder::Replay { checkpoint, by } => {
+                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
+                self.sent(run, "run.replay", fields).await
+            }
+            RunOrder::Fork { checkpoint, by } => {
+                let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
+                self.sent(run, "run.fork", fields).await
+            }
+        }
+    }
+
+    /// Who gives an order: as named, else the account here. A service that asks for keys goes by the key.
+    fn named(&self, by: Option<String>) -> Option<String> {
+        by.or_else(|| self.user.clone())
+    }
+
+    pub(super) async fn detail(&self, run: &str) -> Result<RunDetail, Error> {
+        let mut detail: RunDetail = self.inner.ask("run.show", arguments(json!({ "run_id": run }))).await?;
+        // The service offers the account it runs under; who decides is here, unless their key has a name.
+        let Some(sheet) = &mut detail.sheet else { return Ok(detail) };
+        if self.inner.wire.has_key() {
+            match self.caller().await {
+                Ok(caller) => signed(sheet, caller),
+                // Whose key it is, is nothing to lose the run's sheet for.
+                Err(error) => {
+                    tracing::warn!("asking whose key it is: {error}");
+                    sheet.approver = None;
+                }
+            }
+        } else if let Some(user) = &self.user {
+            sheet.approver = Some((user.clone(), "the account".to_owned()));
+        }
+        Ok(detail)
+    }
+
+    /// Sends a decision, and says how far it is on its way.
+    async fn decided(
+        &self,
+        run: &str,
+        decision: &Decision,
+        approver: Option<String>,
+        fields: Arguments,
+    ) -> Result<Ordered, Error> {
+        let way = self.deciding.begin(run, decision)?;
+        let since = Instant::now();
+        let tell = |sending| {
+            let told = UnderWay {
+                run: run.to_owned(),
+                step: decision.step.clone(),
+                inputs_digest: decision.inputs_digest.clone(),
+                verdict: decision.verdict,
+                choice: decision.choice,
+                approver: approver.clone(),
+                since,
+                sending,
+            };
+            if way.is_first() {
+                self.inner.link.tell(Event::Order(Box::new(told)));
+            }
+        };
+        let ordered = self.decided_once(run, decision, fields, (&way, &tell)).await;
+        tell(Sending::Over);
+        ordered
+    }
+
+    /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it
+    /// is, and still nothing is sent again that the run shows as decided.
+    async fn decided_once(
+        &self,
+        run: &str,
+        decision: &Decision,
+        fields: Arguments,
+        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
+    ) -> Result<Ordered, Error> {
+        let name = match decision.verdict {
+            Verdict::Approve => "run.approve",
+            Verdict::Deny => "run.deny",
+        };
+        let mut tries = 1;
+        loop {
+            let times = self.inner.link.times();
+            if let ConnectionState::Lost { why, .. } = self.inner.link.state() {
+                self.connected(times, &Error::new(Code::UpstreamFailure, why), tries, (way, tell)).await?;
+                continue;
+            }
+            way.leaves()?;
+            tell(Sending::Sent);
+            let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
+                Err(Trouble::Unsent(error)) => {
+                    // Once it may have arrived it cannot be taken back any more.
+                    if tries == 1 {
+                        way.stayed()?;
+                    }
+                    self.connected(times, &error, tries, (way, tell)).await?;
+                    continue;
+                }
+                Err(Trouble::Lost(error)) => error,
+                answer => return answer.map_err(Trouble::error),
+            };
+            tell(Sending::Unanswered);
+            tracing::info!("the answer to a decision on {run} was lost: {error}");
+            let advice = "look at the run before you decide again";
+            let shown = match self.detail(run).await {
+                Err(_) => {
+                    let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
+                    if tokio::time::timeout(FINDING, finding).await.is_err() {
+                        return Err(unknown(&error, advice));
+                    }
+                    self.detail(run).await
+                }
+                shown => shown,
+            };
+            let detail = shown.map_err(|_| unknown(&error, advice))?;
+            let decisions = detail.decisions.iter().map(|kept| &kept.decision);
+            let bound = decision.clone().bound_to(detail.run.gate.as_ref(), decisions);
+            if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == bound) {
+                return Ok(found(detail.run.clone(), recorded));
+            }
+            if tries == MOST_TRIES || !bound.answers(detail.run.gate.as_ref()) {
+                return Err(unknown(&error, advice));
+            }
+            tries += 1;
+        }
+    }
+
+    /// Comes back when the connection stands again that a decision waits for.
+    async fn connected(
+        &self,
+        times: u64,
+        why: &Error,
+        tries: usize,
+        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
+    ) -> Result<(), Error> {
+        let sent_before = tries > 1;
+        tell(if sent_before { Sending::Unanswered } else { Sending::Waiting });
+        let finding = self.inner.link.find(&self.inner.wire, times, why, 0);
+        tokio::select! {
+            found = tokio::time::timeout(UNSENT, finding) => found.map_err(|_| {
+                if sent_before {
+                    return unknown(why, "look at the run before you decide again");
+                }
+                let message = format!(
+                    "{}; it was not sent, and is not any more: there was no connection for {} s",
+                    why.message,
+                    UNSENT.as_secs()
+                );
+                Error { message, ..why.clone() }
+            }),
+            () = way.taken_back() => Err(UnderWay::taken_back()),
+        }
+    }
+
+    /// Sends an order that the service would carry out again.
+    async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
+        match self.inner.told(name, arguments(fields), self.inner.wire.reading()).await {
+            Err(Trouble::Lost(error)) => {
+                let stands = match self.detail(run).await {
+                    Ok(detail) => {
+                        format!("it is {} now; look at it before you repeat the order", detail.run.state)
+                    }
+                    Err(_) => "look at the run before you repeat the order".to_owned(),
+                };
+                Err(unknown(&error, &stands))
+            }
+            answer => answer.map_err(Trouble::error),
+        }
+    }
+}
+
+/// A decision that the run shows, although nobody answered it.
+fn found(run: RunRecord, recorded: &Decided) -> Ordered {
+    let word = match recorded.decision.verdict {
+        Verdict::Approve => "approved",
+        Verdict::Deny => "denied",
+    };
+    let by = recorded.by.approver.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
+    // Who took it on shows in the run.
+    let worker_alive = run.state != RunState::Pending;
+    Ordered {
+        run,
+        note: format!("{word}{by} (the answer was lost, the run shows it)"),
+        worker_alive,
+        repeated: false,
+        mode: None,
+    }
+}
+
+/// Who decides on this sheet is whose key it is, whatever else is typed; and it says so where the key may not.
+fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
+    let Some(name) = caller.name else { return };
+    if !caller.scopes.contains(&Scope::Decide) {
+        let scope = Scope::Decide;
+        sheet.missing_scope = Some(scope);
+        sheet.blocked = Some(format!(
+            "the key {name} lacks the scope `{scope}`: the service takes neither a yes nor a no from it. Use a key that \
+             has it, or leave this to somebody who has one"
+        ));
+    }
+    sheet.approver = Some((name, "whose key it is; recorded as that".to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_sheet_names_whose_key_decides_and_warns_where_that_may_not() {
+        let sheet = json!({
+            "run": "r1", "skill_id": "pay", "headline": "", "step": "pay", "place": [1, 1], "outcome_unknown": false,
+            "capability": "", "capability_note": "", "binding": "", "isolation": "", "why": "", "irreversible": null,
+            "inputs": {}, "inputs_digest": "9f", "approver": ["uid 0", "the account"], "since_ms": 0, "expires_ms": null,
+        });
+        let on = |name: Option<&str>, scopes: &[Scope]| {
+            let mut sheet: DecisionSheet = serde_json::from_value(sheet.clone()).unwrap();
+            let scopes = scopes.iter().copied().collect::<BTreeSet<_>>();
+            signed(&mut sheet, CallerView { name: name.map(str::to_owned), scopes });
+            (sheet.approver.unwrap().0, sheet.blocked)
+        };
+        assert_eq!(on(Some("adm"), &[Scope::Read, Scope::Decide]), ("adm".to_owned(), None));
+        let (name, blocked) = on(Some("op"), &[Scope::Read, Scope::Run]);
+        assert!(name == "op" && blocked.unwrap().contains("the key op lacks the scope `decide`"));
+        assert_eq!(on(None, &[]).0, "uid 0");
+    }
+}

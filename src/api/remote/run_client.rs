@@ -1,0 +1,226 @@
+//! Runs behind an address.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Remote;
+use super::call::{Arguments, PATIENT, arguments, written};
+use super::heard::Behind;
+use crate::operations::{CapabilityList, EventList, NewestEvent, TargetList};
+use crate::{
+    AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
+    Error, LARGEST_PAGE, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail,
+    RunOrder, SessionAccess, StoredArtifact, TargetChoice,
+};
+use skills_model::RunState;
+use skills_skill::AttachTarget;
+use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
+
+/// Longest that one question for events waits at the service.
+const LONGEST_WAIT_MS: u64 = 30_000;
+/// Pause before a run is waited for again that a service which ends gave up on.
+const PAUSE: Duration = Duration::from_millis(250);
+
+#[async_trait]
+impl RunClient for Remote {
+    async fn launch(&self, request: LaunchRequest) -> Result<Launched, Error> {
+        self.launched(request).await
+    }
+
+    async fn execute_capability(&self, request: CapabilityRequest) -> Result<Launched, Error> {
+        self.capability_launched(request).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
+        // A service refuses a page of no runs, and one of more than its largest.
+        let limit = (filter.limit > 0).then(|| filter.limit.min(LARGEST_PAGE));
+        let mut asked = written(&filter)?;
+        asked.insert("limit".to_owned(), json!(limit));
+        if limit.is_none() {
+            asked.remove("limit");
+        }
+        self.inner.ask("run.list", asked).await
+    }
+
+    async fn run(&self, run: &str) -> Result<RunDetail, Error> {
+        self.detail(run).await
+    }
+
+    async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        self.ordered(run, order).await
+    }
+
+    fn take_back(&self, run: &str) -> Result<(), Error> {
+        self.deciding.take_back(run)
+    }
+
+    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+        loop {
+            let times = self.inner.link.times();
+            let waiting = async {
+                let asked = arguments(json!({ "run_id": run }));
+                match self.inner.once::<RunRecord>("run.settle", asked, PATIENT).await {
+                    // A service that ends gives runs back; another one goes on with them.
+                    Ok(settled) if goes_on(&settled) => {
+                        tokio::time::sleep(PAUSE).await;
+                        Ok(None)
+                    }
+                    Ok(settled) => Ok(Some(settled)),
+                    Err(trouble) => {
+                        self.inner.link.find_after(&self.inner.wire, times, trouble).await.map(|()| None)
+                    }
+                }
+            };
+            tokio::select! {
+                settled = waiting => if let Some(settled) = settled? {
+                    return Ok(settled);
+                },
+                () = leave.cancelled() => return Ok(self.detail(run).await?.run),
+            }
+        }
+    }
+
+    async fn run_events(
+        &self,
+        run: Option<&str>,
+        after: u64,
+        limit: usize,
+        wait_ms: u64,
+    ) -> Result<Vec<RunEvent>, Error> {
+        let Some(run) = run else {
+            if wait_ms == 0 {
+                let asked = arguments(json!({ "after": after, "limit": limit }));
+                return Ok(self.inner.ask::<EventList>("event.list", asked).await?.events);
+            }
+            return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
+        };
+        let wait_ms = wait_ms.min(LONGEST_WAIT_MS);
+        let asked = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
+        if wait_ms == 0 {
+            return Ok(self.inner.ask::<EventList>("run.events", asked).await?.events);
+        }
+        let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
+        loop {
+            let times = self.inner.link.times();
+            let trouble = match self.inner.once::<EventList>("run.events", asked.clone(), patience).await {
+                Ok(list) => return Ok(list.events),
+                Err(trouble) => trouble,
+            };
+            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
+        }
+    }
+
+    async fn newest_event(&self) -> Result<u64, Error> {
+        Ok(self.inner.ask::<NewestEvent>("event.newest", Arguments::new()).await?.newest)
+    }
+
+    async fn event_log(&self) -> Result<String, Error> {
+        Ok(self.inner.ask::<NewestEvent>("event.newest", Arguments::new()).await?.log)
+    }
+
+    async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
+        self.attachment_previewed(request).await
+    }
+
+    async fn attach(&self, request: AttachRequest) -> Result<Attached, Error> {
+        self.attached(request).await
+    }
+
+    async fn target_choices(
+        &self,
+        target_type: AttachTarget,
+        text: &str,
+        limit: usize,
+        _sessions: &SessionAccess,
+        local_files: Option<&LocalFiles>,
+    ) -> Result<Vec<TargetChoice>, Error> {
+        let asked = arguments(json!({ "target_type": target_type, "text": text, "limit": limit }));
+        let mut choices = self.inner.ask::<TargetList>("target.list", asked).await?.targets;
+        if let Some(local) = local_files.filter(|_| target_type == AttachTarget::Artifact).cloned() {
+            // Files of the caller's own machine: attaching uploads them.
+            let text = text.to_lowercase();
+            let own = tokio::task::spawn_blocking(move || local.choices()).await.unwrap_or_default();
+            choices.extend(own.into_iter().filter(|file| file.target_ref.to_lowercase().contains(&text)));
+            choices.truncate(limit);
+        }
+        Ok(choices)
+    }
+
+    async fn store_artifact(&self, artifact: NewArtifact) -> Result<StoredArtifact, Error> {
+        self.artifact_stored(artifact).await
+    }
+
+    async fn contract(&self, skill: &str) -> Result<ContractView, Error> {
+        self.inner.ask("skill.contract", arguments(json!({ "skill_id": skill }))).await
+    }
+
+    async fn explain_capability(&self, capability: &str) -> Result<CapabilityExplanation, Error> {
+        self.inner.ask("capability.explain", arguments(json!({ "capability_id": capability }))).await
+    }
+
+    async fn capabilities(&self) -> Result<Vec<String>, Error> {
+        Ok(self.inner.ask::<CapabilityList>("capability.list", Arguments::new()).await?.capabilities)
+    }
+
+    async fn activate(
+        &self,
+        capability: &str,
+        binding: Option<&str>,
+    ) -> Result<CapabilityExplanation, Error> {
+        let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
+        self.inner.ask("capability.activate", fields).await
+    }
+}
+
+impl Remote {
+    /// Events of all runs as the stream of news brings them, through any outage.
+    async fn followed(&self, mut after: u64, limit: usize, wait: Duration) -> Result<Vec<RunEvent>, Error> {
+        self.follow();
+        let end = Instant::now() + wait;
+        let mut changes = self.inner.heard.changes();
+        loop {
+            changes.mark_unchanged();
+            match self.inner.heard.behind(after, limit) {
+                Behind::Events(events) => return Ok(events),
+                Behind::Nothing => {
+                    if tokio::time::timeout_at(end, changes.changed()).await.is_err() {
+                        return Ok(Vec::new());
+                    }
+                }
+                Behind::Elsewhere(from) => {
+                    let times = self.inner.link.times();
+                    let asked = arguments(json!({ "after": after, "limit": limit }));
+                    let reading = self.inner.wire.reading();
+                    match self.inner.once::<EventList>("event.list", asked, reading).await {
+                        // What was there has been purged.
+                        Ok(list) if list.events.is_empty() => after = from,
+                        Ok(list) => return Ok(list.events),
+                        Err(trouble) => {
+                            self.inner.link.find_after(&self.inner.wire, times, trouble).await?;
+                        }
+                    }
+                }
+                Behind::OfAnotherLog => {
+                    let message = format!(
+                        "{} has another store now: event {after} was of the one before; begin anew",
+                        self.address()
+                    );
+                    return Err(Error::new(Code::InvalidRequest, message));
+                }
+            }
+        }
+    }
+}
+
+/// Whether somebody works it or could.
+fn goes_on(run: &RunRecord) -> bool {
+    match run.state {
+        RunState::Running | RunState::Replaying => true,
+        RunState::Pending => !run.held,
+        _ => false,
+    }
+}

@@ -1,0 +1,102 @@
+//! Sessions behind an address.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::Remote;
+use super::call::{Arguments, arguments, written};
+use crate::operations::{AgentList, Called, Said, SessionList};
+use crate::{
+    AgentView, BudgetView, Code, ComposedView, Error, LARGEST_PAGE, LevelsView, SessionAccess, SessionClient,
+    SessionSummary, SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
+};
+use skills_session::{Api, Payload, Speaker};
+
+#[async_trait]
+impl SessionClient for Remote {
+    fn with_access(self: Arc<Self>, _access: SessionAccess) -> SharedSessionClient {
+        self
+    }
+
+    async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error> {
+        self.inner.tell("session.new", written(&settings)?).await
+    }
+
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error> {
+        let asked = arguments(json!({ "limit": limit.clamp(1, LARGEST_PAGE) }));
+        Ok(self.inner.ask::<SessionList>("session.list", asked).await?.sessions)
+    }
+
+    async fn session(&self, session: &str) -> Result<SessionView, Error> {
+        self.inner.ask("session.show", arguments(json!({ "session_id": session }))).await
+    }
+
+    async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error> {
+        let fields = arguments(json!({ "session_id": session, "settings": change }));
+        self.inner.ask("session.configure", fields).await
+    }
+
+    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error> {
+        let fields = arguments(json!({ "session_id": session, "speaker": speaker, "text": text }));
+        Ok(self.inner.tell::<Said>("session.say", fields).await?.entry)
+    }
+
+    async fn call_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        given: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        let fields = arguments(json!({
+            "session_id": session, "tool": tool, "arguments": given, "approved": approved,
+        }));
+        Called::back(self.inner.tell("session.tool", fields).await)
+    }
+
+    async fn run_script(
+        &self,
+        session: &str,
+        given: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        if let Some(name) = files.keys().next() {
+            let message = format!(
+                "{name} is a file of this machine, and scripts of {} run on its own: leave it away, or run the script there",
+                self.address()
+            );
+            return Err(Error::new(Code::NotImplemented, message));
+        }
+        self.call_tool(session, "skills.run_script", given, approved).await
+    }
+
+    async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {
+        let fields = arguments(json!({ "session_id": session, "made": made }));
+        if made {
+            return self.inner.tell("session.compose", fields).await;
+        }
+        self.inner.ask("session.compose", fields).await
+    }
+
+    async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error> {
+        let fields = arguments(json!({ "session_id": session, "api": api, "model": model }));
+        self.inner.ask("session.export", fields).await
+    }
+
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error> {
+        let fields = json!({ "skill_id": skill, "session_id": session });
+        self.inner.ask("skill.levels", arguments(fields)).await
+    }
+
+    async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error> {
+        self.inner.ask("skill.budget", arguments(json!({ "client": client, "window": window }))).await
+    }
+
+    async fn agents(&self) -> Result<Vec<AgentView>, Error> {
+        Ok(self.inner.ask::<AgentList>("agent.list", Arguments::new()).await?.agents)
+    }
+}

@@ -1,0 +1,290 @@
+//! Skills as resources for hosts elsewhere: every file of a bundle with its digest, its bytes, and the frontmatter
+//! word for word.
+//!
+//! Limits and rules are those of the MCP extension for skills
+//! (<https://modelcontextprotocol.io/extensions/skills/overview>): 512 files and 16 MiB a skill. Hidden files and
+//! `node_modules` are no part of what is served.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{Code, Connection, Error, SharedClient, detail};
+use skills_base::files::Folder;
+use skills_session::{ToolError, read};
+use skills_skill::{self, Digest, Skill};
+
+/// Files of a skill, at most.
+pub const MOST_FILES: usize = 512;
+/// Bytes of all files of a skill, at most.
+pub const MOST_BYTES: u64 = 16 << 20;
+/// What the main file is called for hosts, however its folder spells it.
+pub const MAIN: &str = "SKILL.md";
+
+/// A file as it is promised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromisedFile {
+    /// Path inside the skill, `/` between parts.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 of the bytes.
+    pub digest: Digest,
+}
+
+/// A skill as it is promised: all of its files, and its frontmatter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promise {
+    /// Every field the author wrote; none where there is no readable YAML.
+    pub frontmatter: Option<Map<String, Value>>,
+    /// All files, the main one first.
+    pub files: Vec<PromisedFile>,
+}
+
+/// A file's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Media type by extension and content.
+    pub media_type: &'static str,
+    /// SHA-256 of the bytes.
+    pub digest: Digest,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What stands in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Path inside the skill.
+    pub path: String,
+    /// Whether it is a folder.
+    pub folder: bool,
+    /// Media type by extension; empty for folders.
+    pub media_type: &'static str,
+}
+
+/// The path of a skill's main file, as hosts know it.
+#[must_use]
+pub fn main_path(skill: &Skill) -> &str {
+    match skill.location.file_name().and_then(|name| name.to_str()) {
+        Some(name) if !name.eq_ignore_ascii_case(MAIN) => name,
+        _ => MAIN,
+    }
+}
+
+/// Everything that is served of a skill, with digests taken now.
+///
+/// # Errors
+/// `payload_too_large` beyond the limits; `not_found` when the skill has gone meanwhile; `not_implemented` where the
+/// core is remote.
+pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise, Error> {
+    here(core)?;
+    let skill = Arc::clone(skill);
+    apart(move || {
+        let mut files = Vec::new();
+        let mut left = MOST_BYTES;
+        for path in paths(&skill)? {
+            let bytes = bytes(&skill, &path, left)?;
+            left = left.saturating_sub(bytes.len() as u64);
+            files.push(PromisedFile { size: bytes.len() as u64, digest: Digest::of(&bytes), path });
+        }
+        let source = detail::source(&skill)?;
+        Ok(Promise { frontmatter: skill::frontmatter_json(&source), files })
+    })
+    .await
+}
+
+/// A file of a skill whole.
+///
+/// # Errors
+/// `path_escape` for a path that is hidden or leads out; `not_found`; `payload_too_large`; `not_implemented` where the
+/// core is remote.
+pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
+    here(core)?;
+    let (skill, path) = (Arc::clone(skill), path.to_owned());
+    apart(move || {
+        let bytes = bytes(&skill, &path, MOST_BYTES)?;
+        let text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
+        Ok(Content { media_type: detail::media_type_of(&path, text), digest: Digest::of(&bytes), bytes })
+    })
+    .await
+}
+
+/// The paths of all files of a skill, the main one first.
+///
+/// # Errors
+/// As [`promise`].
+pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
+    here(core)?;
+    let skill = Arc::clone(skill);
+    apart(move || paths(&skill)).await
+}
+
+/// What stands in a folder of a skill; the skill's own folder where `folder` is empty.
+///
+/// # Errors
+/// `not_found` for anything that is no folder with files; as [`promise`].
+pub async fn children(core: &SharedClient, skill: &Arc<Skill>, folder: &str) -> Result<Vec<Child>, Error> {
+    let files = files(core, skill).await?;
+    let found = within(&files, folder);
+    if found.is_empty() {
+        let message = format!("{} has no folder {folder:?}", skill.id);
+        return Err(Error::new(Code::NotFound, message));
+    }
+    Ok(found)
+}
+
+fn within(files: &[String], folder: &str) -> Vec<Child> {
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let below = files.iter().filter_map(|path| path.strip_prefix(&prefix));
+    let mut seen = BTreeSet::new();
+    below
+        .filter_map(|rest| match rest.split_once('/') {
+            Some((name, _)) => seen.insert(name).then_some((name, true)),
+            None => Some((rest, false)),
+        })
+        .map(|(name, folder)| Child {
+            path: format!("{prefix}{name}"),
+            folder,
+            media_type: if folder { "" } else { detail::media_type_of(name, is_textual(name)) },
+        })
+        .collect()
+}
+
+/// Whether a name promises text; unread, so by its type alone.
+fn is_textual(name: &str) -> bool {
+    let is_txt = Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    is_txt || detail::media_type_of(name, true) != "text/plain"
+}
+
+fn here(core: &SharedClient) -> Result<(), Error> {
+    match core.connection() {
+        Connection::Local => Ok(()),
+        Connection::Remote { address, .. } => {
+            let message = format!("files of skills are served where the skills are: ask {address}");
+            Err(Error::new(Code::NotImplemented, message))
+        }
+    }
+}
+
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.unwrap_or_else(|error| Err(Error::broken_off(&error)))
+}
+
+fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {
+    let own = skill.location.file_name().and_then(|name| name.to_str()).unwrap_or(MAIN);
+    let place = if path == main_path(skill) { own } else { path };
+    if place == own {
+        let bytes = skill.read().map_err(|refusal| told(skill, &read::refused(&refusal)))?;
+        if bytes.len() as u64 > most {
+            let message =
+                format!("{path} has more than {most} bytes, which are served at most ({})", skill.id);
+            return Err(Error::new(Code::PayloadTooLarge, message));
+        }
+        return Ok(bytes);
+    }
+    read::whole(&opened(skill)?, place, most).map_err(|error| told(skill, &error))
+}
+
+fn opened(skill: &Skill) -> Result<Folder, Error> {
+    skill.open().map_err(|error| {
+        Error::new(Code::NotFound, format!("{}: {}: {error}", skill.id, skill.root_dir.display()))
+    })
+}
+
+fn told(skill: &Skill, error: &ToolError) -> Error {
+    let code = error.code.to_string().parse().unwrap_or(Code::RuntimeError);
+    Error::new(code, format!("{} ({})", error.message, skill.id))
+}
+
+/// Every file, nested skills included: for the enclosing skill those are files like others.
+fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
+    let bundle = opened(skill)?;
+    let main = main_path(skill);
+    let (mut found, mut folders) = (Vec::new(), vec![String::new()]);
+    while let Some(prefix) = folders.pop() {
+        let Ok(entries) = bundle.entries(prefix.trim_end_matches('/')) else { continue };
+        for entry in entries {
+            if entry.name.starts_with('.') || entry.name == "node_modules" {
+                continue;
+            }
+            let path = format!("{prefix}{}", entry.name);
+            let Ok(metadata) = bundle.metadata(&path) else { continue };
+            if metadata.is_file() {
+                found.push(path);
+            } else if metadata.is_dir() && !entry.is_link {
+                // A link to a folder inside would bring the same files twice.
+                folders.push(format!("{path}/"));
+            }
+        }
+        if found.len() > MOST_FILES {
+            let message = format!("{} has more than {MOST_FILES} files, which are served at most", skill.id);
+            return Err(Error::new(Code::PayloadTooLarge, message));
+        }
+    }
+    let own = skill.location.file_name().and_then(|name| name.to_str()).unwrap_or(MAIN);
+    found.retain(|path| path != own && path != main);
+    found.sort();
+    found.insert(0, main.to_owned());
+    Ok(found)
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, clippy::assigning_clones, reason = "a test fails by a panic")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::testing;
+
+    fn bundle(main: &str) -> (tempfile::TempDir, Skill) {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [main, "references/a.md", "inner/SKILL.md", ".git/config", "references/.secret"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "---\nname: demo\ndescription: x\n---\nbody\n").unwrap();
+        }
+        symlink("references/a.md", dir.path().join("inside.md")).unwrap();
+        symlink("/etc/hostname", dir.path().join("outside")).unwrap();
+        symlink(".", dir.path().join("again")).unwrap();
+        let mut skill = testing::skill("demo", "demo");
+        skill.root_dir = dir.path().to_owned();
+        skill.location = dir.path().join(main);
+        (dir, skill)
+    }
+
+    #[test]
+    fn every_file_is_promised_once_and_nothing_hidden_or_outside() {
+        let (_dir, skill) = bundle("SKILL.md");
+        assert_eq!(paths(&skill).unwrap(), ["SKILL.md", "inner/SKILL.md", "inside.md", "references/a.md"]);
+        for path in ["outside", ".git/config", "../x", "references/.secret"] {
+            assert_eq!(bytes(&skill, path, 100).unwrap_err().code, Code::PathEscape, "{path}");
+        }
+        assert_eq!(bytes(&skill, "references/a.md", 3).unwrap_err().code, Code::PayloadTooLarge);
+    }
+
+    #[test]
+    fn a_main_file_of_another_spelling_is_served_under_its_right_name() {
+        let (_dir, skill) = bundle("skill.md");
+        assert_eq!(paths(&skill).unwrap()[0], "SKILL.md");
+        assert!(!bytes(&skill, "SKILL.md", 100).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_folder_shows_its_children_and_no_more() {
+        let files = ["SKILL.md", "a/b.md", "a/c/d.png", "a/c/e.png"].map(str::to_owned);
+        let shown = |folder: &str| -> Vec<(String, bool)> {
+            within(&files, folder).into_iter().map(|child| (child.path, child.folder)).collect()
+        };
+        assert_eq!(shown(""), [("SKILL.md".to_owned(), false), ("a".to_owned(), true)]);
+        assert_eq!(shown("a"), [("a/b.md".to_owned(), false), ("a/c".to_owned(), true)]);
+        assert!(shown("b").is_empty());
+        assert_eq!(within(&files, "a/c")[0].media_type, "image/png");
+    }
+}

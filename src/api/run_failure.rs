@@ -1,0 +1,119 @@
+//! From the words of the state machine, the stores, the runtime tools and the callers of capabilities to the one error
+//! of adapters.
+
+use serde_json::json;
+
+use super::{Code, Error};
+use skills_runs::{CallError, CallFailure};
+use skills_model::Refusal;
+use skills_session::ToolFailure;
+use skills_store::StoreError;
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let message = refusal.to_string();
+        let reason = match refusal {
+            Refusal::Invalid { command, state, needed, allowed } => {
+                Some(json!({ "command": command, "state": state, "needed": needed, "allowed": allowed }))
+            }
+            Refusal::OtherDecision(_)
+            | Refusal::StaleFence { .. }
+            | Refusal::NotClaimable
+            | Refusal::Held
+            | Refusal::NotOver => None,
+        };
+        Self { reason, ..Self::new(Code::InvalidTransition, message) }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Refused(refusal) | StoreError::AlreadyDecided { refusal, .. } => refusal.into(),
+            StoreError::NoRun(_) => Self::new(Code::NotFound, message),
+            StoreError::NoCheckpoint { .. } => Self::new(Code::CheckpointNotFound, message),
+            StoreError::IdempotencyConflict { run, .. } => {
+                Self { reason: Some(json!({ "run": run })), ..Self::new(Code::IdempotencyConflict, message) }
+            }
+            StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
+            StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
+            StoreError::Unavailable { cause, .. } => {
+                Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }
+            }
+            StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
+            StoreError::Failed { .. } => Self::new(Code::InternalError, message),
+        }
+    }
+}
+
+impl From<ToolFailure> for Code {
+    fn from(failure: ToolFailure) -> Self {
+        match failure {
+            ToolFailure::InvalidRequest => Self::InvalidRequest,
+            ToolFailure::NotFound => Self::NotFound,
+            ToolFailure::NotLoaded => Self::NotLoaded,
+            ToolFailure::TooManySkills => Self::TooManySkills,
+            ToolFailure::PathEscape => Self::PathEscape,
+            ToolFailure::PayloadTooLarge => Self::PayloadTooLarge,
+            ToolFailure::ConfirmationRequired => Self::ConfirmationRequired,
+            ToolFailure::SafetyDenied => Self::SafetyDenied,
+            ToolFailure::RuntimeError => Self::RuntimeError,
+        }
+    }
+}
+
+impl From<CallFailure> for Code {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::InvalidRequest => Self::InvalidRequest,
+            CallFailure::InvalidConfiguration => Self::InvalidConfiguration,
+            CallFailure::ConformanceUnmet => Self::ConformanceUnmet,
+            CallFailure::Untrusted => Self::Untrusted,
+            CallFailure::SkillChanged => Self::SkillChanged,
+            CallFailure::SafetyDenied => Self::SafetyDenied,
+            CallFailure::RuntimeError => Self::RuntimeError,
+            CallFailure::UpstreamFailure => Self::UpstreamFailure,
+            CallFailure::UpstreamTimeout => Self::UpstreamTimeout,
+            CallFailure::StepTimeout => Self::StepTimeout,
+            // Whoever asked to stop knows it; a call that nobody waits for has no code of its own.
+            CallFailure::Canceled => Self::InvalidTransition,
+        }
+    }
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        let reason = error.reason.map(|reason| *reason).or_else(|| error.public.map(|public| json!(public)));
+        Self { reason, ..Self::new(error.code.into(), error.message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_model::{CommandName, RunState};
+    use skills_store::RunId;
+
+    #[test]
+    fn a_refused_command_says_what_the_run_takes_instead() {
+        let refusal = Refusal::Invalid {
+            command: "approve".to_owned(),
+            state: RunState::Completed,
+            needed: None,
+            allowed: vec![CommandName::Replay, CommandName::Fork],
+        };
+        let error = Error::from(StoreError::Refused(refusal));
+        assert_eq!(error.code, Code::InvalidTransition);
+        let reason = error.reason.unwrap();
+        assert_eq!(reason["allowed"], json!(["replay", "fork"]));
+        assert_eq!(reason["state"], "completed");
+    }
+
+    #[test]
+    fn a_key_used_for_another_payload_names_its_run() {
+        let error = StoreError::IdempotencyConflict { key: "k".to_owned(), run: RunId("r-1".to_owned()) };
+        let error = Error::from(error);
+        assert_eq!((error.code, error.reason), (Code::IdempotencyConflict, Some(json!({ "run": "r-1" }))));
+    }
+}

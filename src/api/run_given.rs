@@ -1,0 +1,93 @@
+//! Orders that people gave to a run beside their decisions, as its events tell them: who, when and what.
+
+use serde_json::Value;
+
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent};
+
+/// An order that was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenOrder {
+    /// When, milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// What, in a few words: `canceled`, `resumed from checkpoint 2`, `signal books-closed`; safe to draw.
+    pub what: String,
+    /// By whom; safe to draw.
+    pub by: String,
+}
+
+/// What people ordered of a run, oldest first. Decisions are kept by themselves, and not among these.
+#[must_use]
+pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<GivenOrder> {
+    events
+        .filter_map(|event| {
+            let (kind, data) = (&event.event.kind, &event.event.data);
+            let by = data.get("by")?.as_str()?;
+            let what = ordered(kind, data)?;
+            Some(GivenOrder { at_ms: event.at_ms, what, by: safe_text::line(by).into_owned() })
+        })
+        .collect()
+}
+
+/// What an event says was ordered, in a few words; none for other events, and for the end that a decision led to.
+#[must_use]
+pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
+    let text =
+        |name: &str| data.get(name).and_then(Value::as_str).map(|text| safe_text::line(text).into_owned());
+    let checkpoint = || data.get("checkpoint").and_then(Value::as_u64);
+    Some(match kind {
+        EventKind::RunCanceled if data.get("reason").is_none() => "canceled".to_owned(),
+        EventKind::RunResumed => {
+            let from = checkpoint().map(|number| format!(" from checkpoint {number}")).unwrap_or_default();
+            let corrected = data.get("corrected_inputs").and_then(Value::as_object);
+            let names: Vec<&str> =
+                corrected.into_iter().flat_map(|fields| fields.keys().map(String::as_str)).collect();
+            let with =
+                if names.is_empty() { String::new() } else { format!(" with other {}", names.join(", ")) };
+            safe_text::line(&format!("resumed{from}{with}")).into_owned()
+        }
+        EventKind::SignalReceived => format!("signal {}", text("name")?),
+        EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
+        EventKind::RunForkedTo => format!("forked as {}", text("run")?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_store::{NewEvent, RunId};
+
+    #[test]
+    fn every_order_names_who_gave_it() {
+        let told = [
+            ("run.canceled", json!({"by": "ana"})),
+            ("run.canceled", json!({"by": "bo", "reason": "denied"})),
+            ("run.resumed", json!({"by": "cy", "checkpoint": 2, "corrected_inputs": {"name": "right.csv"}})),
+            ("signal.received", json!({"by": "di\u{1b}[31m", "name": "go", "payload": null})),
+            ("run.forked_to", json!({"by": "ed", "run": "r2", "checkpoint": 0})),
+            ("control.applied", json!({"by": "a-sidecar", "asked": "cancel"})),
+            ("run.canceled", json!({})),
+        ];
+        let events: Vec<RunEvent> = (1..)
+            .zip(told)
+            .map(|(number, (kind, data))| RunEvent {
+                run: RunId("r".into()),
+                number,
+                global: number,
+                at_ms: 0,
+                event: NewEvent { kind: kind.into(), step: None, data },
+            })
+            .collect();
+        let given = orders_given(events.iter());
+        let given: Vec<(&str, &str)> =
+            given.iter().map(|order| (order.what.as_str(), order.by.as_str())).collect();
+        assert_eq!(given[0], ("canceled", "ana"));
+        assert_eq!(given[1], ("resumed from checkpoint 2 with other name", "cy"));
+        assert_eq!(given[2].0, "signal go");
+        assert!(!given[2].1.contains('\u{1b}'));
+        assert_eq!(given[3..], [("forked as r2", "ed")]);
+    }
+}

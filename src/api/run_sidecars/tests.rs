@@ -1,0 +1,104 @@
+//! A pause as it is told while it is to come, while it holds, and when it is over.
+
+use serde_json::json;
+
+use super::*;
+use skills_model::Asked;
+use skills_store::{NewEvent, RunOptions};
+
+fn run(state: RunState, held: bool) -> RunRecord {
+    let gate = (state == RunState::WaitingForHuman).then(|| Gate::Human {
+        step: "book".into(),
+        inputs_digest: "d".into(),
+        why: Asked::Confirmation,
+    });
+    RunRecord {
+        id: RunId("run".into()),
+        skill_id: "invoice-intake".into(),
+        state,
+        held,
+        gate,
+        decided: None,
+        contract_digest: String::new(),
+        inputs: json!({}),
+        target: None,
+        options: RunOptions::default(),
+        outputs: None,
+        error: None,
+        trace_id: String::new(),
+        started_by: "ana".into(),
+        source: None,
+        progress: (0, 1),
+        step: None,
+        head: 0,
+        fence: 0,
+        hold: None,
+        created_ms: 0,
+        since_ms: 90,
+        expires_ms: None,
+        allowed: Vec::new(),
+    }
+}
+
+fn events(kinds: &[&str]) -> Vec<RunEvent> {
+    let data = |kind: &str| match kind {
+        "control.applied" => {
+            json!({"asked": "pause", "by": "side-1", "skill": "watch", "why": "too many rows",
+                                    "did": "it stops before its next step"})
+        }
+        _ => json!({}),
+    };
+    let event = |(number, kind): (u64, &&str)| RunEvent {
+        run: RunId("run".into()),
+        number,
+        global: number,
+        at_ms: number as i64 * 10,
+        event: NewEvent { kind: (*kind).into(), step: None, data: data(kind) },
+    };
+    (1..).zip(kinds).map(event).collect()
+}
+
+fn told(state: RunState, held: bool, kinds: &[&str]) -> String {
+    let wishes = sidecar_wishes(&run(state, held), events(kinds).iter());
+    wishes[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
+}
+
+#[test]
+fn a_pause_is_told_as_it_stands_now() {
+    assert_eq!(
+        told(RunState::WaitingForHuman, true, &["run.created", "run.paused", "control.applied"]),
+        "the sidecar watch wants a pause (too many rows): after a yes it is held until somebody resumes it"
+    );
+    assert_eq!(
+        told(RunState::Running, true, &["run.paused", "control.applied"]),
+        "the sidecar watch wants a pause (too many rows): before its next step it is held until somebody resumes it"
+    );
+    assert_eq!(
+        told(RunState::Pending, true, &["run.paused", "control.applied", "gate.approved", "run.held"]),
+        "the sidecar watch wants a pause (too many rows): held since 40; nothing more begins until somebody resumes it"
+    );
+    let over = ["run.paused", "control.applied", "run.held", "run.resumed", "run.completed"];
+    assert_eq!(
+        told(RunState::Completed, false, &over),
+        "the sidecar watch wanted a pause (too many rows): held from 30 until 40, and no more"
+    );
+    assert_eq!(
+        told(RunState::Completed, false, &["run.paused", "control.applied", "run.completed"]),
+        "the sidecar watch wanted a pause (too many rows): it was completed before it could be held"
+    );
+    assert_eq!(
+        told(RunState::Canceled, false, &["run.paused", "control.applied", "gate.denied", "run.canceled"]),
+        "the sidecar watch wanted a pause (too many rows): it was canceled before it could be held"
+    );
+}
+
+#[test]
+fn a_decision_is_told_who_wants_the_run_held_after_it() {
+    let asked = events(&["run.paused", "control.applied"]);
+    assert_eq!(
+        pause_wanted(&run(RunState::WaitingForHuman, true), asked.iter()).as_deref(),
+        Some("watch (too many rows)")
+    );
+    assert_eq!(pause_wanted(&run(RunState::WaitingForHuman, false), asked.iter()), None);
+    assert!(pause_wanted(&run(RunState::WaitingForSignal, true), asked.iter()).is_some());
+}

@@ -1,0 +1,30 @@
+//! Whether somebody works a run that is to be worked, in words.
+
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::{Holder, RunRecord, WorkerId};
+
+/// How long a run may lie pending before it is said that nobody took it, milliseconds: what was launched this moment is
+/// about to be taken.
+pub const PENDING_MS: i64 = 5_000;
+
+/// Why nobody works a run that is to be worked; none where somebody does, or nobody has to. `age` tells milliseconds as
+/// the door that asks does.
+#[must_use]
+pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
+    let Some(hold) = &run.hold else {
+        let waits = run.state == RunState::Pending && !run.held;
+        return waits.then(|| "no worker has taken it so far".to_owned());
+    };
+    let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
+    let worker = safe_text::line(&worker);
+    match hold.holder {
+        Holder::Here | Holder::Elsewhere => None,
+        Holder::Dead => Some(format!("nobody works it: {worker} is dead")),
+        Holder::RunOut => {
+            let ago = age(now_ms - hold.until_ms);
+            Some(format!("nobody works it: the lease of {worker} ran out {ago} ago"))
+        }
+        Holder::Left => Some("nobody works it: its worker left in good order".to_owned()),
+    }
+}

@@ -1,0 +1,359 @@
+//! A new skill: its files made from a few facts, linted before they take their place, never over what is there.
+
+mod template;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Code, Error, LintFinding, lint, trusting};
+use skills_discovery::golden_yaml;
+use skills_skill::contract;
+use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
+
+/// The file of golden queries, beside the skills of a root.
+const GOLDEN: &str = "golden.yaml";
+/// More than this is no list of queries written by hand.
+const MAX_GOLDEN: u64 = 4 << 20;
+
+/// The language of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptLanguage {
+    /// Python 3.
+    Python,
+    /// Node.
+    Node,
+    /// A POSIX shell.
+    Shell,
+}
+
+/// What is known of a new skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scaffold {
+    /// Its id: the folder's name.
+    pub id: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// When to use it, as it goes on behind "Use when".
+    pub when: Option<String>,
+    /// Facts or tool; by the script where nobody says.
+    pub kind: Option<Kind>,
+    /// Its place in an answer.
+    pub role: Role,
+    /// How it is invoked; by the role where nobody says.
+    pub invocation: Option<Invocation>,
+    /// What it can be attached to.
+    pub targets: Vec<AttachTarget>,
+    /// What it does to what it is used on.
+    pub effect: EffectMode,
+    /// Its subject area.
+    pub domain: Option<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// With a script.
+    pub script: Option<ScriptLanguage>,
+    /// With a contract that runs the script.
+    pub contract: bool,
+    /// With a page of reference material.
+    pub references: bool,
+    /// What somebody would ask; none writes no golden queries.
+    pub queries: Option<Vec<String>>,
+}
+
+/// What was made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scaffolded {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its files, by path inside.
+    pub files: Vec<String>,
+    /// The file of golden queries that were added, and how many.
+    pub golden: Option<(PathBuf, usize)>,
+    /// Why golden queries were not added, where they should have been.
+    pub golden_note: Option<String>,
+    /// What lint remarks; nothing heavier than a remark.
+    pub findings: Vec<LintFinding>,
+    /// What to do next, as commands and sentences.
+    pub next: Vec<String>,
+}
+
+/// A file on its way.
+struct NewFile {
+    path: String,
+    text: String,
+    executable: bool,
+}
+
+/// Why a text cannot be the id of a new skill.
+#[must_use]
+pub fn id_problem(id: &str) -> Option<String> {
+    let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
+    let valid = known && !hyphens && (1..=64).contains(&id.len());
+    (!valid).then(|| format!("`{id}` is no id: 1 to 64 lower-case letters, digits and single hyphens"))
+}
+
+impl Scaffold {
+    /// How it is invoked.
+    #[must_use]
+    pub fn invocation(&self) -> Invocation {
+        let usual = if self.role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
+        self.invocation.unwrap_or(usual)
+    }
+
+    /// Facts or tool.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let usual = if self.script.is_some() || self.contract { Kind::Tool } else { Kind::HostKnowledge };
+        self.kind.unwrap_or(usual)
+    }
+
+    /// The description as it will stand in the frontmatter.
+    #[must_use]
+    pub fn whole_description(&self) -> String {
+        let stop = |text: &str| {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
+        };
+        match self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) {
+            Some(when) => {
+                let plain =
+                    when.strip_prefix("Use when ").or_else(|| when.strip_prefix("use when ")).unwrap_or(when);
+                format!("{} Use when {}", stop(&self.description), stop(plain))
+            }
+            None => stop(&self.description),
+        }
+    }
+
+    /// What contradicts itself, in a sentence.
+    fn problem(&self) -> Option<String> {
+        let invocation = self.invocation();
+        if let Some(problem) = id_problem(&self.id) {
+            return Some(problem);
+        }
+        if self.description.trim().is_empty() {
+            return Some(
+                "a description is needed: what the skill does, in a sentence (--description)".to_owned(),
+            );
+        }
+        if self.role == Role::Sidecar && invocation != Invocation::Attach {
+            return Some("a sidecar is only ever attached: leave --invocation out, or say attach".to_owned());
+        }
+        if invocation != Invocation::Direct && self.targets.is_empty() {
+            return Some(
+                "what it can be attached to is needed: --target task, run, output, transcript or artifact"
+                    .to_owned(),
+            );
+        }
+        if invocation == Invocation::Direct && !self.targets.is_empty() {
+            return Some(
+                "a direct skill has no targets: leave --target out, or say --invocation both".to_owned(),
+            );
+        }
+        if self.contract && self.script == Some(ScriptLanguage::Shell) {
+            return Some("a contract's script reads JSON: take --script python or node".to_owned());
+        }
+        if self.effect == EffectMode::ControlSignal && invocation == Invocation::Direct {
+            return Some("a control signal steers what the skill is attached to: say --invocation attach and a --target".to_owned());
+        }
+        let word =
+            |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c));
+        if let Some(bad) = self.tags.iter().chain(&self.domain).find(|text| !word(text.trim())) {
+            return Some(format!("`{bad}` is no tag or domain: letters, digits, `-`, `_` and `.`"));
+        }
+        None
+    }
+}
+
+/// Makes the skill in a folder. Everything is written beside its place, linted there, and moved in whole.
+///
+/// # Errors
+/// `invalid_request` for facts that contradict each other or would not pass lint, `forbidden` where something of that
+/// name is there already or the folder cannot be written.
+pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
+    if let Some(problem) = spec.problem() {
+        return Err(Error::new(Code::InvalidRequest, problem));
+    }
+    let folder = parent.join(&spec.id);
+    if folder.symlink_metadata().is_ok() {
+        let message = format!("{} is there already; nothing was changed", folder.display());
+        return Err(Error::new(Code::Forbidden, message));
+    }
+    let refused = |error: std::io::Error| {
+        Error::new(Code::Forbidden, format!("{} cannot be made: {error}", folder.display()))
+    };
+    fs::create_dir_all(parent).map_err(refused)?;
+    let work = tempfile::Builder::new().prefix(".scaffold-").tempdir_in(parent).map_err(refused)?;
+    let draft = work.path().join(&spec.id);
+    let files = template::files(spec);
+    for file in &files {
+        write(&draft.join(&file.path), file).map_err(refused)?;
+    }
+    let findings = linted(&draft);
+    if let Some(worst) = findings.iter().find(|found| found.finding.severity != Severity::Info) {
+        let finding = &worst.finding;
+        let message =
+            format!("nothing was made, because lint would say: {} {}", finding.message, finding.help);
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    let (golden, golden_note) = match golden(spec, parent) {
+        Ok(golden) => (golden, None),
+        Err(why) => (None, Some(why)),
+    };
+    // A folder that came meanwhile holds something, and is not replaced; an empty one is as good as none.
+    fs::rename(&draft, &folder).map_err(refused)?;
+    let golden = match golden {
+        Some((file, text, count)) => {
+            replace(&file, &text).map_err(refused)?;
+            Some((file, count))
+        }
+        None => None,
+    };
+    let findings = findings
+        .into_iter()
+        .map(|found| {
+            let inside = found.location.strip_prefix(&draft).map(Path::to_path_buf).unwrap_or_default();
+            LintFinding { location: folder.join(inside), ..found }
+        })
+        .collect();
+    Ok(Scaffolded {
+        skill_id: SkillId::new(spec.id.clone()),
+        files: files.into_iter().map(|file| file.path).collect(),
+        next: next(spec, &folder, golden.is_some()),
+        folder,
+        golden,
+        golden_note,
+        findings,
+    })
+}
+
+/// The skill's own findings, and those of every file of the contract form beside it.
+fn linted(bundle: &Path) -> Vec<LintFinding> {
+    let main = bundle.join("SKILL.md");
+    let mut findings = lint::files(std::slice::from_ref(&main)).findings;
+    let id = SkillId::new(bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default());
+    for folder in ["capabilities", "bindings"] {
+        for entry in fs::read_dir(bundle.join(folder)).into_iter().flatten().flatten() {
+            let location = entry.path();
+            let Ok(text) = read_regular_text(&location, MAX_GOLDEN) else { continue };
+            let found = if folder == "capabilities" {
+                contract::parse_capability(&location, &text).1
+            } else {
+                contract::parse_binding(&location, &text).1
+            };
+            findings.extend(found.into_iter().map(|finding| LintFinding {
+                skill_id: id.clone(),
+                location: location.clone(),
+                finding,
+            }));
+        }
+    }
+    findings
+}
+
+/// The file of golden queries with this skill's added, and how many there are of them.
+fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usize)>, String> {
+    let Some(queries) = &spec.queries else { return Ok(None) };
+    let queries = if queries.is_empty() { template::usual_queries(spec) } else { queries.clone() };
+    let queries: BTreeSet<String> =
+        queries.iter().map(|query| query.trim().to_owned()).filter(|query| !query.is_empty()).collect();
+    if queries.is_empty() {
+        return Ok(None);
+    }
+    let file = parent.join(GOLDEN);
+    let before = match read_regular_text(&file, MAX_GOLDEN) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(format!("{} cannot be read: {error}", file.display())),
+    };
+    let mut text = before.clone();
+    if !text.is_empty() {
+        text += if text.ends_with('\n') { "\n" } else { "\n\n" };
+    }
+    text += &format!("# {}\n", spec.id);
+    for query in &queries {
+        // JSON text is YAML text, whatever is in it.
+        text += &format!("- query: {}\n  expect: [{}]\n", template::scalar(query), spec.id);
+    }
+    let known =
+        if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
+    match golden_yaml(&text) {
+        Ok(cases) if cases.len() == known + queries.len() => Ok(Some((file, text, queries.len()))),
+        Ok(_) => Err(format!("{} has another form than a list; add the queries by hand", file.display())),
+        Err(error) => Err(format!("{}: {error}", file.display())),
+    }
+}
+
+fn next(spec: &Scaffold, folder: &Path, golden: bool) -> Vec<String> {
+    let shown = folder.display();
+    let parent = folder.parent().unwrap_or(folder).display();
+    let mut next = vec![format!("edit {shown}/SKILL.md: what it says is what a model reads")];
+    next.push(format!("skills lint {shown}"));
+    if golden {
+        next.push(format!("skills eval --root {parent}"));
+    }
+    if trusting::has_contract(folder) {
+        next.push(format!("skills trust {shown}"));
+        if spec.invocation() == Invocation::Attach {
+            let target = spec.targets.first().map_or_else(|| "output".to_owned(), ToString::to_string);
+            let id = &spec.id;
+            next.push(format!("skills attach {id} --root {parent} --target-type {target} --target-ref REF"));
+        } else {
+            next.push(format!("skills run {} --root {parent} --input text=\"one line\"", spec.id));
+        }
+    }
+    next.push(format!("skills package-prepare {shown}"));
+    next
+}
+
+fn write(path: &Path, file: &NewFile) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::File::options().write(true).create_new(true).open(path)?.write_all(file.text.as_bytes())?;
+    if file.executable { make_executable(path) } else { Ok(()) }
+}
+
+/// Puts new content in the place of a file, whole or not at all.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    let mut file = tempfile::Builder::new().prefix(".golden-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    match fs::metadata(path) {
+        Ok(before) => file.as_file().set_permissions(before.permissions())?,
+        Err(_) => readable(file.as_file())?,
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(unix)]
+fn readable(file: &fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn readable(_: &fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+#[path = "tests.rs"]
+mod tests;

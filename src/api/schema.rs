@@ -1,0 +1,61 @@
+//! The published JSON schema of a skill's frontmatter, and how a copy of it differs.
+
+use serde_json::Value;
+
+use super::{Code, Error};
+use skills_skill;
+
+/// The schema (JSON Schema 2020-12) as it is checked in: indented, with a final line feed.
+///
+/// # Errors
+/// `internal_error` when it cannot be written as JSON.
+pub fn schema() -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(&skill::schema());
+    text.map(|text| text + "\n")
+        .map_err(|e| Error::new(Code::InternalError, format!("the schema is no JSON: {e}")))
+}
+
+/// How a copy differs from the schema: the first place, as a JSON pointer; none when it says the same.
+/// The order of keys and the layout of the text do not count.
+///
+/// # Errors
+/// `invalid_request` for a copy that is not JSON.
+pub fn schema_drift(copy: &str, schema: &str) -> Result<Option<String>, Error> {
+    let parsed = |what: &str, text: &str| {
+        serde_json::from_str::<Value>(text).map_err(|error| {
+            Error::new(Code::InvalidRequest, format!("the {what} is not valid JSON: {error}"))
+        })
+    };
+    Ok(difference(&parsed("copy", copy)?, &parsed("document", schema)?, ""))
+}
+
+fn difference(copy: &Value, schema: &Value, at: &str) -> Option<String> {
+    match (copy, schema) {
+        (Value::Object(a), Value::Object(b)) => {
+            if let Some(key) = b.keys().find(|key| !a.contains_key(*key)) {
+                return Some(format!("{at}/{key} is missing"));
+            }
+            if let Some(key) = a.keys().find(|key| !b.contains_key(*key)) {
+                return Some(format!("{at}/{key} is not in the schema any more"));
+            }
+            a.iter().find_map(|(key, value)| difference(value, &b[key], &format!("{at}/{key}")))
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).enumerate().find_map(|(i, (a, b))| difference(a, b, &format!("{at}/{i}")))
+        }
+        _ => (copy != schema).then(|| format!("{} differs", if at.is_empty() { "/" } else { at })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_named_by_its_place() {
+        let (a, b) = (r#"{"x": {"y": [1, 2]}}"#, r#"{"x": {"y": [1, 3]}}"#);
+        assert_eq!(schema_drift(a, b).unwrap().as_deref(), Some("/x/y/1 differs"));
+        assert_eq!(schema_drift(r#"{"x": {}}"#, b).unwrap().as_deref(), Some("/x/y is missing"));
+        assert_eq!(schema_drift("{", b).unwrap_err().code, Code::InvalidRequest);
+    }
+}

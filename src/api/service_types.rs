@@ -1,0 +1,178 @@
+//! What operators ask of the core, as data with serde: persisted counts, quality states, single capabilities.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use strum::IntoEnumIterator as _;
+
+use super::ExecutionOptions;
+use super::operations::Scope;
+use skills_base::audit::{AnchorCheck, Verification};
+use skills_authoring::governance::QualityState;
+use skills_skill::SkillId;
+use skills_store::Health;
+
+/// Since when operations are counted, and whether that survives this process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Counting {
+    /// Since when the counts below count, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// When they were last set back to nothing.
+    pub last_reset_ms: Option<i64>,
+    /// Whether they are kept in the store, and so are those of earlier processes.
+    pub persisted: bool,
+    /// Where they are kept, or why they are not.
+    pub place: String,
+    /// The file of the store, where it is one.
+    pub file: Option<PathBuf>,
+}
+
+/// Who calls, as the core knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallerView {
+    /// The name that runs and decisions of theirs are recorded under; none where nobody is asked for one.
+    pub name: Option<String>,
+    /// What they may do.
+    pub scopes: BTreeSet<Scope>,
+}
+
+impl CallerView {
+    /// Whoever uses the core where nobody is asked who they are: they may do everything.
+    #[must_use]
+    pub fn anyone() -> Self {
+        Self { name: None, scopes: Scope::iter().collect() }
+    }
+}
+
+/// What `audit-purge` took away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct AuditPurged {
+    /// Runs whose step inputs and output lines are gone.
+    pub runs: u64,
+    /// Lines of the audit log.
+    pub lines: u64,
+    /// Up to when, milliseconds since 1970-01-01 UTC.
+    pub before_ms: i64,
+}
+
+/// Which lines of the audit log to show. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditFilter {
+    /// Only lines about this run, by its id, or a beginning or an end of it.
+    pub run: Option<String>,
+    /// Only kinds that begin so: `run.`, `trust.`, `policy.changed`.
+    pub kind: Option<String>,
+    /// Only by this person.
+    pub by: Option<String>,
+    /// The last lines; 0 means 100.
+    pub limit: usize,
+}
+
+/// What a look over the audit log found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditReport {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether it is there.
+    pub exists: bool,
+    /// `off`, `standard` or `full`.
+    pub mode: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub verification: Verification,
+    /// How far the log is known to reach, by the file beside it and by the store.
+    #[serde(default)]
+    pub anchors: Vec<AnchorCheck>,
+    /// Why the store could not be asked how far the log reaches, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
+}
+
+/// Which skills to judge. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GovernanceFilter {
+    /// Only this skill: id, unambiguous name, or location.
+    pub skill: Option<String>,
+    /// Only these states.
+    pub state: Vec<QualityState>,
+    /// Only these domains.
+    pub domain: Vec<String>,
+    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// Where the page before ended: its `next`.
+    #[schemars(length(min = 1))]
+    pub cursor: Option<String>,
+}
+
+/// A skill's quality state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GovernedSkill {
+    /// The skill.
+    #[schemars(with = "String")]
+    pub skill_id: SkillId,
+    /// The highest state whose rules hold.
+    pub state: QualityState,
+    /// What led to it, in sentences.
+    pub reasons: Vec<String>,
+    /// What is missing for the next state, in sentences; empty for the highest.
+    pub next: Vec<String>,
+}
+
+/// Quality states of the catalogue.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GovernanceList {
+    /// In catalogue order; shadowed ones are left out.
+    pub skills: Vec<GovernedSkill>,
+    /// Skills that the filter keeps, on all pages together.
+    #[serde(default)]
+    pub total: usize,
+    /// Where the next page begins, if there is one.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// A run of one capability alone.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapabilityRequest {
+    /// The capability's id.
+    pub capability: String,
+    /// Its inputs.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// How.
+    #[serde(default)]
+    pub options: ExecutionOptions,
+    /// Who asks; the user's name where absent.
+    #[serde(default)]
+    pub started_by: Option<String>,
+}
+
+/// A store that was begun anew, and what became of the files of the former one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoreReset {
+    /// What it is and where.
+    pub place: String,
+    /// Id of the new store.
+    pub id: String,
+    /// Where the former files are now.
+    pub kept: Vec<PathBuf>,
+}
+
+/// The store of runs, looked over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoreHealth {
+    /// What it is and where.
+    pub place: String,
+    /// What was found.
+    #[serde(flatten)]
+    pub health: Health,
+}

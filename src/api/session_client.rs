@@ -1,0 +1,144 @@
+//! The operations on sessions, as one trait: a local form over the core, a remote one over HTTP.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{
+    AgentView, BudgetView, Code, ComposedView, Error, LevelsView, SessionSummary, SessionView,
+    SettingsChange, ToolAnswer,
+};
+use skills_session::{Api, Payload, Speaker};
+
+/// Whose sessions a caller may use. A session belongs to the principal who made it; to others it does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionAccess {
+    /// Who owns the sessions that are made; nobody in particular for the local account, and where no keys are asked
+    /// for.
+    owner: Option<String>,
+    /// Whether the sessions of others, and those without an owner, can be used too.
+    all: bool,
+}
+
+impl SessionAccess {
+    /// Everything: the local account, and callers of a service that asks nobody for a key.
+    #[must_use]
+    pub fn unrestricted() -> Self {
+        Self { owner: None, all: true }
+    }
+
+    /// A principal: their own sessions, or all of them.
+    #[must_use]
+    pub fn of(principal: &str, all: bool) -> Self {
+        Self { owner: Some(principal.to_owned()), all }
+    }
+
+    /// Who owns a session that is made with this access.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Whether a session of this owner can be used.
+    #[must_use]
+    pub fn admits(&self, owner: Option<&str>) -> bool {
+        self.all || (owner.is_some() && owner == self.owner())
+    }
+
+    /// The one owner whose sessions can be used; none where all can.
+    #[must_use]
+    pub fn only(&self) -> Option<&str> {
+        self.owner().filter(|_| !self.all)
+    }
+}
+
+impl Default for SessionAccess {
+    fn default() -> Self {
+        Self::unrestricted()
+    }
+}
+
+/// A client for sessions that several tasks share.
+pub type SharedSessionClient = Arc<dyn SessionClient>;
+
+/// What every adapter may ask about sessions. A session is named by its id, or by a beginning or an end of it that
+/// no other session has.
+#[async_trait]
+pub trait SessionClient: Send + Sync + 'static {
+    /// The same sessions as somebody with this access sees them: what they may not use is `not_found`. A remote form
+    /// answers itself, because the service knows by the key who calls.
+    fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient;
+
+    /// A new, empty session.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown client or agent.
+    async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error>;
+
+    /// Sessions, the one that changed last first.
+    async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error>;
+
+    /// One session whole.
+    async fn session(&self, session: &str) -> Result<SessionView, Error>;
+
+    /// Changes how a session is composed.
+    async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
+
+    /// Appends a message.
+    async fn say(&self, session: &str, speaker: Speaker, text: &str) -> Result<u64, Error>;
+
+    /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name where the session offers
+    /// them). The call and its result are appended to the transcript, failed ones too.
+    ///
+    /// `approved` says that a person allowed this script to run.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown session or tool; `session_conflict` when it changes faster than it can be read.
+    async fn call_tool(
+        &self,
+        session: &str,
+        tool: &str,
+        arguments: Value,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error>;
+
+    /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work directory.
+    /// Handing files over is the host's doing, never the model's: they are no arguments of the tool.
+    ///
+    /// # Errors
+    /// As [`Self::call_tool`]; `invalid_request` for a file that is not there; `not_implemented` where the gateway
+    /// cannot reach the caller's files.
+    async fn run_script(
+        &self,
+        session: &str,
+        arguments: Value,
+        files: BTreeMap<String, String>,
+        approved: bool,
+    ) -> Result<ToolAnswer, Error> {
+        if !files.is_empty() {
+            return Err(Error::new(
+                Code::NotImplemented,
+                "this gateway takes no files for a session's script: run it where the files lie",
+            ));
+        }
+        self.call_tool(session, "skills.run_script", arguments, approved).await
+    }
+
+    /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.
+    async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error>;
+
+    /// The whole request of the next call.
+    async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error>;
+
+    /// A skill at each level of disclosure; where a session is named, as it is loaded there, whatever became of its
+    /// file since.
+    async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error>;
+
+    /// The catalogue under a client's budget; without a client, as it is.
+    async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error>;
+
+    /// The agents found in `agents/` of the roots, the configuration and the project.
+    async fn agents(&self) -> Result<Vec<AgentView>, Error>;
+}

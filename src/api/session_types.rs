@@ -1,0 +1,437 @@
+//! What goes through the door about sessions, as data with serde: the same in every adapter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::session_standing::Standing;
+use skills_session::{
+    Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Part, PartKind, Settings,
+    ToolError, ToolSpec,
+};
+use skills_skill::SkillId;
+use skills_skill::tokens::TokenCount;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SessionSummary {
+    /// Its id.
+    pub session_id: String,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    pub changed_ms: i64,
+    /// Names of its active skills, most recent last.
+    pub active: Vec<String>,
+    /// The agent that speaks.
+    pub agent: Option<String>,
+    /// Entries of its transcript.
+    pub entries: u64,
+    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+/// Changes of a session's settings; absent ones stay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SettingsChange {
+    /// Skills that may be active at once.
+    #[schemars(range(min = 1))]
+    pub cap: Option<usize>,
+    /// How the catalogue is written.
+    pub form: Option<Form>,
+    /// Where bodies go.
+    pub instructions: Option<Instructions>,
+    /// Whether locations are told.
+    pub locations: Option<bool>,
+    /// Id of the client whose budget shortens the catalogue; an empty text for none.
+    pub client: Option<String>,
+    /// The model's context window in tokens.
+    #[schemars(range(min = 1))]
+    pub window: Option<u32>,
+    /// Id of the agent that speaks; an empty text for none.
+    pub agent: Option<String>,
+    /// Offer the three older tool names too.
+    pub compat: Option<bool>,
+}
+
+/// A session whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SessionView {
+    /// Its id.
+    pub session_id: String,
+    /// Counts up with every change.
+    pub version: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// When something was written into its transcript last, milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    pub changed_ms: i64,
+    /// How it is composed.
+    pub settings: Settings,
+    /// Active skills, most recent last.
+    pub active: Vec<Active>,
+    /// Active skills whose file is there and no longer what was loaded.
+    pub changed_since: Vec<String>,
+    /// Active skills that the present roots do not hold as they were loaded, by their names: changed, gone, elsewhere.
+    #[serde(default)]
+    pub standing: BTreeMap<String, Standing>,
+    /// What happened, oldest first.
+    pub transcript: Vec<Arc<Entry>>,
+    /// What its scripts would run in here, in a few words.
+    pub isolation: String,
+    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
+
+impl SessionView {
+    /// What of its settings is other than the built in one, in words: `agent clerk`, `as codex`, `4 skills at most`.
+    #[must_use]
+    pub fn own_settings(&self) -> Vec<String> {
+        let (own, usual) = (&self.settings, Settings::default());
+        let agent = own.agent.as_deref().map(|agent| format!("agent {agent}"));
+        let client = own.client.as_deref().map(|client| format!("as {client}"));
+        let others = [
+            (own.window != usual.window, format!("a window of {} tokens", own.window)),
+            (own.cap != usual.cap, format!("{} skills at most", own.cap)),
+            (own.form != usual.form, format!("catalogue as {}", own.form)),
+            (own.instructions != usual.instructions, format!("bodies in the {}", own.instructions)),
+            (own.locations != usual.locations, "no locations".to_owned()),
+            (own.compat != usual.compat, "older tool names too".to_owned()),
+        ];
+        let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
+        agent.into_iter().chain(client).chain(others).collect()
+    }
+}
+
+/// What calling a runtime tool gave. A tool that fails is an answer too: the model reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ToolAnswer {
+    /// The entry of the transcript.
+    pub entry: u64,
+    /// What the model reads.
+    pub result: Result<Value, ToolError>,
+    /// The session's version now.
+    pub version: u64,
+}
+
+/// Bytes and tokens of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LevelSize {
+    /// Bytes.
+    pub bytes: u64,
+    /// Tokens (o200k vocabulary).
+    pub tokens: u32,
+    /// `tokens` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl LevelSize {
+    /// A size of so many bytes and tokens.
+    #[must_use]
+    pub fn new(bytes: u64, count: TokenCount) -> Self {
+        Self { bytes, tokens: count.tokens, estimated: count.estimated }
+    }
+
+    /// Its tokens.
+    #[must_use]
+    pub fn count(&self) -> TokenCount {
+        TokenCount { tokens: self.tokens, estimated: self.estimated }
+    }
+}
+
+impl std::ops::Add for LevelSize {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self::new(self.bytes.saturating_add(other.bytes), self.count() + other.count())
+    }
+}
+
+impl std::ops::AddAssign for LevelSize {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl std::iter::Sum for LevelSize {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), std::ops::Add::add)
+    }
+}
+
+/// How large a call is, by level of disclosure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CallSize {
+    /// Rules, prompts and inline instructions.
+    pub base: LevelSize,
+    /// L1: the catalogue.
+    pub l1: LevelSize,
+    /// L2: bodies, in the instructions and in the answers of calls.
+    pub l2: LevelSize,
+    /// L3: what was read or printed by scripts, in the history.
+    pub l3: LevelSize,
+    /// Everything else of the history.
+    pub history: LevelSize,
+    /// The model's context window in tokens.
+    pub window: u32,
+}
+
+/// The body of a skill that stands in the answer of an earlier call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GivenBody {
+    /// The entry of the transcript that has it.
+    pub entry: u64,
+    /// The skill.
+    pub skill: String,
+    /// Its size as it stands there; part of the second level.
+    pub size: LevelSize,
+}
+
+/// A line of the difference between two calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffLine {
+    /// In both.
+    Same(String),
+    /// New in this one.
+    Added(String),
+    /// Gone from the last one.
+    Removed(String),
+}
+
+/// How a call is made in another way than the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SinceLast {
+    /// Settings that are others now.
+    pub changes: Vec<SettingChanged>,
+    /// Entries of the catalogue in the last call, and in this one.
+    pub entries: (usize, usize),
+    /// What of both calls stands in another order: `catalogue`, `bodies`.
+    #[serde(default)]
+    pub reordered: Vec<String>,
+    /// Entries that both calls have, and of which this one says less or more.
+    #[serde(default)]
+    pub redescribed: Redescribed,
+}
+
+/// Entries of the catalogue that two calls have, counted by what became of their descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Redescribed {
+    /// Cut.
+    pub shortened: usize,
+    /// Gone: the name alone is left.
+    pub name_only: usize,
+    /// Longer than before, by what was cut or by more.
+    pub longer: usize,
+    /// Another text.
+    pub rewritten: usize,
+}
+
+impl Redescribed {
+    /// Whether every description is what it was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How many came to what, in words; only what there is.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let all = [
+            (self.shortened, "shortened"),
+            (self.name_only, "name only"),
+            (self.longer, "longer than before"),
+            (self.rewritten, "described anew"),
+        ];
+        all.into_iter().filter(|(count, _)| *count > 0)
+    }
+}
+
+/// A setting that was another one at the last call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SettingChanged {
+    /// Which: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
+    pub what: String,
+    /// Its value then, in a word.
+    pub before: String,
+    /// Its value now.
+    pub now: String,
+}
+
+impl SinceLast {
+    /// What changed, in words: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are written by
+    /// `number`.
+    #[must_use]
+    pub fn told(&self, number: impl Fn(usize) -> String) -> Vec<String> {
+        let changed = |change: &SettingChanged| {
+            format!("the {} changed from {} to {}", change.what, change.before, change.now)
+        };
+        let (before, now) = self.entries;
+        let more = now.abs_diff(before);
+        let noun = if more == 1 { "entry" } else { "entries" };
+        let more = number(more);
+        let entries = match now.cmp(&before) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Less => Some(format!("{more} {noun} fewer")),
+            std::cmp::Ordering::Greater => Some(format!("{more} {noun} more")),
+        };
+        let described = self.redescribed.counts().map(|(many, what)| match (many, what) {
+            (1, what) => format!("1 entry {what}"),
+            (many, what) => format!("{} entries {what}", number(many)),
+        });
+        let reordered = self.reordered.iter().map(|what| match what.as_str() {
+            "bodies" => "the loaded skills stand in another order".to_owned(),
+            what => format!("the {what} stands in another order"),
+        });
+        self.changes.iter().map(changed).chain(entries).chain(described).chain(reordered).collect()
+    }
+}
+
+/// Skills that a model is not told about, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NotListed {
+    /// Why, in words.
+    pub why: String,
+    /// How many there are.
+    pub skills: usize,
+    /// Their ids, or a few of them: in a session, those that are loaded there are always among these.
+    pub names: Vec<String>,
+}
+
+/// What a model is given at the next call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ComposedView {
+    /// The instructions, with what each byte is.
+    pub composed: Composed,
+    /// SHA-256 of the text, hexadecimal.
+    pub digest: String,
+    /// The client as which the catalogue is listed; none where it stands whole.
+    #[serde(default)]
+    pub client: Option<String>,
+    /// Where the bodies of skills go that are loaded from now on.
+    #[serde(default)]
+    pub instructions: Instructions,
+    /// Sizes.
+    pub size: CallSize,
+    /// Tokens of each part of the instructions, in their order.
+    #[serde(default)]
+    pub part_tokens: Vec<u32>,
+    /// Those of the parts, by their place from 0, whose `part_tokens` are an estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts_estimated: Vec<usize>,
+    /// Bodies that stand in the answers of calls, in the order in which they were given; a skill that was loaded twice
+    /// stands there twice.
+    #[serde(default)]
+    pub given: Vec<GivenBody>,
+    /// What differs from the last call; empty where nothing does, absent before the first call.
+    pub diff: Option<Vec<DiffLine>>,
+    /// How this call is made in another way than the last one; absent before the first call, and for one that was
+    /// kept before this was told.
+    #[serde(default)]
+    pub since: Option<SinceLast>,
+    /// How full the client's catalogue is, where a client is set; `budget` tells it entry by entry.
+    pub allowance: Option<Fill>,
+    /// Skills that are here and not in the catalogue, by the reason, with a few of their names.
+    #[serde(default)]
+    pub not_listed: Vec<NotListed>,
+    /// The tools that are offered.
+    pub tools: Vec<ToolSpec>,
+}
+
+impl ComposedView {
+    /// The body of a skill as it stands in the call: in the instructions, else in the answer that gave it last.
+    #[must_use]
+    pub fn body_size(&self, name: &str) -> Option<LevelSize> {
+        let this = |part: &&(&Part, LevelSize)| {
+            let body = matches!(part.0.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+            body && part.0.skill.as_deref() == Some(name)
+        };
+        let given = self.given.iter().rev().find(|given| given.skill == name).map(|given| given.size);
+        self.part_sizes().find(|part| this(&part)).map(|(_, size)| size).or(given)
+    }
+
+    /// The parts of the instructions with their sizes, in their order.
+    pub fn part_sizes(&self) -> impl Iterator<Item = (&Part, LevelSize)> {
+        self.composed.parts.iter().zip(&self.part_tokens).enumerate().map(|(at, (part, tokens))| {
+            let count = TokenCount { tokens: *tokens, estimated: self.parts_estimated.contains(&at) };
+            (part, LevelSize::new((part.end - part.start) as u64, count))
+        })
+    }
+
+    /// The entry of the transcript whose answer has the body of a skill, where the instructions have it not.
+    #[must_use]
+    pub fn given_in(&self, name: &str) -> Option<u64> {
+        let body = |part: &Part| matches!(part.kind, PartKind::ActiveSkill | PartKind::AgentSkill);
+        let here = self.composed.parts.iter().any(|part| body(part) && part.skill.as_deref() == Some(name));
+        let given = self.given.iter().rev().find(|given| given.skill == name)?;
+        (!here).then_some(given.entry)
+    }
+}
+
+/// One skill at all three levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LevelsView {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// L1: its entry as the model sees it; none where the present roots do not hold it.
+    #[serde(default)]
+    pub entry: Option<Listed>,
+    /// Size of that.
+    pub l1: LevelSize,
+    /// L2: its body.
+    pub body: String,
+    /// Size of that.
+    pub l2: LevelSize,
+    /// L3: its files.
+    pub files: Vec<(String, LevelSize)>,
+    /// Why its files are not known, where they are not.
+    #[serde(default)]
+    pub files_unknown: Option<String>,
+}
+
+/// The catalogue under a client's budget.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BudgetView {
+    /// Id of the client's profile; none for no bounds at all.
+    pub client: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Where the bounds are published, with version and day.
+    pub source: String,
+    /// The client's version that was measured; absent where it was never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The model's context window in tokens.
+    pub window: u32,
+    /// What it makes of the catalogue.
+    pub allowance: Allowance,
+    /// Skills that are here and that this client does not list at all, by the reason.
+    #[serde(default)]
+    pub not_listed: Vec<NotListed>,
+    /// Tokens of the catalogue as written, and as shown: of what a session puts into every call.
+    pub tokens: (u32, u32),
+    /// One of `tokens` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tokens_estimated: bool,
+    /// Descriptions of more than twenty tokens, which is what one should have: name and tokens, largest first.
+    pub long: Vec<(String, u32)>,
+}
+
+/// An agent as it is known here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AgentView {
+    /// The definition.
+    pub agent: skills_session::Agent,
+    /// Absolute path of its file.
+    pub location: std::path::PathBuf,
+    /// What is wrong with it: skills it names that are not here.
+    pub problems: Vec<String>,
+    /// What a call of it consists of, in its order, in words.
+    #[serde(default)]
+    pub composed: Vec<String>,
+}

@@ -1,0 +1,77 @@
+//! Small catalogues for the unit tests of this room.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState};
+use skills_skill::{
+    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
+    RefusalReason, Role, Severity, Skill, SkillId, Stated, Status,
+};
+
+/// A catalogue of `(id, name)` in `/skills`, all defaults.
+pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
+    let entries =
+        skills.iter().map(|(id, name)| Entry { skill: Arc::new(skill(id, name)), root: 0 }).collect();
+    let root = Root {
+        path: "/skills".into(),
+        label: "/skills".into(),
+        origin: RootOrigin::Argument,
+        state: RootState::Present,
+        live: false,
+    };
+    Catalogue { generation: 1, roots: vec![root], entries, ..Catalogue::default() }
+}
+
+/// A skill with nothing but an id and a name.
+pub fn skill(id: &str, name: &str) -> Skill {
+    let root_dir = PathBuf::from("/skills").join(id);
+    Skill {
+        id: SkillId::new(id),
+        name: name.into(),
+        description: format!("What {name} does"),
+        location: root_dir.join("SKILL.md"),
+        root_dir,
+        kind: Stated::inferred(Kind::HostKnowledge),
+        status: Stated::inferred(Status::Stable),
+        domain: None,
+        tags: Vec::new(),
+        requires: Vec::new(),
+        classification: Classification {
+            role: Stated::inferred(Role::Procedure),
+            invocation: Stated::inferred(Invocation::Direct),
+            attach_targets: Vec::new(),
+            effect_mode: Stated::inferred(EffectMode::Enrich),
+        },
+        properties: Properties::default(),
+        clients: Clients::default(),
+        digest: Digest::of(id.as_bytes()),
+        bytes: 1,
+        modified_ms: 0,
+        body_line: 1,
+        body_lines: 0,
+        has_body: false,
+        findings: Vec::new(),
+        real: None,
+    }
+}
+
+/// A refused bundle in `/skills`.
+pub fn refused(id: &str, why: &str) -> Refusal {
+    let finding = Finding {
+        code: "no-description".into(),
+        severity: Severity::Error,
+        field: Some("description".into()),
+        file: "SKILL.md".into(),
+        span: None,
+        message: why.into(),
+        help: "write one".into(),
+        fixable: false,
+    };
+    Refusal {
+        id: SkillId::new(id),
+        location: PathBuf::from("/skills").join(id).join("SKILL.md"),
+        reason: RefusalReason::NoDescription,
+        findings: vec![finding],
+    }
+}

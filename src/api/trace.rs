@@ -1,0 +1,36 @@
+//! The id that ties an error to its record in the log: a trace id of W3C Trace Context.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use skills_skill::Digest;
+
+/// A new trace id: 32 lower-case hexadecimal digits, not all zero (<https://www.w3.org/TR/trace-context/#trace-id>).
+#[must_use]
+pub fn new_trace_id() -> String {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    trace_id(since.as_nanos(), std::process::id(), MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Time, process and a count make an id that no other one is; a digest spreads it over all its bytes.
+fn trace_id(nanos: u128, process: u32, count: u64) -> String {
+    let mut id = Digest::of(format!("{nanos} {process} {count}").as_bytes()).to_string();
+    id.truncate(32);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_the_shape_of_the_recommendation_and_differ() {
+        let ids =
+            [trace_id(1, 1, 0), trace_id(1, 1, 1), trace_id(1, 2, 0), trace_id(2, 1, 0), new_trace_id()];
+        for (i, id) in ids.iter().enumerate() {
+            assert!(id.len() == 32 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')), "{id}");
+            assert!(!ids[..i].contains(id), "{ids:?}");
+        }
+    }
+}

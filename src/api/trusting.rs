@@ -1,0 +1,152 @@
+//! What trusting a bundle would let run, as it is shown before somebody says yes.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Code, Error};
+use skills_base::files::Folder;
+use skills_registry::trust::{Measured, TrustError, is_bundle};
+use skills_registry::{Trust, TrustState};
+use skills_skill::contract::{self, StepAction};
+use skills_skill::{Digest, Skill, SkillId};
+
+/// A contract or binding is a page of YAML; past this it is none.
+const MAX_BYTES: u64 = 2 << 20;
+
+/// One bundle, or the parts of a registry that run, before it is trusted.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct TrustSubject {
+    /// Its folder.
+    pub place: PathBuf,
+    /// The skill; none for the parts of a registry that belong to no bundle.
+    pub skill_id: Option<SkillId>,
+    /// Whether it may run now.
+    #[serde(flatten)]
+    pub state: TrustState,
+    /// Its contract in a line: id, version, steps.
+    pub contract: Option<String>,
+    /// Files under `scripts/`, and every other executable.
+    pub scripts: Vec<String>,
+    /// Bindings in a line each: file, capability, protocol, what is called.
+    pub bindings: Vec<String>,
+    /// Services in a line each.
+    pub services: Vec<String>,
+    /// Whether the frontmatter has hooks, which some clients run by themselves.
+    pub hooks: bool,
+    /// Number of files.
+    pub files: usize,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// SHA-256 over all files; none where it cannot be pinned.
+    pub digest: Option<Digest>,
+    /// Why it cannot be pinned.
+    pub obstacle: Option<String>,
+    /// What was seen; pinned as it is on a yes.
+    #[serde(skip)]
+    pub measured: Option<Measured>,
+}
+
+impl TrustSubject {
+    /// Whether it brings anything to run at all.
+    #[must_use]
+    pub fn runs_something(&self) -> bool {
+        self.contract.is_some() || !self.scripts.is_empty() || !self.bindings.is_empty() || self.hooks
+    }
+}
+
+/// What trusting this folder would mean. Reads all of its files.
+#[must_use]
+pub fn survey(trust: &Trust, place: &Path, skill: Option<&Skill>) -> TrustSubject {
+    let (measured, obstacle) = match trust.look(place) {
+        Ok(measured) => (Some(measured), None),
+        Err(TrustError::Unpinnable { why, .. }) => (None, Some(why.to_string())),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let paths: Vec<&String> = measured.iter().flat_map(|measured| measured.files.keys()).collect();
+    let below = |folder: &'static str| paths.iter().filter(move |path| path.starts_with(folder)).copied();
+    let executable = |path: &&&String| {
+        let seen = measured.as_ref().and_then(|measured| measured.files.get(path.as_str()));
+        seen.is_some_and(|seen| seen.kind == skills_registry::trust::FileKind::Executable)
+    };
+    let other = paths.iter().filter(|path| !path.starts_with("scripts/")).filter(executable).copied();
+    let mut scripts: Vec<String> = below("scripts/").chain(other).cloned().collect();
+    scripts.sort();
+    let folder = Folder::follow(place).ok();
+    let read = |path: &String| folder.as_ref()?.read_text(path, MAX_BYTES).ok();
+    let bindings = below("bindings/").filter(|path| is_yaml(path)).map(|path| {
+        let binding = read(path).and_then(|text| contract::parse_binding(&place.join(path), &text).0);
+        binding.map_or_else(
+            || format!("{path}: cannot be read as a binding"),
+            |binding| format!("{path}: {} by {} {}", binding.capability, binding.protocol, binding.operation),
+        )
+    });
+    let services = below("services/").filter(|path| is_yaml(path)).map(|path| {
+        let service = read(path).and_then(|text| contract::parse_service(&place.join(path), &text).0);
+        service.map_or_else(
+            || format!("{path}: cannot be read as a service"),
+            |service| format!("{path}: {}", service.id),
+        )
+    });
+    TrustSubject {
+        state: trust.state(place),
+        contract: contract_line(place),
+        bindings: bindings.collect(),
+        services: services.collect(),
+        hooks: skill.is_some_and(|skill| skill.clients.has_hooks),
+        files: measured.as_ref().map_or(0, |measured| measured.files.len()),
+        bytes: measured.as_ref().map_or(0, |measured| measured.bytes),
+        digest: measured.as_ref().map(|measured| measured.digest),
+        place: place.to_owned(),
+        skill_id: skill.map(|skill| skill.id.clone()),
+        scripts,
+        obstacle,
+        measured,
+    }
+}
+
+/// Whether a bundle has a contract: a `skill.yaml` with steps.
+#[must_use]
+pub fn has_contract(bundle: &Path) -> bool {
+    contract_of(bundle).is_some()
+}
+
+fn contract_of(bundle: &Path) -> Option<contract::Contract> {
+    let file = bundle.join("skill.yaml");
+    let text = Folder::follow(bundle).ok()?.read_text("skill.yaml", MAX_BYTES).ok()?;
+    contract::parse(&file, &text).0
+}
+
+fn contract_line(bundle: &Path) -> Option<String> {
+    let contract = contract_of(bundle).filter(|_| is_bundle(bundle))?;
+    let mut uses: Vec<String> = Vec::new();
+    for step in &contract.steps {
+        let name = match &step.action {
+            StepAction::Capability(id) => id.clone(),
+            StepAction::Skill(id) => format!("skill:{id}"),
+            StepAction::WaitForSignal(name) => format!("signal {name}"),
+        };
+        if !uses.contains(&name) {
+            uses.push(name);
+        }
+    }
+    let steps = contract.steps.len();
+    let word = if steps == 1 { "step" } else { "steps" };
+    Some(format!("{} {}, {steps} {word}: {}", contract.id, contract.version, uses.join(", ")))
+}
+
+fn is_yaml(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+impl From<TrustError> for Error {
+    fn from(error: TrustError) -> Self {
+        let code = match &error {
+            TrustError::Damaged { .. } | TrustError::Newer { .. } => Code::InvalidConfiguration,
+            TrustError::Io { .. } => Code::Forbidden,
+            TrustError::Unpinnable { .. } => Code::Untrusted,
+            TrustError::Moved { .. } => Code::SkillChanged,
+        };
+        Self::new(code, error.to_string())
+    }
+}

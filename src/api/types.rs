@@ -1,0 +1,442 @@
+//! What goes through the door, as data with serde: the same in every adapter.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{Code, Error};
+use skills_runs::Reminder;
+use skills_registry::{Change, Root, ScanProgress, Trusted};
+use skills_model::{Choice, Verdict};
+use skills_session::Allowance;
+use skills_skill::tokens::TokenCount;
+use skills_skill::{
+    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
+};
+
+/// Where the core is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Connection {
+    /// In this process.
+    Local,
+    /// Behind an address.
+    Remote {
+        /// As a person reads it.
+        address: String,
+        /// How the connection stands.
+        state: ConnectionState,
+    },
+}
+
+/// How a connection to a core elsewhere stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// It is being made for the first time.
+    Connecting,
+    /// Calls get through.
+    Connected,
+    /// Calls do not get through; it is tried again by itself.
+    Lost {
+        /// Since when.
+        since: Instant,
+        /// Why, in a sentence.
+        why: String,
+        /// When it is tried again.
+        next_try: Instant,
+    },
+    /// Nothing has come for longer than the core is ever silent; it is not given up yet.
+    Silent {
+        /// When it was heard last.
+        since: Instant,
+    },
+}
+
+/// How far the index is behind the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct IndexProgress {
+    /// Skills whose bodies are in.
+    pub indexed: usize,
+    /// Skills there are.
+    pub total: usize,
+    /// True when the index is level with the catalogue.
+    pub done: bool,
+}
+
+/// News from the core.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A new snapshot.
+    Catalogue(Arc<Change>),
+    /// A scan goes on.
+    Scan(ScanProgress),
+    /// Indexing goes on.
+    Index(IndexProgress),
+    /// Something that nobody asked about and a person has to know, in a sentence.
+    Notice(String),
+    /// A run has begun to wait, and the person wants to be reminded of that.
+    Waiting(Box<Reminder>),
+    /// The connection to the core was lost, or stands again. When it stands, what was missed is fetched by itself.
+    Connection(ConnectionState),
+    /// The core stands on another store than before: what was known of runs and sessions is not true any more.
+    Replaced,
+    /// How far a decision of this client is on its way to a core elsewhere.
+    Order(Box<UnderWay>),
+}
+
+/// A decision of this client that is on its way to a core elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnderWay {
+    /// The run it is about.
+    pub run: String,
+    /// The step that waits.
+    pub step: String,
+    /// What the step would be given, as the gate has it.
+    pub inputs_digest: String,
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// What becomes of a step whose end is unknown.
+    pub choice: Option<Choice>,
+    /// Who decided, where they said so.
+    pub approver: Option<String>,
+    /// When it was decided.
+    pub since: Instant,
+    /// How far it is.
+    pub sending: Sending,
+}
+
+impl UnderWay {
+    /// Whether it is about what a gate asks.
+    #[must_use]
+    pub fn is_for(&self, run: &str, step: &str, inputs_digest: &str) -> bool {
+        self.run == run && self.step == step && self.inputs_digest == inputs_digest
+    }
+
+    /// The failure of a decision that was taken back before it was sent.
+    #[must_use]
+    pub fn taken_back() -> Error {
+        let message = "it was taken back before it was sent: nothing is decided";
+        let reason = Some(serde_json::json!({ "taken_back": true }));
+        Error { reason, ..Error::new(Code::ConfirmationRequired, message) }
+    }
+
+    /// Whether a failure is that.
+    #[must_use]
+    pub fn was_taken_back(error: &Error) -> bool {
+        error.reason.as_ref().is_some_and(|reason| reason["taken_back"] == true)
+    }
+}
+
+/// How far an order is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum Sending {
+    /// There is no connection, and nothing was sent.
+    Waiting,
+    /// It was sent, and there is no answer yet.
+    Sent,
+    /// It was sent and its answer was lost: the run is looked at to learn what came of it.
+    Unanswered,
+    /// It is over: answered, or given up.
+    Over,
+}
+
+/// What `list` keeps. Empty keeps all.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ListFilter {
+    /// Only these domains.
+    pub domain: Vec<String>,
+    /// Only this role.
+    pub role: Option<Role>,
+    /// Only this status.
+    pub status: Option<String>,
+    /// Fuzzy filter over ids and names; the result is then sorted by match.
+    pub query: Option<String>,
+    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// Where the page before ended: its `next`.
+    #[schemars(length(min = 1))]
+    pub cursor: Option<String>,
+}
+
+impl ListFilter {
+    /// Whether every skill is kept, on however many pages.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        *self == Self { limit: self.limit, cursor: self.cursor.clone(), ..Self::default() }
+    }
+}
+
+/// One line of `list`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkillSummary {
+    /// What a load call takes.
+    pub skill_id: SkillId,
+    /// Its name.
+    pub name: String,
+    /// Its description.
+    pub description: String,
+    /// Place in an answer.
+    pub role: Role,
+    /// How it may be invoked.
+    pub invocation: Invocation,
+    /// What it does.
+    pub effect_mode: EffectMode,
+    /// Where it stands in its life.
+    pub status: Status,
+    /// Facts or tool.
+    pub kind: Kind,
+    /// Subject area.
+    pub domain: Option<String>,
+    /// Tags.
+    pub tags: Vec<String>,
+    /// What it can be attached to.
+    pub attach_targets: Vec<AttachTarget>,
+    /// Which of the fields above this reader filled in: `role`, `kind`, `status`, ….
+    pub inferred: Vec<String>,
+    /// Absolute path of its file.
+    pub location: PathBuf,
+    /// The root it came from, as a person reads it.
+    pub root: String,
+    /// SHA-256 of its file.
+    pub digest: Digest,
+    /// How many findings it has.
+    pub findings: usize,
+    /// For a shadowed one, the location of the winner.
+    pub shadowed_by: Option<PathBuf>,
+    /// Whether it has a contract that could run.
+    #[serde(default)]
+    pub has_contract: bool,
+    /// Whether its contract, scripts and bindings may run.
+    #[serde(default)]
+    pub trusted: Trusted,
+    /// Whether the person's policy wants a yes before it runs.
+    #[serde(default)]
+    pub needs_approval: bool,
+}
+
+/// Answer of `list`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkillList {
+    /// Skills; shadowed ones after the winners.
+    pub skills: Vec<SkillSummary>,
+    /// Bundles that were found and refused; named when nothing is filtered, behind the last skill.
+    #[serde(default)]
+    pub refused: Vec<Refusal>,
+    /// Skills that the filter keeps, on all pages together.
+    #[serde(default)]
+    pub total: usize,
+    /// Where the next page begins, if there is one.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// A file of a bundle, without its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileEntry {
+    /// Path inside the bundle, `/` between parts.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Whether it is executable.
+    pub executable: bool,
+}
+
+/// One skill whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkillDetail {
+    /// One line of it.
+    pub summary: SkillSummary,
+    /// The record.
+    pub skill: Arc<Skill>,
+    /// The file at its location, whole and raw (frontmatter and body).
+    pub source: String,
+    /// The body: what loading gives a model.
+    pub body: String,
+    /// Parser's and linter's findings, including those that need the other skills (shadowing, links).
+    pub findings: Vec<Finding>,
+    /// Files of the bundle beside `SKILL.md`, by path.
+    pub files: Vec<FileEntry>,
+}
+
+/// What reading a file gives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileContent {
+    /// Path inside the bundle.
+    pub path: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Media type by extension and content, e.g. `text/markdown`, `image/png`.
+    pub media_type: String,
+    /// The content, or its beginning.
+    pub content: FileText,
+}
+
+/// Text, or the first bytes of something else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileText {
+    /// UTF-8 text; cut at 1 MiB.
+    Text(String),
+    /// The first 512 bytes of something that is not text.
+    Binary(Vec<u8>),
+}
+
+/// Token counts of one skill, by level of disclosure (o200k vocabulary).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LevelTokens {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// L1: its catalogue entry (name, description, location).
+    pub l1: u32,
+    /// L2: its body.
+    pub l2: u32,
+    /// L3: its resource files as text; binary files count 0.
+    pub l3: u32,
+    /// `l1` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l1_estimated: bool,
+    /// `l2` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l2_estimated: bool,
+    /// `l3` is an estimate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub l3_estimated: bool,
+    /// L3: number of resource files.
+    pub l3_files: u32,
+    /// L3: their bytes.
+    pub l3_bytes: u64,
+}
+
+impl LevelTokens {
+    /// Tokens of its catalogue entry.
+    #[must_use]
+    pub fn entry_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l1, estimated: self.l1_estimated }
+    }
+
+    /// Tokens of its body.
+    #[must_use]
+    pub fn body_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l2, estimated: self.l2_estimated }
+    }
+
+    /// Tokens of its resource files.
+    #[must_use]
+    pub fn files_count(&self) -> TokenCount {
+        TokenCount { tokens: self.l3, estimated: self.l3_estimated }
+    }
+}
+
+/// What a client does with a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientViewState {
+    /// In its catalogue.
+    Found,
+    /// In its catalogue after a repair; what it repairs.
+    Repaired(String),
+    /// Another bundle of the same name wins; its location.
+    Shadowed(PathBuf),
+    /// The client does not take it; why.
+    Dropped(String),
+    /// Whether the client takes it is not known; what nobody has published.
+    Unknown(String),
+    /// Outside of the places where this client looks.
+    NotLooked,
+    /// Below a place where this client looks, but deeper than it does; the place.
+    TooDeep(PathBuf),
+    /// Below such a place, and yet not read there; why.
+    NotRead(String),
+    /// Taken, and kept from the model: people alone call it; what says so.
+    ForPeople(String),
+    /// One of several of its name is in its list, and which one differs from start to start; where the others are.
+    Either(Vec<PathBuf>),
+    /// Taken, and not in its list before something happens; what.
+    Waiting(String),
+}
+
+/// A bundle in a client's eyes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClientViewEntry {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// What becomes of it.
+    pub state: ClientViewState,
+}
+
+/// The catalogue in a client's eyes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClientView {
+    /// Profile id.
+    pub client: String,
+    /// Its name for people.
+    pub name: String,
+    /// Where the profile's facts come from: public source, client version, date.
+    pub source: String,
+    /// The client's version that was measured; absent where it was never run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Every bundle of the catalogue.
+    pub entries: Vec<ClientViewEntry>,
+    /// The client's list, in its order and with its names, within its bound: also of skills that it brings itself, and of
+    /// those that lie in its folders and not in this catalog. The same as in a budget.
+    #[serde(default)]
+    pub list: Allowance,
+    /// What is not in that list, by the reason.
+    #[serde(default)]
+    pub not_listed: Vec<super::NotListed>,
+}
+
+/// How often an operation was asked, and how long it took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OperationCount {
+    /// Calls.
+    pub calls: u64,
+    /// Of those, failed ones.
+    pub errors: u64,
+    /// Sum of the time, microseconds.
+    pub total_us: u64,
+    /// Longest, microseconds.
+    pub max_us: u64,
+}
+
+/// What the core says about itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Diagnostics {
+    /// This program's version.
+    pub version: String,
+    /// Roots in order, with what was found.
+    pub roots: Vec<Root>,
+    /// Winners.
+    pub skills: usize,
+    /// Shadowed ones.
+    pub shadowed: usize,
+    /// Refused ones.
+    pub refused: usize,
+    /// How far the scan is.
+    pub scan: ScanProgress,
+    /// How far the index is.
+    pub index: IndexProgress,
+    /// Since when the counts below count, and where they are kept.
+    #[serde(default)]
+    pub counting: super::Counting,
+    /// When this process began, milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    pub started_ms: i64,
+    /// How long ago that is, in seconds.
+    #[serde(default)]
+    pub uptime_seconds: u64,
+    /// Per operation, by name.
+    pub operations: BTreeMap<String, OperationCount>,
+    /// Failures per link.
+    pub link_failures: BTreeMap<String, u64>,
+    /// Where the warm-start cache lies, and what became of it at start (`used`, `rebuilt: …`, `off`).
+    pub cache: (PathBuf, String),
+    /// Resident memory in bytes, where the system tells.
+    pub resident_bytes: Option<u64>,
+}

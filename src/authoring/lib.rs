@@ -1,0 +1,3 @@
+//! What authors do with skills beyond reading them.
+
+pub mod governance;

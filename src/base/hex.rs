@@ -1,0 +1,38 @@
+//! Lower-case hexadecimal.
+
+use std::fmt::Write as _;
+
+/// Two digits for each byte.
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The bytes of an even, positive number of digits.
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    digits.chunks_exact(2).map(|pair| Some(value(pair[0])? << 4 | value(pair[1])?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_both_directions() {
+        assert_eq!(encode(&[0, 0x1f, 0xff]), "001fff");
+        assert_eq!(decode("001fFF"), Some(vec![0, 0x1f, 0xff]));
+        for wrong in ["", "0", "0g", "+1", "é1"] {
+            assert_eq!(decode(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What every other crate may use: files, private storage, checksummed blocks, logging, metrics and
+//! the audit log.
+#![forbid(unsafe_code)]
+
+pub mod audit;
+pub mod blocks;
+pub mod files;
+pub mod hex;
+pub mod private_files;
+pub mod telemetry;

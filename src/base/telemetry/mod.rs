@@ -1,0 +1,121 @@
+//! Logging: to a file and to a ring that the workbench shows; never to the terminal it draws on. And the
+//! counters of this process.
+//!
+//! `SKILLS_LOG` filters as `RUST_LOG` does elsewhere (`info`, `skills_registry=debug`).
+
+mod file;
+mod metrics;
+mod ring;
+
+use std::io;
+use std::path::Path;
+
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{Layer as _, fmt};
+
+pub use file::LogFile;
+pub use metrics::{
+    Bucket, Distribution, KeyOutcome, METRICS_CONTENT_TYPE, MetricFamily, MetricKind, MetricSample, Metrics,
+    MetricsReport,
+};
+pub use ring::{Level, Record, Ring};
+
+/// What is logged when nobody says anything.
+const DEFAULT: &str = "warn,skills=info";
+
+/// How much of the log goes to stderr besides. The workbench draws there: it takes `Never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stderr {
+    /// Nothing.
+    Never,
+    /// Warnings and errors (`-v`).
+    Warnings,
+    /// Everything that the filter lets through (`-vv`).
+    All,
+}
+
+/// Why logging could not be set up as wished.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// `SKILLS_LOG` says nothing that can be understood.
+    #[error(
+        "SKILLS_LOG={value}: {why}; allowed: levels and targets as in `info,skills_registry=debug`"
+    )]
+    Filter {
+        /// As set.
+        value: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Another log is in force in this process already.
+    #[error("logging is set up already in this process")]
+    Twice,
+}
+
+/// `filter` with the targets of version 0.1.0 replaced: there the whole program was one crate.
+fn current_targets(filter: &str) -> String {
+    const RENAMED: [(&str, &str); 9] = [
+        ("skill_workbench::runs", "skills_model"),
+        ("skill_workbench::engine", "skills_runs"),
+        ("skill_workbench::gateway", "skills_api"),
+        ("skill_workbench::audit", "skills_base::audit"),
+        ("skill_workbench::files", "skills_base::files"),
+        ("skill_workbench::telemetry", "skills_base::telemetry"),
+        ("skill_workbench::policy", "skills_registry::policy"),
+        ("skill_workbench::", "skills_"),
+        ("skill_workbench", "skills"),
+    ];
+    RENAMED.iter().fold(filter.to_owned(), |text, (old, new)| text.replace(old, new))
+}
+
+/// Sets up logging for this process, to `file` (kept below 1 MiB, the one before it as `….old`), to the
+/// returned ring, and to stderr as far as asked. Without a writable file the ring and stderr remain.
+///
+/// # Errors
+/// A filter that cannot be understood, or a second call.
+pub fn init(file: &Path, filter: Option<&str>, stderr: Stderr) -> Result<Ring, TelemetryError> {
+    let wish = filter.unwrap_or(DEFAULT);
+    let targets = current_targets(wish);
+    let parse = || {
+        EnvFilter::try_new(&targets)
+            .map_err(|error| TelemetryError::Filter { value: wish.to_owned(), why: error.to_string() })
+    };
+    let ring = Ring::new();
+    let opened = LogFile::open(file);
+    let failed = opened.as_ref().err().map(ToString::to_string);
+    let to_file =
+        opened.ok().map(|log| fmt::layer().with_ansi(false).with_writer(log).with_filter(parse().ok()));
+    let level = match stderr {
+        Stderr::Never => None,
+        Stderr::Warnings => Some(EnvFilter::new("warn")),
+        Stderr::All => Some(parse()?),
+    };
+    let to_stderr = level.map(|level| {
+        let writer = BoxMakeWriter::new(io::stderr);
+        fmt::layer().without_time().with_ansi(false).with_writer(writer).with_filter(level)
+    });
+    let layers =
+        tracing_subscriber::registry().with(ring.layer().with_filter(parse()?)).with(to_file).with(to_stderr);
+    tracing::subscriber::set_global_default(layers).map_err(|_| TelemetryError::Twice)?;
+    if let Some(why) = failed {
+        tracing::warn!("no log file at {}: {why}", file.display());
+    }
+    Ok(ring)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::current_targets;
+
+    #[test]
+    fn targets_of_the_first_version_still_filter() {
+        assert_eq!(
+            current_targets("warn,skill_workbench=info,skill_workbench::engine::broker=debug"),
+            "warn,skills=info,skills_runs::broker=debug"
+        );
+        assert_eq!(current_targets("skill_workbench::store=trace"), "skills_store=trace");
+        assert_eq!(current_targets("skills_store=trace"), "skills_store=trace");
+    }
+}

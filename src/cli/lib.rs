@@ -1,0 +1,222 @@
+//! The command line adapter: arguments in, text or JSON and an exit code out. No decisions.
+
+mod args;
+mod audit;
+mod bar;
+mod budget;
+mod completions;
+mod config;
+mod context;
+mod db;
+mod describe;
+mod discover;
+mod doctor;
+mod eval;
+mod failure;
+mod finding;
+mod governance;
+mod keys;
+mod ledger;
+mod lint;
+mod list;
+mod man;
+mod output;
+mod package;
+mod policy;
+mod roots;
+mod runs;
+mod scaffold;
+mod schema;
+mod session;
+mod trust;
+mod verify;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+
+use skills_config::{Config, Dirs, Env};
+
+pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
+use self::args::{Cli, Command};
+pub use self::context::{Context, connect};
+pub use self::failure::{Done, Failure};
+pub use self::output::Out;
+pub use self::runs::invocation;
+use skills_api::{Code, Error};
+use skills_base::telemetry::{self, Ring, Stderr};
+
+/// What the binary starts for a command and this crate does not depend on.
+#[derive(Clone, Copy)]
+pub struct Adapters {
+    /// Opens the workbench, or plays a demonstration in it.
+    pub workbench: fn(&mut Context, Ring, Option<&DemoArgs>) -> Result<Done, Failure>,
+    /// Serves HTTP until the process is told to end.
+    pub serve: fn(&mut Context, &ServeArgs) -> Result<Done, Failure>,
+    /// Serves MCP over standard input and output.
+    pub mcp: fn(&Context, &McpArgs) -> Result<Done, Failure>,
+    /// Problems of the key bindings and the theme, with file and line.
+    pub settings_problems: fn(&Config) -> Vec<String>,
+    /// The `OpenAPI` document of the service.
+    pub openapi_document: fn() -> &'static str,
+}
+
+/// Parses the process's arguments and runs the command; without one, the workbench.
+#[must_use]
+pub fn main(adapters: Adapters) -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // Known before the arguments are understood, because misunderstood ones are answered in the same form.
+    let flag = |name: &str| args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == name);
+    let (json, no_color) = (flag("--json"), flag("--no-color"));
+    let look = output::stderr_look(no_color);
+    let width = output::stdout_look(no_color).width.min(100);
+    let command = args::command().term_width(width);
+    let parsed = command.try_get_matches_from(&args).and_then(|found| Cli::of(&found));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return misunderstood(&error, json, no_color),
+    };
+    let called = runs::invocation(&cli.global, None);
+    let ran = catch_unwind(AssertUnwindSafe(|| run(cli, adapters)));
+    let result = ran.unwrap_or_else(|_| {
+        Err(Error::new(Code::InternalError, "a mistake of this program (see above); please report it").into())
+    });
+    // In JSON an error is the same through every door; what a person reads can be typed as it stands.
+    failure::end(
+        result.map_err(|failure| if json { failure } else { failure.completed(&called) }),
+        json,
+        look,
+    )
+}
+
+/// Help and version are answers; everything else is a usage error (exit code 2).
+fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if json && !asked {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let message = text.split("\n\nUsage:").next().unwrap_or(text).trim().to_owned();
+        return failure::say(&Error::new(Code::InvalidRequest, message), true, output::stderr_look(true));
+    }
+    let text = error.render();
+    let look = if asked { output::stdout_look(no_color) } else { output::stderr_look(no_color) };
+    let text = if look.colour { text.ansi().to_string() } else { text.to_string() };
+    failure::print(&text, asked);
+    if asked { ExitCode::SUCCESS } else { ExitCode::from(2) }
+}
+
+fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
+    let mut env = Env::of_process().map_err(|error| config::failure(&error))?;
+    let cwd = std::env::current_dir()
+        .map_err(|e| Failure::usage(format!("the working directory cannot be read: {e}")))?;
+    if let Some(file) = &cli.global.config {
+        env.vars.insert("SKILLS_CONFIG".to_owned(), cwd.join(file).to_string_lossy().into_owned());
+    }
+    let log = log(&cli, &env)?;
+    let out = Out::stdout(&cli.global);
+    let mut cx = Context { out, global: cli.global, env, cwd, adapters };
+    if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
+        return Err(Failure::usage(format!("{what}; leave --connect away")));
+    }
+    // Settings and manual pages read no skills, and `doctor` has its own line for a root that is missing.
+    let reads_skills = !matches!(
+        cli.command,
+        Some(
+            Command::Config(_)
+                | Command::Completions(_)
+                | Command::Man(_)
+                | Command::Schema(_)
+                | Command::Openapi(_)
+                | Command::Keys(_)
+                | Command::PackageValidate(_)
+                | Command::Doctor
+        )
+    );
+    if reads_skills && !cx.global.roots.is_empty() {
+        roots::check(&cx.config()?.argument_roots)?;
+    }
+    let done = match cli.command {
+        None => (adapters.workbench)(&mut cx, log, None)?,
+        Some(Command::Demo(args)) => (adapters.workbench)(&mut cx, log, Some(&args))?,
+        Some(Command::Serve(args)) => (adapters.serve)(&mut cx, &args)?,
+        Some(Command::Mcp(args)) => (adapters.mcp)(&cx, &args)?,
+        Some(command) => dispatch(&mut cx, command)?,
+    };
+    cx.out.flush()?;
+    Ok(done)
+}
+
+/// Why a command has nothing to do with a service, where it has not.
+fn about_files(command: &Command) -> Option<&'static str> {
+    Some(match command {
+        Command::Lint(_) | Command::Eval(_) => "files of this machine are checked and measured here",
+        Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
+            "skills are written and packed here"
+        }
+        Command::Serve(_) | Command::Keys(_) => "a service works on its own machine",
+        Command::Config(_) => "settings are those of this machine",
+        Command::Schema(_) | Command::Completions(_) | Command::Man(_) => "that is the same everywhere",
+        _ => return None,
+    })
+}
+
+/// Sets up the log. The workbench draws on the terminal: nothing else may write there.
+fn log(cli: &Cli, env: &Env) -> Result<Ring, Failure> {
+    let stderr = match (&cli.command, cli.global.verbose) {
+        (None | Some(Command::Demo(_)), _) | (_, 0) => Stderr::Never,
+        (_, 1) => Stderr::Warnings,
+        (_, _) => Stderr::All,
+    };
+    let dirs = Dirs::new(env);
+    dirs.restrict();
+    telemetry::init(&dirs.log_file(), env.get("SKILLS_LOG"), stderr)
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
+    // One thread drives a command; what is heavy runs on the blocking pool and on rayon's.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let done = match command {
+        Command::Discover(args) => runtime.block_on(discover::run(cx, &args)),
+        Command::List(args) => runtime.block_on(list::run(cx, &args)),
+        Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
+        Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
+        Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
+        Command::Run(args) => runtime.block_on(runs::run(cx, &args)),
+        Command::Attach(args) => runtime.block_on(runs::attach(cx, &args)),
+        Command::Runs(args) => runtime.block_on(runs::act(cx, &args.action)),
+        Command::Trace(args) => runtime.block_on(runs::trace(cx, &args)),
+        Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
+        Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),
+        Command::Db(args) => runtime.block_on(db::run(cx, &args.action)),
+        Command::Governance(args) => runtime.block_on(governance::run(cx, &args)),
+        Command::Audit(args) => runtime.block_on(audit::run(cx, &args.action)),
+        Command::AuditPurge(args) => runtime.block_on(db::audit_purge(cx, &args)),
+        Command::Session(args) => runtime.block_on(session::run(cx, &args)),
+        Command::Agents(args) => runtime.block_on(budget::agents(cx, &args)),
+        Command::Budget(args) => runtime.block_on(budget::run(cx, &args)),
+        // They have runtimes of their own.
+        Command::Demo(_) | Command::Serve(_) | Command::Mcp(_) => Ok(Done::Fine),
+        Command::Keys(args) => keys::run(cx, &args.action),
+        Command::Verify(args) => runtime.block_on(verify::run(cx, &args)),
+        Command::Openapi(args) => schema::openapi(cx, &args),
+        Command::Schema(args) => schema::run(cx, &args),
+        Command::Trust(args) => runtime.block_on(trust::run(cx, &args)),
+        Command::Policy(args) => runtime.block_on(policy::run(cx, &args.action)),
+        Command::Scaffold(args) => scaffold::run(cx, &args),
+        Command::PackagePrepare(args) => runtime.block_on(package::prepare(cx, &args)),
+        Command::PackageValidate(args) => package::validate(cx, &args),
+        Command::Doctor => runtime.block_on(doctor::run(cx)),
+        Command::Completions(args) => completions::run(cx, &args),
+        Command::Man(args) => man::run(cx, &args),
+        Command::Config(args) => config::run(cx, args.action),
+    };
+    // What still runs behind (a vocabulary nobody waits for) must not hold the exit.
+    runtime.shutdown_background();
+    done
+}

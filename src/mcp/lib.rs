@@ -1,0 +1,32 @@
+//! The MCP adapter: the operations that are tools, the runtime tools of a session, skills as resources and prompts,
+//! over stdio and streamable HTTP.
+//!
+//! Names, schemas, scopes and errors come from [`skills_api::operations`]; here they are only put into the
+//! protocol's words (<https://modelcontextprotocol.io/specification/2025-11-25>, and the stateless revision
+//! 2026-07-28).
+
+mod answer;
+mod asking;
+mod call;
+mod caller;
+mod connections;
+mod envelope;
+mod http;
+mod news;
+mod onward;
+mod page;
+mod progress;
+mod prompts;
+mod resources;
+mod runtime;
+mod server;
+mod short;
+mod stdio;
+mod tools;
+mod uri;
+
+pub use caller::Door;
+pub use connections::SessionLimits;
+pub use http::{HttpSettings, routes};
+pub use server::{Server, Settings};
+pub use stdio::serve;

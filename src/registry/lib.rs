@@ -1,0 +1,26 @@
+//! Where skills come from: roots, scan, precedence and shadowing, hot reload, warm-start cache.
+//! Hands out immutable snapshots ([`Catalogue`]) and a stream of changes. Never ranks.
+// Text of bundles is foreign: a range that is wrong must not end the program.
+#![cfg_attr(not(test), deny(clippy::string_slice))]
+
+mod assemble;
+mod cache;
+mod catalogue;
+mod changes;
+mod live;
+pub mod policy;
+mod roots;
+mod shipped;
+mod tree;
+pub mod trust;
+mod walk;
+mod watch;
+mod worker;
+
+pub use catalogue::{
+    Alias, Catalogue, Change, Entry, Lookup, Root, RootOrigin, RootState, ScanProgress, Shadowed,
+};
+pub use live::{Registry, RegistryEvent, Settings};
+pub use roots::{RootSpec, ShippedUse, resolve};
+pub use shipped::{SHIPPED, is_shipped_id, versions as shipped_versions};
+pub use trust::{Pin, Trust, TrustError, TrustState, Trusted};

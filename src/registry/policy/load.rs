@@ -1,0 +1,281 @@
+//! A policy file: YAML to rules, with every mistake located and what is allowed named.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+use super::matching::{Criteria, RootPattern};
+use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
+use skills_skill::{EffectMode, Role};
+
+/// What a preference adds where it does not say.
+const USUAL_PREFERENCE: f64 = 0.1;
+
+/// A mistake in a policy. Nothing of the file is in force then: whoever asks is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// At a place.
+    #[error("{}:{line}:{column}: {message}; {allowed}", file.display())]
+    InFile {
+        /// The file.
+        file: PathBuf,
+        /// Line, from 1.
+        line: u32,
+        /// Column, from 1.
+        column: u32,
+        /// What is wrong.
+        message: String,
+        /// What may stand there.
+        allowed: String,
+    },
+    /// The file cannot be read.
+    #[error("the policy {}: {why}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's words.
+        why: String,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    deny: Option<Vec<Spanned<WrittenRule>>>,
+    allow: Option<Vec<Spanned<WrittenRule>>>,
+    require_approval: Option<Vec<Spanned<WrittenRule>>>,
+    prefer: Option<Vec<Spanned<WrittenRule>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenRule {
+    id: Many<String>,
+    tag: Many<String>,
+    domain: Many<String>,
+    role: Many<Role>,
+    effect: Many<EffectMode>,
+    root: Many<String>,
+    except: Many<String>,
+    reason: Option<String>,
+    by: Option<Spanned<f64>>,
+}
+
+const EFFECTS: &str = "a map of `deny`, `allow`, `require_approval` and `prefer`, each a list of rules";
+const KEYS: &str = "a rule is a map of `id`, `tag`, `domain`, `role` (procedure, utility, sidecar), `effect` \
+                    (read_only, enrich, control_signal) and `root`, each a value or a list, with `except`, `reason` \
+                    and, in `prefer`, `by`";
+
+/// Reads a policy. `home` is what `~` in a `root` stands for; a relative folder (`./skills`) counts from the file.
+///
+/// # Errors
+/// The first mistake, with its place.
+pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError> {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let written: Option<Written> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let at = error.location().unwrap_or(Location::UNKNOWN);
+        let said = error.without_snippet().to_string();
+        let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
+        let (said, allowed) = match said.split_once(", expected one of ") {
+            Some((said, known)) => (said, format!("allowed: {known}")),
+            None if said.contains("duplicate") => (said, "allowed: each key once".to_owned()),
+            None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
+            None => (said, KEYS.to_owned()),
+        };
+        wrong(file, at, plain(said), allowed)
+    })?;
+    let written = written.unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let groups = [
+        (Effect::Deny, written.deny),
+        (Effect::Allow, written.allow),
+        (Effect::RequireApproval, written.require_approval),
+        (Effect::Prefer, written.prefer),
+    ];
+    let mut rules = Vec::new();
+    for (effect, group) in groups {
+        for rule in group.unwrap_or_default() {
+            rules.push(checked(file, folder, home, effect, rule)?);
+        }
+    }
+    Ok(Policy { rules })
+}
+
+fn checked(
+    file: &Path,
+    folder: &Path,
+    home: &Path,
+    effect: Effect,
+    rule: Spanned<WrittenRule>,
+) -> Result<Rule, PolicyError> {
+    let at = rule.referenced;
+    let written = rule.value;
+    let texts = [&written.id, &written.tag, &written.domain, &written.root, &written.except];
+    if texts.iter().any(|many| many.0.iter().any(|text| text.trim().is_empty())) {
+        return Err(wrong(file, at, "a rule has an empty text, which matches nothing", KEYS));
+    }
+    let by = match (&written.by, effect) {
+        (Some(by), Effect::Prefer) if by.value > 0.0 && by.value <= MAX_PREFERENCE => Some(by.value),
+        (Some(by), Effect::Prefer) => {
+            let message = format!("`by` is {}", by.value);
+            let allowed = format!("allowed: a number above 0, at most {MAX_PREFERENCE}");
+            return Err(wrong(file, by.referenced, message, allowed));
+        }
+        (Some(by), _) => {
+            let allowed = "allowed: in `prefer` only, where it is what is added to the score";
+            return Err(wrong(file, by.referenced, format!("a rule of `{effect}` has a `by`"), allowed));
+        }
+        (None, Effect::Prefer) => Some(USUAL_PREFERENCE),
+        (None, _) => None,
+    };
+    let criteria = Criteria {
+        id: written.id.0,
+        tag: written.tag.0,
+        domain: written.domain.0,
+        role: written.role.0,
+        effect: written.effect.0,
+        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
+        except: written.except.0,
+    };
+    if criteria.is_empty() {
+        let allowed = "say whom it is about; `id: \"*\"` is about all";
+        return Err(wrong(file, at, format!("a rule of `{effect}` has no criterion"), allowed));
+    }
+    let line = u32::try_from(at.line()).unwrap_or(u32::MAX);
+    Ok(Rule { effect, criteria, reason: written.reason, by, line })
+}
+
+/// A folder where it is written as one, else a label.
+fn root_pattern(text: &str, folder: &Path, home: &Path) -> RootPattern {
+    let path = if text == "~" {
+        home.to_owned()
+    } else if let Some(rest) = text.strip_prefix("~/") {
+        home.join(rest)
+    } else if text.starts_with('/') {
+        PathBuf::from(text)
+    } else if let Some(rest) = text.strip_prefix("./") {
+        folder.join(rest)
+    } else {
+        return RootPattern::Label(text.to_owned());
+    };
+    // A star in a path is no part of a folder's name here: labels are what patterns are for.
+    if text.contains('*') {
+        RootPattern::Label(text.to_owned())
+    } else {
+        RootPattern::Below(path.components().collect())
+    }
+}
+
+fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl Into<String>) -> PolicyError {
+    let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).max(1);
+    PolicyError::InFile {
+        file: file.to_owned(),
+        line: number(at.line()),
+        column: number(at.column()),
+        message: message.into(),
+        allowed: allowed.into(),
+    }
+}
+
+/// The parser's words as a person would say them.
+fn plain(said: &str) -> String {
+    const WORDS: [(&str, &str); 7] = [
+        ("invalid floating point", "no number"),
+        ("unknown field", "unknown key"),
+        ("unknown variant", "unknown word"),
+        ("expected sequence start", "no list"),
+        ("expected mapping start", "no map"),
+        ("expected string scalar", "no text"),
+        (", set DuplicateKeyPolicy in Options if acceptable", ""),
+    ];
+    WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
+}
+
+/// One value, or a list of them.
+#[derive(Debug)]
+struct Many<T>(Vec<T>);
+
+impl<T> Default for Many<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Many<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Values<T>(PhantomData<T>);
+        impl<'de, T: DeserializeOwned> Visitor<'de> for Values<T> {
+            type Value = Many<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value or a list of values")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Many<T>, E> {
+                T::deserialize(de::value::StrDeserializer::new(text)).map(|value| Many(vec![value]))
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Many<T>, E> {
+                Ok(Many(Vec::new()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Many<T>, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = items.next_element()? {
+                    values.push(value);
+                }
+                Ok(Many(values))
+            }
+        }
+        d.deserialize_any(Values(PhantomData))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mistake_names_line_column_and_what_is_allowed() {
+        let seen: Vec<String> = [
+            "dany:\n  - {id: a}\n",
+            "deny:\n  - {ids: a}\n",
+            "deny:\n  - {role: boss}\n",
+            "deny:\n  - {effect: [read_only, writes]}\n",
+            "deny:\n  - {reason: because}\n",
+            "deny:\n  - {id: ''}\n",
+            "deny: all\n",
+            "prefer:\n  - {id: a, by: 3}\n",
+            "prefer:\n  - id: a\n    by: much\n",
+            "deny:\n  - id: a\n    by: 0.1\n",
+            "- deny\n",
+            "deny: [\n",
+            "deny: [{id: a}]\ndeny: [{id: b}]\n",
+        ]
+        .iter()
+        .map(|text| parse(Path::new("/h/policy.yaml"), text, Path::new("/h")).unwrap_err().to_string())
+        .collect();
+        insta::assert_snapshot!(seen.join("\n"));
+    }
+
+    #[test]
+    fn a_single_value_needs_no_list() {
+        let policy = parse(Path::new("/h/p.yaml"), "deny:\n- id: [a, b]\n  role: sidecar\n", Path::new("/h"));
+        let policy = policy.unwrap();
+        assert_eq!(policy.rules[0].words(), "deny id a or b and role sidecar (line 2)");
+        assert_eq!(policy.rules[0].line, 2);
+    }
+
+    #[test]
+    fn a_folder_is_told_from_a_label() {
+        let root = |text| root_pattern(text, Path::new("/h/conf"), Path::new("/h"));
+        assert_eq!(root("~/s/"), RootPattern::Below("/h/s".into()));
+        assert_eq!(root("./s"), RootPattern::Below("/h/conf/s".into()));
+        assert_eq!(root("shipped"), RootPattern::Label("shipped".into()));
+        assert_eq!(root("~/.cl*/skills"), RootPattern::Label("~/.cl*/skills".into()));
+    }
+}

@@ -1,0 +1,199 @@
+//! Whether a rule is about a skill: all of its criteria hold, each by any of its values.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use skills_skill::{EffectMode, Role, Skill};
+
+/// What of a skill a policy looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Its id; of a shadowed copy (`id@3f9a01c2`) the part before the `@` counts as well.
+    pub id: &'a str,
+    /// Its tags.
+    pub tags: &'a [String],
+    /// Its subject area, stated or inferred.
+    pub domain: Option<&'a str>,
+    /// Its place in an answer.
+    pub role: Role,
+    /// What it does.
+    pub effect: EffectMode,
+    /// Where it lies.
+    pub location: &'a Path,
+    /// The root it came from, as a person reads it (`~/.claude/skills`, `shipped`).
+    pub root: &'a str,
+}
+
+impl<'a> Subject<'a> {
+    /// What a policy sees of a skill out of a root.
+    #[must_use]
+    pub fn of(skill: &'a Skill, root: &'a str) -> Self {
+        Self {
+            id: skill.id.as_str(),
+            tags: &skill.tags,
+            domain: skill.domain.as_ref().map(|domain| domain.value.as_str()),
+            role: skill.classification.role.value,
+            effect: skill.classification.effect_mode.value,
+            location: &skill.location,
+            root,
+        }
+    }
+}
+
+/// Where a `root` criterion points.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RootPattern {
+    /// A folder: every skill below it.
+    Below(PathBuf),
+    /// A root's label, with `*` and `?`.
+    Label(String),
+}
+
+/// The criteria of a rule. An empty list is no criterion.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+pub struct Criteria {
+    /// Ids, with `*` and `?`.
+    pub id: Vec<String>,
+    /// Tags, with `*` and `?`.
+    pub tag: Vec<String>,
+    /// Subject areas, with `*` and `?`.
+    pub domain: Vec<String>,
+    /// Roles.
+    pub role: Vec<Role>,
+    /// Effects.
+    pub effect: Vec<EffectMode>,
+    /// Roots.
+    pub root: Vec<RootPattern>,
+    /// Ids that are taken out again.
+    pub except: Vec<String>,
+}
+
+impl Criteria {
+    /// Whether there is none at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty()
+            && self.tag.is_empty()
+            && self.domain.is_empty()
+            && self.role.is_empty()
+            && self.effect.is_empty()
+            && self.root.is_empty()
+    }
+
+    /// Whether all hold.
+    #[must_use]
+    pub fn fit(&self, subject: &Subject<'_>) -> bool {
+        let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
+        let is_id = |patterns: &[String]| {
+            let plain = subject.id.split('@').next().unwrap_or(subject.id);
+            any(patterns, subject.id) || any(patterns, plain)
+        };
+        (self.id.is_empty() || is_id(&self.id))
+            && (self.tag.is_empty() || subject.tags.iter().any(|tag| any(&self.tag, tag)))
+            && (self.domain.is_empty() || subject.domain.is_some_and(|domain| any(&self.domain, domain)))
+            && (self.role.is_empty() || self.role.contains(&subject.role))
+            && (self.effect.is_empty() || self.effect.contains(&subject.effect))
+            && (self.root.is_empty() || self.root.iter().any(|root| root.fits(subject)))
+            && !is_id(&self.except)
+    }
+
+    /// The criteria as they are read: `id deploy.* and effect control_signal, except deploy.docs`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        fn part<T: ToString>(name: &str, values: &[T]) -> Option<String> {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            (!values.is_empty()).then(|| format!("{name} {}", values.join(" or ")))
+        }
+        let roots: Vec<String> = self.root.iter().map(RootPattern::words).collect();
+        let all = [
+            part("id", &self.id),
+            part("tag", &self.tag),
+            part("domain", &self.domain),
+            part("role", &self.role),
+            part("effect", &self.effect),
+            part("root", &roots),
+        ];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        let except = part("except", &self.except).map(|words| format!(", {words}")).unwrap_or_default();
+        format!("{}{except}", all.join(" and "))
+    }
+}
+
+impl RootPattern {
+    fn fits(&self, subject: &Subject<'_>) -> bool {
+        match self {
+            Self::Below(folder) => subject.location.starts_with(folder),
+            Self::Label(label) => glob(label, subject.root),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Below(folder) => folder.display().to_string(),
+            Self::Label(label) => label.clone(),
+        }
+    }
+}
+
+/// Whether a text fits a pattern: `*` is any stretch, `?` any one character, the case of letters does not count.
+#[must_use]
+pub fn glob(pattern: &str, text: &str) -> bool {
+    let fold = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
+    let (pattern, text) = (fold(pattern), fold(text));
+    let (mut p, mut t) = (0, 0);
+    // Where the last star stands, and how much of the text it has taken so far.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    p = at + 1;
+                    t = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_take_what_a_person_expects() {
+        for (pattern, text, fits) in [
+            ("deploy.*", "deploy.staging", true),
+            ("deploy.*", "deploy", false),
+            ("deploy*", "Deploy", true),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("?", "é", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("*.yaml", "a.yaml.yaml", true),
+            ("pdf-tables", "pdf-table", false),
+        ] {
+            assert_eq!(glob(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_long_pattern_of_stars_does_not_take_for_ever() {
+        let pattern = "*a".repeat(60);
+        assert!(!glob(&pattern, &format!("{}b", "a".repeat(5_000))));
+    }
+}

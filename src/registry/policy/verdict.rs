@@ -1,0 +1,222 @@
+//! What the rules say together about one skill.
+
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use super::matching::{Criteria, Subject};
+
+/// Most that all preferences together add to a score: enough to decide between two that fit about as well, too little
+/// to bring up what does not fit.
+pub const MAX_PREFERENCE: f64 = 0.5;
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Effect {
+    /// Puts it on the list of what may be.
+    Allow,
+    /// Neither found, run nor attached.
+    Deny,
+    /// A person says yes before the first step.
+    RequireApproval,
+    /// A term of the score.
+    Prefer,
+}
+
+/// One rule of the file.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Rule {
+    /// What it does.
+    pub effect: Effect,
+    /// Whom it is about.
+    #[serde(flatten)]
+    pub criteria: Criteria,
+    /// Why, in the person's words.
+    pub reason: Option<String>,
+    /// What a preference adds.
+    pub by: Option<f64>,
+    /// Its line in the file, from 1.
+    pub line: u32,
+}
+
+impl Rule {
+    /// The rule as it is read: `deny id deploy.* (line 4: through the pipeline only)`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("{} {} (line {}{reason})", self.effect, self.criteria.words(), self.line)
+    }
+}
+
+/// A rule that matched, and whether it counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Matched {
+    /// What it does.
+    pub effect: Effect,
+    /// The rule as it is read.
+    pub rule: String,
+    /// Its line in the file.
+    pub line: u32,
+    /// What it adds to the score, where it does; as far as the bound lets it.
+    pub by: Option<f64>,
+    /// False where a `deny` makes it idle.
+    pub counts: bool,
+}
+
+/// What the policy says about a skill.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Verdict {
+    /// Whether it may be found, run and attached.
+    pub allowed: bool,
+    /// Why not, if not.
+    pub denied_by: Option<String>,
+    /// The rule that wants a person's yes before the first step, if any (the first in the file).
+    pub require_approval: Option<String>,
+    /// What is added to its score.
+    pub prefer: f64,
+    /// Every rule that matched, in the order of the file's effects: deny, allow, require approval, prefer.
+    pub rules: Vec<Matched>,
+}
+
+/// All rules. Without any, everything is allowed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
+pub struct Policy {
+    /// The rules: deny, allow, require approval, prefer; in each the order of the file.
+    pub rules: Vec<Rule>,
+}
+
+impl Policy {
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// What the rules say together about a skill.
+    #[must_use]
+    pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
+        let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
+        let first =
+            |effect: Effect| fitting.iter().find(|rule| rule.effect == effect).map(|rule| rule.words());
+        let listed = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
+        let denied_by = first(Effect::Deny).or_else(|| {
+            let missing = listed && first(Effect::Allow).is_none();
+            missing
+                .then(|| "no rule of `allow` matches it, and what is not allowed there is denied".to_owned())
+        });
+        let allowed = denied_by.is_none();
+        let mut prefer = 0.0;
+        let rules = fitting
+            .iter()
+            .map(|rule| {
+                let counts = allowed || rule.effect == Effect::Deny;
+                let by = rule.by.map(|by| by.min(MAX_PREFERENCE - prefer)).filter(|_| counts);
+                prefer += by.unwrap_or(0.0);
+                Matched { effect: rule.effect, rule: rule.words(), line: rule.line, by, counts }
+            })
+            .collect();
+        let require_approval = first(Effect::RequireApproval).filter(|_| allowed);
+        Verdict { allowed, denied_by, require_approval, prefer, rules }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::parse;
+    use super::*;
+    use skills_skill::{EffectMode, Role};
+
+    fn policy(text: &str) -> Policy {
+        parse(Path::new("/h/policy.yaml"), text, Path::new("/home/ann")).unwrap()
+    }
+
+    fn verdict(policy: &Policy, id: &str) -> Verdict {
+        let tags = ["production".to_owned()];
+        policy.verdict(&Subject {
+            id,
+            tags: &tags,
+            domain: Some("ops"),
+            role: Role::Procedure,
+            effect: EffectMode::ControlSignal,
+            location: Path::new("/home/ann/skills/x/SKILL.md"),
+            root: "~/skills",
+        })
+    }
+
+    #[test]
+    fn without_rules_everything_is_allowed() {
+        assert!(verdict(&Policy::default(), "a").allowed);
+        assert!(policy("").is_empty());
+    }
+
+    #[test]
+    fn deny_wins_wherever_it_stands() {
+        for text in [
+            "deny: [{id: a}]\nallow: [{id: '*'}]\nprefer: [{id: a}]\n",
+            "prefer: [{id: a}]\nallow: [{id: '*'}]\ndeny: [{id: a}]\n",
+        ] {
+            let verdict = verdict(&policy(text), "a");
+            assert!(!verdict.allowed && verdict.prefer == 0.0, "{verdict:?}");
+            assert!(verdict.denied_by.unwrap().starts_with("deny id a (line "));
+            assert_eq!(verdict.rules.iter().filter(|rule| rule.counts).count(), 1);
+            assert_eq!(verdict.rules.len(), 3, "what is idle is listed too");
+        }
+    }
+
+    #[test]
+    fn where_there_is_an_allow_it_is_the_whole_list() {
+        let policy = policy("allow:\n  - {domain: docs}\n  - {id: 'deploy.*', except: deploy.prod}\n");
+        assert!(verdict(&policy, "deploy.staging").allowed);
+        let denied = verdict(&policy, "deploy.prod").denied_by.unwrap();
+        assert!(denied.contains("`allow`"), "{denied}");
+        assert!(!verdict(&policy, "other").allowed);
+    }
+
+    #[test]
+    fn a_copy_that_lost_its_id_is_still_what_it_is() {
+        let policy = policy("deny: [{id: deploy}]\n");
+        assert!(!verdict(&policy, "deploy@3f9a01c2").allowed);
+        assert!(verdict(&policy, "deploy2@3f9a01c2").allowed);
+    }
+
+    #[test]
+    fn all_criteria_of_a_rule_have_to_hold_and_any_value_of_each() {
+        let policy = policy(
+            "require_approval:\n  - {tag: [production, live], effect: control_signal, role: utility}\n  \
+             - {tag: [live, Production], effect: control_signal, reason: ask first}\n",
+        );
+        let verdict = verdict(&policy, "a");
+        let rule = verdict.require_approval.unwrap();
+        assert_eq!(
+            rule,
+            "require_approval tag live or Production and effect control_signal (line 3: ask first)"
+        );
+    }
+
+    #[test]
+    fn roots_are_named_by_folder_or_by_label() {
+        for (root, fits) in [
+            ("~/skills", true),
+            ("/home/ann/skills/", true),
+            ("~/skill", false),
+            ("shipped", false),
+            ("\"*skills\"", true),
+        ] {
+            let policy = policy(&format!("deny: [{{root: {root}}}]\n"));
+            assert_eq!(!verdict(&policy, "a").allowed, fits, "{root}");
+        }
+    }
+
+    #[test]
+    fn preferences_add_up_to_their_bound() {
+        let policy =
+            policy("prefer:\n  - {id: a, by: 0.4}\n  - {tag: production, by: 0.3}\n  - {domain: docs}\n");
+        let verdict = verdict(&policy, "a");
+        assert!((verdict.prefer - MAX_PREFERENCE).abs() < 1e-12);
+        let each: f64 = verdict.rules.iter().filter_map(|rule| rule.by).sum();
+        assert!((each - verdict.prefer).abs() < 1e-12, "{:?}", verdict.rules);
+    }
+}

@@ -1,0 +1,269 @@
+//! Files that steps leave behind, kept under the digest of their content: what was kept once is never changed,
+//! and the same content is kept once.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::Artifact;
+use skills_base::{hex, private_files};
+
+/// Bytes looked at to tell what a file is.
+const HEAD: usize = 512;
+
+/// Bytes read at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// Beginnings of files that tell their kind, whatever their name.
+const SIGNATURES: &[(&[u8], &str)] = &[
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"SQLite format 3\0", "application/vnd.sqlite3"),
+];
+
+/// The first bytes of a ZIP archive, which the office formats are too.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Media types by the end of a name, as IANA registers them, with the bytes that such a file has to begin with;
+/// none for text.
+const ENDINGS: &[(&str, &[u8], &str)] = &[
+    ("csv", b"", "text/csv"),
+    ("css", b"", "text/css"),
+    ("docx", ZIP, "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("htm", b"", "text/html"),
+    ("html", b"", "text/html"),
+    ("js", b"", "text/javascript"),
+    ("json", b"", "application/json"),
+    ("jsonl", b"", "application/jsonl"),
+    ("md", b"", "text/markdown"),
+    ("parquet", b"PAR1", "application/vnd.apache.parquet"),
+    ("pptx", ZIP, "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("svg", b"", "image/svg+xml"),
+    ("toml", b"", "application/toml"),
+    ("tsv", b"", "text/tab-separated-values"),
+    ("xlsx", ZIP, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("xml", b"", "application/xml"),
+    ("yaml", b"", "application/yaml"),
+    ("yml", b"", "application/yaml"),
+];
+
+/// A folder of files under their digests: `ab/abcdef…`, each with its first name and media type in
+/// `ab/abcdef….json` beside it.
+#[derive(Debug, Clone)]
+pub struct Artifacts {
+    folder: PathBuf,
+}
+
+impl Artifacts {
+    /// Opens a folder of artifacts, making it where it is missing.
+    ///
+    /// # Errors
+    /// What the system says about the folder.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        private_files::create_folder(folder)?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// Keeps what can be read from `from`. Content that is kept already stays as it is, with its first name; the
+    /// answer carries the name given now. Whoever asks for it sees a whole file or none.
+    ///
+    /// # Errors
+    /// What the system says about reading or writing (a full disk); then nothing is kept.
+    pub fn keep(&self, name: &str, from: &mut dyn Read) -> io::Result<Artifact> {
+        let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(&self.folder)?;
+        let mut hash = Sha256::new();
+        let mut head = Vec::with_capacity(HEAD);
+        let mut bytes = 0_u64;
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = match from.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => &chunk[..read],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            head.extend_from_slice(&read[..read.len().min(HEAD - head.len())]);
+            hash.update(read);
+            draft.write_all(read)?;
+            bytes += read.len() as u64;
+        }
+        let digest = hex::encode(&hash.finalize());
+        let artifact =
+            Artifact { digest, name: name.to_owned(), bytes, media_type: media_type(name, &head).to_owned() };
+        let place = self.place(&artifact.digest);
+        if place.is_file() && self.label(&artifact.digest).is_file() {
+            return Ok(artifact);
+        }
+        let folder = self.folder.join(&artifact.digest[..2]);
+        private_files::create_folder(&folder)?;
+        draft.as_file().sync_all()?;
+        settle(draft, &place)?;
+        // The label comes second: a listing shows only what is there whole.
+        let mut label = tempfile::Builder::new().prefix(".draft-").tempfile_in(&folder)?;
+        serde_json::to_writer(&mut label, &artifact)?;
+        label.as_file().sync_all()?;
+        settle(label, &self.label(&artifact.digest))?;
+        File::open(&folder)?.sync_all()?;
+        Ok(artifact)
+    }
+
+    /// Where the content of this digest lies, if it is kept.
+    #[must_use]
+    pub fn path(&self, digest: &str) -> Option<PathBuf> {
+        let path = is_digest(digest).then(|| self.place(digest))?;
+        path.is_file().then_some(path)
+    }
+
+    /// What is known about the content of this digest, under the name it was first kept with.
+    #[must_use]
+    pub fn find(&self, digest: &str) -> Option<Artifact> {
+        let label = is_digest(digest).then(|| self.label(digest))?;
+        serde_json::from_slice(&fs::read(label).ok()?).ok()
+    }
+
+    /// Everything kept, newest first.
+    ///
+    /// # Errors
+    /// When the folder cannot be read. A label that cannot be read is passed over and logged.
+    pub fn list(&self) -> io::Result<Vec<Artifact>> {
+        let mut found = Vec::new();
+        for shelf in fs::read_dir(&self.folder)? {
+            let shelf = shelf?.path();
+            if !shelf.is_dir() {
+                continue;
+            }
+            for entry in fs::read_dir(shelf)? {
+                let entry = entry?;
+                let path = entry.path();
+                if path.extension().is_none_or(|e| e != "json") {
+                    continue;
+                }
+                match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Artifact>(&text)?)) {
+                    Ok(artifact) => found.push((entry.metadata()?.modified()?, artifact)),
+                    Err(e) => tracing::warn!("{} is no label of an artifact: {e}", path.display()),
+                }
+            }
+        }
+        found.sort_by(|(a, x), (b, y)| b.cmp(a).then_with(|| x.digest.cmp(&y.digest)));
+        Ok(found.into_iter().map(|(_, artifact)| artifact).collect())
+    }
+
+    fn place(&self, digest: &str) -> PathBuf {
+        self.folder.join(&digest[..2]).join(digest)
+    }
+
+    fn label(&self, digest: &str) -> PathBuf {
+        self.folder.join(&digest[..2]).join(format!("{digest}.json"))
+    }
+}
+
+/// Gives a draft its name. Another that came first has the same content, so that either may stay.
+fn settle(draft: tempfile::NamedTempFile, place: &Path) -> io::Result<()> {
+    draft.persist(place).map(drop).map_err(|e| e.error)
+}
+
+
+/// Sixty-four lower-case hexadecimal digits: nothing else may become part of a path.
+fn is_digest(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// What a file is: by its first bytes where they tell, else by its name where the bytes do not speak against it,
+/// else text or not.
+fn media_type(name: &str, head: &[u8]) -> &'static str {
+    if let Some((_, kind)) = SIGNATURES.iter().find(|(start, _)| head.starts_with(start)) {
+        return kind;
+    }
+    let text = is_text(head);
+    let ending = Path::new(name).extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+    let named = ENDINGS.iter().find(|(e, start, _)| {
+        Some(*e) == ending.as_deref() && if start.is_empty() { text } else { head.starts_with(start) }
+    });
+    match named {
+        Some((_, _, kind)) => kind,
+        None if head.starts_with(ZIP) => "application/zip",
+        None if text => "text/plain",
+        None => "application/octet-stream",
+    }
+}
+
+/// Valid UTF-8 without NUL, as far as was looked; a character cut at the end does not count against it.
+fn is_text(head: &[u8]) -> bool {
+    let sound = match std::str::from_utf8(head) {
+        Ok(_) => true,
+        Err(e) => e.error_len().is_none() && head.len() == HEAD,
+    };
+    sound && !head.contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> (tempfile::TempDir, Artifacts) {
+        let folder = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::open(&folder.path().join("artifacts")).unwrap();
+        (folder, artifacts)
+    }
+
+    #[test]
+    fn the_same_content_is_kept_once_and_found_by_its_digest() {
+        let (_folder, artifacts) = kept();
+        let first = artifacts.keep("out/rows.csv", &mut "a,b\n1,2\n".as_bytes()).unwrap();
+        let again = artifacts.keep("copy.csv", &mut "a,b\n1,2\n".as_bytes()).unwrap();
+        assert_eq!(first.digest, again.digest);
+        assert_eq!((first.bytes, first.media_type.as_str()), (8, "text/csv"));
+        assert_eq!(fs::read(artifacts.path(&first.digest).unwrap()).unwrap(), b"a,b\n1,2\n");
+        assert_eq!(artifacts.list().unwrap(), std::slice::from_ref(&first));
+        assert_eq!(artifacts.find(&first.digest), Some(first));
+        let known = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(artifacts.keep("empty", &mut io::empty()).unwrap().digest, known);
+    }
+
+    #[test]
+    fn what_is_no_digest_leads_nowhere() {
+        let (folder, artifacts) = kept();
+        fs::write(folder.path().join("secret"), "x").unwrap();
+        for text in ["../secret", "", "ab", &"A".repeat(64), &format!("{}/", "a".repeat(63)), &"é".repeat(32)]
+        {
+            assert_eq!(artifacts.path(text), None, "{text}");
+            assert_eq!(artifacts.find(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_breaks_off_leaves_nothing() {
+        struct Broken(bool);
+        impl Read for Broken {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    return Err(io::Error::other("gone"));
+                }
+                into[0] = b'x';
+                Ok(1)
+            }
+        }
+        let (folder, artifacts) = kept();
+        assert!(artifacts.keep("half", &mut Broken(false)).is_err());
+        assert!(artifacts.list().unwrap().is_empty());
+        assert_eq!(fs::read_dir(folder.path().join("artifacts")).unwrap().count(), 0, "not even a draft");
+    }
+
+    #[test]
+    fn kinds_are_told_by_content_before_name() {
+        let told = |name: &str, head: &[u8]| media_type(name, head);
+        assert_eq!(told("photo.txt", b"\x89PNG\r\n\x1a\n...."), "image/png");
+        assert_eq!(told("report.MD", b"# Title"), "text/markdown");
+        assert_eq!(told("notes", "grün".as_bytes()), "text/plain");
+        assert_eq!(told("rows.csv", b"\0\x01\x02"), "application/octet-stream");
+        assert_eq!(told("book.xlsx", b"PK\x03\x04...."), ENDINGS[14].2);
+        assert_eq!(told("book.xlsx", b"just words"), "text/plain");
+        assert_eq!(told("pack.bin", b"PK\x03\x04"), "application/zip");
+    }
+}

@@ -1,0 +1,326 @@
+//! Functions of this program that bindings can name: pure, total, without a script and without a service.
+//!
+//! | operation | takes | gives |
+//! |---|---|---|
+//! | `text.template` | `template` with `{{name}}`, `variables` | `text`, `unresolved` (names without a value), `status` `ok` or `partial` |
+//! | `text.split` | `text`, `separator` (default line feed) | `parts`, `count` |
+//! | `text.join` | `items`, `separator` (default line feed) | `text` |
+//! | `json.parse` | `text` | `data` |
+//! | `json.merge` | `records` | `record` (later fields win), `conflicts` (fields that differed), `field_count` |
+//! | `json.pick` | `record`, `fields` | `record` with these fields, `missing` |
+//! | `json.rename` | `record`, `mapping` (old to new), `drop_unmapped` | `record`, `mapped_count` |
+//! | `list.length` | `items`: a list, an object or a text | `count` |
+//! | `list.unique` | `records`, `key_fields` (none: the whole record) | `records` (first of each), `duplicates` |
+//! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it serves as a gate |
+
+use serde_json::{Map, Value, json};
+
+use super::super::broker::Obstacle;
+use super::super::call::CallFailure;
+use super::Failed;
+use super::request::kind;
+
+type Function = fn(&Map<String, Value>) -> Result<Value, String>;
+
+const FUNCTIONS: [(&str, Function); 10] = [
+    ("text.template", template),
+    ("text.split", split),
+    ("text.join", join),
+    ("json.parse", parse),
+    ("json.merge", merge),
+    ("json.pick", pick),
+    ("json.rename", rename),
+    ("list.length", length),
+    ("list.unique", unique),
+    ("value.compare", compare),
+];
+
+/// Whether there is such a function.
+pub fn known(operation: &str) -> Result<(), Obstacle> {
+    if FUNCTIONS.iter().any(|(name, _)| *name == operation) {
+        return Ok(());
+    }
+    let names: Vec<_> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+    Err(Obstacle::unconfigured(format!(
+        "this program has no function `{operation}`; it has {}",
+        names.join(", ")
+    )))
+}
+
+/// Calls a function.
+pub fn call(operation: &str, request: &Value) -> Result<Value, Failed> {
+    let invalid = |why: String| {
+        let message = format!("function {operation}: {why}");
+        Failed::before(CallFailure::InvalidRequest, message)
+    };
+    let Some((_, function)) = FUNCTIONS.iter().find(|(name, _)| *name == operation) else {
+        return Err(Failed::before(CallFailure::InvalidConfiguration, format!("no function `{operation}`")));
+    };
+    let given =
+        request.as_object().ok_or_else(|| invalid(format!("takes an object, not {}", kind(request))))?;
+    function(given).map_err(invalid)
+}
+
+fn text<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v str, String> {
+    wanted(given, name, "a text", Value::as_str)
+}
+
+fn list<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v Vec<Value>, String> {
+    wanted(given, name, "a list", Value::as_array)
+}
+
+fn object<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v Map<String, Value>, String> {
+    wanted(given, name, "an object", Value::as_object)
+}
+
+fn wanted<'v, T>(
+    given: &'v Map<String, Value>,
+    name: &str,
+    what: &str,
+    read: impl Fn(&'v Value) -> Option<T>,
+) -> Result<T, String> {
+    let value = given.get(name).ok_or_else(|| format!("`{name}` is absent, {what} is wanted"))?;
+    read(value).ok_or_else(|| format!("`{name}` is {}, {what} is wanted", kind(value)))
+}
+
+/// A text as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn template(given: &Map<String, Value>) -> Result<Value, String> {
+    let (mut rest, variables) = (text(given, "template")?, object(given, "variables")?);
+    let (mut out, mut unresolved) = (String::new(), Vec::new());
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, behind)) = after.split_once("}}") else { break };
+        out.push_str(before);
+        if let Some(value) = variables.get(name.trim()) {
+            out.push_str(&plain(value));
+        } else {
+            out.extend(["{{", name, "}}"]);
+            unresolved.push(name.trim().to_owned());
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    let status = if unresolved.is_empty() { "ok" } else { "partial" };
+    Ok(json!({ "text": out, "unresolved": unresolved, "status": status }))
+}
+
+fn separator(given: &Map<String, Value>) -> Result<&str, String> {
+    if given.contains_key("separator") { text(given, "separator") } else { Ok("\n") }
+}
+
+fn split(given: &Map<String, Value>) -> Result<Value, String> {
+    let (whole, separator) = (text(given, "text")?, separator(given)?);
+    if separator.is_empty() {
+        return Err("`separator` is empty".to_owned());
+    }
+    let parts: Vec<&str> = whole.split(separator).collect();
+    Ok(json!({ "count": parts.len(), "parts": parts }))
+}
+
+fn join(given: &Map<String, Value>) -> Result<Value, String> {
+    let items: Vec<String> = list(given, "items")?.iter().map(plain).collect();
+    Ok(json!({ "text": items.join(separator(given)?) }))
+}
+
+fn parse(given: &Map<String, Value>) -> Result<Value, String> {
+    let data: Value =
+        serde_json::from_str(text(given, "text")?).map_err(|error| format!("`text` is not JSON: {error}"))?;
+    Ok(json!({ "data": data }))
+}
+
+fn merge(given: &Map<String, Value>) -> Result<Value, String> {
+    let (mut record, mut conflicts): (Map<_, _>, Vec<String>) = (Map::new(), Vec::new());
+    for (at, item) in list(given, "records")?.iter().enumerate() {
+        let fields = item
+            .as_object()
+            .ok_or_else(|| format!("`records.{at}` is {}, an object is wanted", kind(item)))?;
+        for (name, value) in fields {
+            let before = record.insert(name.clone(), value.clone());
+            if before.is_some_and(|before| before != *value) && !conflicts.contains(name) {
+                conflicts.push(name.clone());
+            }
+        }
+    }
+    Ok(json!({ "field_count": record.len(), "record": record, "conflicts": conflicts }))
+}
+
+fn pick(given: &Map<String, Value>) -> Result<Value, String> {
+    let (record, mut picked, mut missing) = (object(given, "record")?, Map::new(), Vec::new());
+    for field in list(given, "fields")? {
+        let name =
+            field.as_str().ok_or_else(|| format!("`fields` holds {}, names are wanted", kind(field)))?;
+        match record.get(name) {
+            Some(value) => drop(picked.insert(name.to_owned(), value.clone())),
+            None => missing.push(name.to_owned()),
+        }
+    }
+    Ok(json!({ "record": picked, "missing": missing }))
+}
+
+fn rename(given: &Map<String, Value>) -> Result<Value, String> {
+    let (record, mapping) = (object(given, "record")?, object(given, "mapping")?);
+    let drops = given.get("drop_unmapped").and_then(Value::as_bool).unwrap_or(false);
+    let (mut out, mut mapped) = (Map::new(), 0_u64);
+    for (name, value) in record {
+        let new = match mapping.get(name) {
+            Some(Value::String(new)) => {
+                mapped += 1;
+                new
+            }
+            Some(other) => return Err(format!("`mapping.{name}` is {}, a name is wanted", kind(other))),
+            None if drops => continue,
+            None => name,
+        };
+        if out.insert(new.clone(), value.clone()).is_some() {
+            return Err(format!("two fields would be called `{new}`"));
+        }
+    }
+    Ok(json!({ "record": out, "mapped_count": mapped }))
+}
+
+fn length(given: &Map<String, Value>) -> Result<Value, String> {
+    let count = match given.get("items") {
+        Some(Value::Array(items)) => items.len(),
+        Some(Value::Object(fields)) => fields.len(),
+        Some(Value::String(text)) => text.chars().count(),
+        Some(other) => return Err(format!("`items` is {}, which has no length", kind(other))),
+        None => return Err("`items` is absent".to_owned()),
+    };
+    Ok(json!({ "count": count }))
+}
+
+fn unique(given: &Map<String, Value>) -> Result<Value, String> {
+    let records = list(given, "records")?;
+    let keys: Vec<String> = match given.get("key_fields") {
+        None => Vec::new(),
+        Some(_) => list(given, "key_fields")?.iter().map(plain).collect(),
+    };
+    let mut seen = std::collections::HashSet::new();
+    let kept: Vec<&Value> = records
+        .iter()
+        .filter(|record| {
+            let key = if keys.is_empty() {
+                crate::canonical_json(record)
+            } else {
+                let parts: Vec<Value> =
+                    keys.iter().map(|key| record.get(key).cloned().unwrap_or(Value::Null)).collect();
+                crate::canonical_json(&Value::Array(parts))
+            };
+            seen.insert(key)
+        })
+        .collect();
+    Ok(json!({ "duplicates": records.len() - kept.len(), "records": kept }))
+}
+
+fn compare(given: &Map<String, Value>) -> Result<Value, String> {
+    let get = |name: &str| given.get(name).ok_or_else(|| format!("`{name}` is absent"));
+    let (left, right, operator) = (get("left")?, get("right")?, text(given, "operator")?);
+    let order = || {
+        match (left, right) {
+            (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+        .ok_or_else(|| format!("{} and {} have no order", kind(left), kind(right)))
+    };
+    let same = match (left.as_f64(), right.as_f64()) {
+        (Some(a), Some(b)) if left.is_number() && right.is_number() => {
+            a.to_bits() == b.to_bits() || left == right
+        }
+        _ => left == right,
+    };
+    let holds = match operator {
+        "==" => same,
+        "!=" => !same,
+        "<" => order()?.is_lt(),
+        "<=" => order()?.is_le(),
+        ">" => order()?.is_gt(),
+        ">=" => order()?.is_ge(),
+        "in" => match right {
+            Value::Array(items) => items.contains(left),
+            Value::String(whole) => left.as_str().is_some_and(|part| whole.contains(part)),
+            Value::Object(fields) => left.as_str().is_some_and(|name| fields.contains_key(name)),
+            other => return Err(format!("nothing can be in {}", kind(other))),
+        },
+        other => return Err(format!("`operator` is `{other}`, which is none of == != < <= > >= in")),
+    };
+    Ok(json!({ "holds": holds, "allowed": holds }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(operation: &str, request: Value) -> Value {
+        call(operation, &request).unwrap_or_else(|failed| json!(failed.message))
+    }
+
+    #[test]
+    fn each_function_does_what_its_row_says() {
+        assert_eq!(
+            run(
+                "text.template",
+                json!({"template": "Hi {{ name }}, {{n}} of {{m}} {{", "variables": {"name": "Ann", "n": 2}})
+            ),
+            json!({"text": "Hi Ann, 2 of {{m}} {{", "unresolved": ["m"], "status": "partial"})
+        );
+        assert_eq!(
+            run("text.split", json!({"text": "a,b", "separator": ","})),
+            json!({"count": 2, "parts": ["a", "b"]})
+        );
+        assert_eq!(run("text.join", json!({"items": ["a", 1]})), json!({"text": "a\n1"}));
+        assert_eq!(run("json.parse", json!({"text": "{\"a\": [1]}"})), json!({"data": {"a": [1]}}));
+        assert_eq!(
+            run("json.merge", json!({"records": [{"a": 1, "b": 1}, {"b": 2}, {"b": 3, "c": 1}]})),
+            json!({"field_count": 3, "record": {"a": 1, "b": 3, "c": 1}, "conflicts": ["b"]})
+        );
+        assert_eq!(
+            run("json.pick", json!({"record": {"a": 1, "b": 2}, "fields": ["b", "z"]})),
+            json!({"record": {"b": 2}, "missing": ["z"]})
+        );
+        assert_eq!(
+            run(
+                "json.rename",
+                json!({"record": {"a": 1, "b": 2}, "mapping": {"a": "x"}, "drop_unmapped": true})
+            ),
+            json!({"record": {"x": 1}, "mapped_count": 1})
+        );
+        assert_eq!(run("list.length", json!({"items": "héé"})), json!({"count": 3}));
+        assert_eq!(
+            run(
+                "list.unique",
+                json!({"records": [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"k": 2}], "key_fields": ["k"]})
+            ),
+            json!({"duplicates": 1, "records": [{"k": 1, "v": 1}, {"k": 2}]})
+        );
+        assert_eq!(
+            run("value.compare", json!({"left": 2, "operator": "<=", "right": 2.0})),
+            json!({"holds": true, "allowed": true})
+        );
+        assert_eq!(
+            run("value.compare", json!({"left": "b", "operator": "in", "right": ["a"]}))["allowed"],
+            false
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        for (operation, request, told) in [
+            ("text.template", json!({"variables": {}}), "`template` is absent, a text is wanted"),
+            ("json.merge", json!({"records": [1]}), "`records.0` is a number"),
+            ("json.rename", json!({"record": {"a": 1, "b": 2}, "mapping": {"a": "b"}}), "two fields"),
+            ("value.compare", json!({"left": [], "operator": "<", "right": 1}), "have no order"),
+            ("value.compare", json!({"left": 1, "operator": "~", "right": 1}), "none of =="),
+            ("text.split", json!({"text": "a", "separator": ""}), "empty"),
+            ("json.parse", json!({"text": "{"}), "not JSON"),
+            ("list.length", json!([1]), "takes an object"),
+        ] {
+            let said = run(operation, request);
+            assert!(said.as_str().is_some_and(|said| said.contains(told)), "{operation}: {said}");
+        }
+        assert!(known("shell.exec").unwrap_err().message.contains("text.template"));
+    }
+}

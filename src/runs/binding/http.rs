@@ -1,0 +1,244 @@
+//! HTTP as all bindings use it: no proxy, no cookies, redirects inside the same origin only, answers of bounded size.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, RequestBuilder, StatusCode};
+use serde_json::Value;
+
+use super::super::call::{Call, CallFailure};
+use super::{Effect, Failed, Job, Means, excerpt};
+use skills_skill::contract::{Endpoint, Reach};
+
+/// Bytes of an answer.
+const MAX_ANSWER: usize = 8 << 20;
+/// Redirects followed for one request.
+const MAX_REDIRECTS: usize = 5;
+/// Longest wait for a connection.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// One HTTP client for all services, made at its first use: reading the system's certificates takes a while.
+#[derive(Default)]
+pub struct Http {
+    client: OnceLock<Result<Client, String>>,
+}
+
+/// A whole answer.
+pub struct Answered {
+    pub status: StatusCode,
+    pub media_type: String,
+    pub body: Vec<u8>,
+}
+
+impl Http {
+    pub fn client(&self) -> Result<&Client, Failed> {
+        let made = self.client.get_or_init(|| {
+            // Another part of the process may have chosen a provider already, which serves as well.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let agent = concat!("skill-workbench/", env!("CARGO_PKG_VERSION"));
+            let client = Client::builder().user_agent(agent).no_proxy().connect_timeout(CONNECTING);
+            client.redirect(Policy::custom(inside_the_origin)).build().map_err(|error| error.to_string())
+        });
+        made.as_ref().map_err(|why| {
+            Failed::before(CallFailure::InvalidConfiguration, format!("HTTP cannot be used here: {why}"))
+        })
+    }
+
+    /// Sends a request and reads the answer whole, within the time of a job.
+    pub async fn exchange(
+        &self,
+        request: RequestBuilder,
+        job: &Job<'_>,
+        endpoint: &Endpoint,
+    ) -> Result<Answered, Failed> {
+        let patience = job.patience(Some(endpoint));
+        let work = async {
+            let mut response = request.send().await.map_err(|error| unreachable(&job.target, &error))?;
+            let status = response.status();
+            let media_type = response.headers().get(reqwest::header::CONTENT_TYPE);
+            let media_type =
+                media_type.and_then(|value| value.to_str().ok()).unwrap_or("no media type").to_owned();
+            let mut body = Vec::new();
+            loop {
+                match response.chunk().await {
+                    Ok(Some(chunk)) if body.len() + chunk.len() <= MAX_ANSWER => {
+                        body.extend_from_slice(&chunk);
+                    }
+                    Ok(Some(_)) => {
+                        let message =
+                            format!("{} answered with more than {} MiB", job.target, MAX_ANSWER >> 20);
+                        return Err(Failed::answer(message));
+                    }
+                    Ok(None) => return Ok(Answered { status, media_type, body }),
+                    Err(error) => {
+                        let message = format!("{} broke off its answer: {}", job.target, root_cause(&error));
+                        return Err(Failed::upstream(message, Effect::Possible));
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(patience.wait, work).await.unwrap_or_else(|_| Err(job.too_late(patience)))
+    }
+}
+
+impl Means {
+    /// The address of a job's service, and a request to it with the headers of service and run.
+    pub(super) fn http_service<'m>(&'m self, job: &Job<'_>) -> Result<(&'m Endpoint, &'m str), Failed> {
+        let service = &job.offered.binding.service;
+        match self.services.get(service) {
+            Some(endpoint) => match &endpoint.reach {
+                Reach::Http { url, .. } => Ok((endpoint, url)),
+                _ => Err(Failed::before(
+                    CallFailure::InvalidConfiguration,
+                    format!("service {service} has no `url`"),
+                )),
+            },
+            None => Err(Failed::before(
+                CallFailure::InvalidConfiguration,
+                format!("service {service} is not configured"),
+            )),
+        }
+    }
+
+    /// Adds what every request carries.
+    pub(super) fn dressed(
+        &self,
+        mut request: RequestBuilder,
+        service: &str,
+        endpoint: &Endpoint,
+        call: &Call,
+    ) -> Result<RequestBuilder, Failed> {
+        if let Reach::Http { headers, .. } = &endpoint.reach {
+            let headers = self
+                .expanded(service, "headers", headers)
+                .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+            for (name, value) in headers {
+                let parsed = (
+                    reqwest::header::HeaderName::try_from(name.as_str()),
+                    reqwest::header::HeaderValue::try_from(value.as_str()),
+                );
+                let (Ok(header), Ok(mut value)) = parsed else {
+                    let message = format!(
+                        "`services.{service}.headers.{name}` is no header: a name is letters, digits and `-`, a value has no line break"
+                    );
+                    return Err(Failed::before(CallFailure::InvalidConfiguration, message));
+                };
+                value.set_sensitive(true);
+                request = request.header(header, value);
+            }
+        }
+        let request =
+            request.header("accept", "application/json").header("x-trace-id", header_text(&call.trace_id));
+        Ok(request.header("idempotency-key", header_text(&call.idempotency_key)))
+    }
+}
+
+/// A text as a header may carry it: what is no visible ASCII becomes `_`.
+fn header_text(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
+}
+
+/// Follows a redirect when it stays where the person sent the request: headers with secrets go along.
+fn inside_the_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    if attempt.previous().len() > MAX_REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    let same = attempt.previous().first().is_some_and(|from| from.origin() == attempt.url().origin());
+    if same {
+        return attempt.follow();
+    }
+    let to = attempt.url().host_str().unwrap_or("nowhere").to_owned();
+    attempt.error(format!("it redirects to another host ({to}), which is refused; put that address into `services:` if it is right"))
+}
+
+fn unreachable(target: &str, error: &reqwest::Error) -> Failed {
+    if error.is_connect() {
+        let message = format!("{target} cannot be reached: {}; is the service running?", root_cause(error));
+        return Failed::upstream(message, Effect::None);
+    }
+    if error.is_builder() {
+        let message = format!("{target} is no address that a request can go to: {}", root_cause(error));
+        return Failed::before(CallFailure::InvalidConfiguration, message);
+    }
+    Failed::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
+}
+
+/// The innermost reason, which is the one that tells something.
+pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut at = error;
+    while let Some(source) = at.source() {
+        at = source;
+    }
+    at.to_string()
+}
+
+/// An answer's status as success or failure.
+pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
+    let status = answered.status;
+    if status.is_success() {
+        return Ok(());
+    }
+    let said = format!("{target} answered {status}: {}", excerpt(&answered.body));
+    let failed = match status.as_u16() {
+        400 | 413 | 422 => Failed::before(CallFailure::InvalidRequest, said),
+        401 | 403 | 407 => Failed::before(
+            CallFailure::InvalidConfiguration,
+            format!("{said}; the service refuses these credentials: correct its `headers` under `services:`"),
+        ),
+        408 | 429 => Failed::upstream(said, Effect::None),
+        500..=599 => Failed::upstream(said, Effect::Possible),
+        _ => Failed::before(CallFailure::RuntimeError, said),
+    };
+    Err(failed.answered(status.as_u16()))
+}
+
+/// An answer's body as JSON; an empty one is null.
+pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
+    if answered.body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&answered.body).map_err(|error| {
+        Failed::answer(format!(
+            "{target} answered with {} that is not JSON ({error}): {}",
+            answered.media_type,
+            excerpt(&answered.body)
+        ))
+    })
+}
+
+/// How far a call to an address reaches.
+pub fn distance(url: &str) -> String {
+    let host =
+        reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let bare = host.trim_matches(['[', ']']);
+    let here =
+        bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    let plain = if url.starts_with("http://") && !here { ", unencrypted" } else { "" };
+    if here {
+        format!("leaves this program, stays on this machine ({host})")
+    } else {
+        format!("leaves this machine: to {host}{plain}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_how_far_a_call_reaches() {
+        assert!(distance("http://127.0.0.1:80/x").contains("stays on this machine"));
+        assert!(distance("http://[::1]:80/x").contains("stays on this machine"));
+        assert_eq!(
+            distance("http://api.example.com/v1"),
+            "leaves this machine: to api.example.com, unencrypted"
+        );
+        assert_eq!(distance("https://api.example.com/v1"), "leaves this machine: to api.example.com");
+    }
+
+    #[test]
+    fn headers_hold_no_line_breaks_of_a_trace() {
+        assert_eq!(header_text("a\r\nx-evil: 1é"), "a__x-evil:_1_");
+    }
+}

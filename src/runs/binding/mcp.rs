@@ -1,0 +1,310 @@
+//! Tools of MCP servers (<https://modelcontextprotocol.io/specification/2025-11-25>), over stdio and streamable HTTP.
+//!
+//! A connection is used by one call at a time and kept for the next, so that stopping a call can end its server
+//! without ending another call.
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rmcp::ServiceError;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ContentBlock, ErrorCode,
+    Implementation, MetaObject, ProtocolVersion, RequestMetaObject,
+};
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio_util::sync::CancellationToken;
+
+use super::super::call::{CallFailure, FailureKind};
+use super::http::root_cause;
+use super::request::kind;
+use super::{Answer, Effect, Failed, Job, Means, excerpt, stopped_by};
+use skills_skill::contract::{Endpoint, Reach};
+
+/// Connections kept per service while nobody uses them.
+const MAX_IDLE: usize = 4;
+/// Bytes of a server's last words that a failure shows.
+const LAST_WORDS: usize = 2 << 10;
+/// Bytes of one message over HTTP; over stdio the library has a bound of its own.
+const MAX_EVENT: usize = 8 << 20;
+/// Variables of the program's own environment that a server gets.
+const INHERITED: [&str; 7] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER"];
+
+/// Connections to servers, by service.
+#[derive(Default)]
+pub struct Sessions {
+    idle: Mutex<HashMap<String, Vec<Session>>>,
+}
+
+struct Session {
+    running: RunningService<RoleClient, ClientConfig>,
+    server: Option<Server>,
+}
+
+/// A server that we started; it ends with this value, and all it started with it.
+struct Server {
+    child: Child,
+    group: Option<Pid>,
+    words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Once it is reaped its number may belong to somebody else.
+        if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Sessions {
+    fn take(&self, service: &str) -> Option<Session> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle.get_mut(service)?;
+        while let Some(mut session) = kept.pop() {
+            let gone =
+                session.server.as_mut().is_some_and(|server| !matches!(server.child.try_wait(), Ok(None)));
+            if !gone && !session.running.is_closed() && !session.running.peer().is_transport_closed() {
+                return Some(session);
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, service: &str, session: Session) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = idle.entry(service.to_owned()).or_default();
+        if kept.len() < MAX_IDLE {
+            kept.push(session);
+        }
+    }
+}
+
+pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+    let service = &job.offered.binding.service;
+    let endpoint = means.services.get(service).ok_or_else(|| {
+        Failed::before(CallFailure::InvalidConfiguration, format!("service {service} is not configured"))
+    })?;
+    let patience = job.patience(Some(endpoint));
+    // When this is dropped half way, by time or cancellation, the session in it is, and its server with it.
+    let work = async {
+        let arguments = match job.request() {
+            Value::Object(map) => map,
+            other => {
+                let message = format!("{} takes an object of arguments, not {}", job.target, kind(&other));
+                return Err(Failed::before(CallFailure::InvalidRequest, message));
+            }
+        };
+        let session = match means.sessions.take(service) {
+            Some(session) => session,
+            None => connect(means, job, endpoint).await?,
+        };
+        match session.running.call_tool(params(job, arguments)).await {
+            Ok(result) => {
+                means.sessions.give_back(service, session);
+                read(result, &job.target).map(Answer::of)
+            }
+            Err(error) => {
+                let failed = refused(&error, &session, job).await;
+                if matches!(error, ServiceError::McpError(_)) {
+                    means.sessions.give_back(service, session);
+                }
+                Err(failed)
+            }
+        }
+    };
+    // The library's futures are large, so this one lives on the heap.
+    let timed = async {
+        tokio::time::timeout(patience.wait, Box::pin(work))
+            .await
+            .unwrap_or_else(|_| Err(job.too_late(patience)))
+    };
+    stopped_by(cancel, timed).await
+}
+
+fn params(job: &Job<'_>, arguments: Map<String, Value>) -> CallToolRequestParams {
+    let mut meta = Map::new();
+    meta.insert("skill-workbench/idempotency-key".to_owned(), json!(job.call.idempotency_key));
+    meta.insert("skill-workbench/trace-id".to_owned(), json!(job.call.trace_id));
+    let mut params =
+        CallToolRequestParams::new(job.offered.binding.operation.clone()).with_arguments(arguments);
+    params.meta = Some(RequestMetaObject(MetaObject(meta)));
+    params
+}
+
+fn ourselves() -> ClientConfig {
+    let name = Implementation::new("skill-workbench", env!("CARGO_PKG_VERSION"));
+    // The newest version with a greeting; a server answers with the one it speaks.
+    ClientConfig::new(ClientCapabilities::default(), name)
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+}
+
+async fn connect(means: &Means, job: &Job<'_>, endpoint: &Endpoint) -> Result<Session, Failed> {
+    match &endpoint.reach {
+        Reach::Command { program, args, env } => start(means, job, program, args, env).await,
+        Reach::Http { url, headers } => reach(means, job, url, headers).await,
+        Reach::Script { .. } => Err(Failed::before(
+            CallFailure::InvalidConfiguration,
+            format!("service {} has neither `url` nor `command`", job.offered.binding.service),
+        )),
+    }
+}
+
+async fn start(
+    means: &Means,
+    job: &Job<'_>,
+    program: &str,
+    args: &[String],
+    env: &BTreeMap<String, String>,
+) -> Result<Session, Failed> {
+    let service = &job.offered.binding.service;
+    let env = means
+        .expanded(service, "env", env)
+        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+    let own = INHERITED.iter().filter_map(|name| Some((*name, (means.environment)(name)?)));
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(own).envs(env).process_group(0).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| {
+        let message = format!(
+            "the program {program} of service {service} cannot be started: {error}; correct `services.{service}.command`"
+        );
+        Failed { counts: true, ..Failed::before(CallFailure::InvalidConfiguration, message) }
+    })?;
+    let words = Arc::new(Mutex::new(Vec::new()));
+    if let Some(stderr) = child.stderr.take() {
+        tokio::spawn(listen(stderr, Arc::clone(&words)));
+    }
+    let (Some(stdout), Some(stdin)) = (child.stdout.take(), child.stdin.take()) else {
+        return Err(Failed::upstream(format!("{program} has no stdin and stdout"), Effect::None));
+    };
+    let group = child.id().map(|id| Pid::from_raw(id.cast_signed()));
+    let server = Server { child, group, words };
+    match rmcp::serve_client(ourselves(), (stdout, stdin)).await {
+        Ok(running) => Ok(Session { running, server: Some(server) }),
+        Err(error) => Err(no_greeting(&error, job, Some(&server))),
+    }
+}
+
+async fn reach(
+    means: &Means,
+    job: &Job<'_>,
+    url: &str,
+    headers: &BTreeMap<String, String>,
+) -> Result<Session, Failed> {
+    let service = &job.offered.binding.service;
+    let headers = means
+        .expanded(service, "headers", headers)
+        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let (Ok(header), Ok(value)) = (
+            reqwest::header::HeaderName::try_from(name.as_str()),
+            reqwest::header::HeaderValue::try_from(value.as_str()),
+        ) else {
+            let message = format!("`services.{service}.headers.{name}` is no header");
+            return Err(Failed::before(CallFailure::InvalidConfiguration, message));
+        };
+        custom.insert(header, value);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url.to_owned())
+        .custom_headers(custom)
+        .max_sse_event_size(MAX_EVENT);
+    let transport = StreamableHttpClientTransport::with_client(means.http.client()?.clone(), config);
+    match rmcp::serve_client(ourselves(), transport).await {
+        Ok(running) => Ok(Session { running, server: None }),
+        Err(error) => Err(no_greeting(&error, job, None)),
+    }
+}
+
+fn no_greeting(error: &ClientInitializeError, job: &Job<'_>, server: Option<&Server>) -> Failed {
+    let message = format!(
+        "{}: the server did not greet as MCP asks ({}){}",
+        job.target,
+        root_cause(error),
+        last_words(server)
+    );
+    Failed::upstream(message, Effect::None)
+}
+
+/// Keeps the end of what a server prints to stderr; its log is its own business until it fails.
+async fn listen(mut stderr: ChildStderr, words: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        words.extend_from_slice(&buffer[..read]);
+        let drop = words.len().saturating_sub(LAST_WORDS);
+        words.drain(..drop);
+    }
+}
+
+fn last_words(server: Option<&Server>) -> String {
+    let Some(server) = server else { return String::new() };
+    let words = server.words.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = String::from_utf8_lossy(&words);
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.map(|line| format!("; it said: {}", excerpt(line.as_bytes()))).unwrap_or_default()
+}
+
+/// A call that gave no result.
+async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Failed {
+    let said =
+        || format!("{} failed: {}{}", job.target, root_cause(error), last_words(session.server.as_ref()));
+    match error {
+        ServiceError::McpError(error) => {
+            let message = format!(
+                "{} answered error {}: {}",
+                job.target,
+                error.code.0,
+                excerpt(error.message.as_bytes())
+            );
+            if [ErrorCode::INVALID_PARAMS, ErrorCode::METHOD_NOT_FOUND].contains(&error.code) {
+                // Both are answered for a tool that does not exist.
+                return match missing(session, &job.offered.binding.operation).await {
+                    Some(tools) => Failed::before(
+                        CallFailure::InvalidConfiguration,
+                        format!("{message}; the server has no such tool, it has: {tools}"),
+                    ),
+                    None => Failed::before(CallFailure::InvalidRequest, message),
+                }
+                .answered(error.code.0);
+            }
+            Failed::upstream(message, Effect::Possible).answered(error.code.0)
+        }
+        _ => Failed::upstream(said(), Effect::Possible),
+    }
+}
+
+/// The tools of a server, where the wanted one is not among them.
+async fn missing(session: &Session, tool: &str) -> Option<String> {
+    let tools = session.running.peer().list_all_tools().await.ok()?;
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).take(20).collect();
+    (!tools.iter().any(|known| known.name == tool)).then(|| excerpt(names.join(", ").as_bytes()))
+}
+
+/// A tool's result: its structured content, else its text as JSON, else `{"text": …}`.
+fn read(result: CallToolResult, target: &str) -> Result<Value, Failed> {
+    let texts: Vec<&str> =
+        result.content.iter().filter_map(ContentBlock::as_text).map(|text| text.text.as_str()).collect();
+    let text = texts.join("\n");
+    if result.is_error == Some(true) {
+        let failed = Failed::answer(format!("{target} failed: {}", excerpt(text.as_bytes())));
+        return Err(Failed { kind: Some(FailureKind::ErrorAnswer), ..failed });
+    }
+    if let Some(structured) = result.structured_content.filter(|value| !value.is_null()) {
+        return Ok(structured);
+    }
+    if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(&text) {
+        return Ok(value);
+    }
+    let content = serde_json::to_value(&result.content)
+        .map_err(|error| Failed::answer(format!("{target}: its content is not JSON: {error}")))?;
+    Ok(json!({ "text": text, "content": content }))
+}

@@ -1,0 +1,352 @@
+//! How a binding carries a call out: through a script, over HTTP, JSON-RPC or MCP, or by a function of this program.
+
+mod builtin;
+mod http;
+mod mcp;
+mod openapi;
+mod openrpc;
+pub(super) mod request;
+pub(super) mod script;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::artifacts::Artifacts;
+use super::broker::{Environment, Obstacle};
+use super::call::{Artifact, Call, CallFailure, FailureKind};
+use super::capabilities::{Capabilities, Offered};
+use skills_sandbox::{Limits, Sandbox};
+use skills_skill::contract::{Endpoint, Protocol, Reach};
+use skills_skill::safe_text;
+
+use http::Http;
+use mcp::Sessions;
+
+/// Characters of an answer or of output that a message shows.
+const SHOWN: usize = 300;
+
+/// One call through one binding.
+pub(super) struct Job<'a> {
+    pub offered: &'a Offered,
+    pub call: &'a Call,
+    pub given: &'a request::Given,
+    /// What is left of the step's own time.
+    pub remaining: Duration,
+    /// What is called, as a person reads it.
+    pub target: String,
+}
+
+impl Job<'_> {
+    /// The request as the binding states it.
+    fn request(&self) -> Value {
+        request::render(&self.offered.binding.request, self.given)
+    }
+
+    /// The longest wait for an answer: what is left, or what binding or service say when that is shorter.
+    fn patience(&self, endpoint: Option<&Endpoint>) -> Patience {
+        let stated = self.offered.binding.metadata.get("timeout_seconds").and_then(Value::as_f64);
+        let stated = stated.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let own = [stated, endpoint.and_then(|endpoint| endpoint.timeout)].into_iter().flatten().min();
+        match own.filter(|own| *own < self.remaining && !own.is_zero()) {
+            Some(wait) => Patience { wait, is_the_steps: false },
+            None => Patience { wait: self.remaining, is_the_steps: true },
+        }
+    }
+
+    fn too_late(&self, patience: Patience) -> Failed {
+        if patience.is_the_steps {
+            return Failed {
+                effect: Effect::Possible,
+                counts: true,
+                ..Failed::step_timeout(self.call.timeout)
+            };
+        }
+        let message = format!("{} gave no answer within {} s", self.target, patience.wait.as_secs_f64());
+        Failed { code: CallFailure::UpstreamTimeout, ..Failed::upstream(message, Effect::Possible) }
+    }
+}
+
+/// How long an answer is waited for, and whose time that is.
+#[derive(Clone, Copy)]
+struct Patience {
+    wait: Duration,
+    is_the_steps: bool,
+}
+
+/// What came back, before it is mapped to outputs.
+pub(super) struct Answer {
+    pub response: Value,
+    pub isolation: Option<Value>,
+    pub artifacts: Vec<Artifact>,
+}
+
+impl Answer {
+    fn of(response: Value) -> Self {
+        Self { response, isolation: None, artifacts: Vec::new() }
+    }
+}
+
+/// Whether a failed call may have changed something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It never reached what would carry it out, or was turned away.
+    None,
+    /// It may have been carried out, in part or wholly.
+    Possible,
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone)]
+pub(super) struct Failed {
+    pub code: CallFailure,
+    pub message: String,
+    pub stderr: Option<String>,
+    /// Details for programs.
+    pub reason: Option<Value>,
+    pub effect: Effect,
+    /// It speaks against the binding, and counts for its breaker.
+    pub counts: bool,
+    /// What went wrong, where the code does not say it.
+    pub kind: Option<FailureKind>,
+    /// HTTP status or JSON-RPC error code of an answer.
+    pub status: Option<i64>,
+}
+
+impl Failed {
+    /// Before anything was called.
+    pub fn before(code: CallFailure, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            stderr: None,
+            reason: None,
+            effect: Effect::None,
+            counts: false,
+            kind: None,
+            status: None,
+        }
+    }
+
+    /// What came back is no answer.
+    pub fn answer(message: impl Into<String>) -> Self {
+        Self { effect: Effect::Possible, counts: true, ..Self::before(CallFailure::RuntimeError, message) }
+    }
+
+    /// The service cannot be reached, or broke off.
+    fn upstream(message: impl Into<String>, effect: Effect) -> Self {
+        Self { effect, counts: true, ..Self::before(CallFailure::UpstreamFailure, message) }
+    }
+
+    /// The service answered with an error of this number.
+    fn answered(self, status: impl Into<i64>) -> Self {
+        Self { kind: Some(FailureKind::ErrorAnswer), status: Some(status.into()), ..self }
+    }
+
+    /// What went wrong, for everybody.
+    pub fn kind(&self) -> FailureKind {
+        self.kind.unwrap_or(match self.code {
+            CallFailure::InvalidRequest => FailureKind::InvalidInputs,
+            CallFailure::InvalidConfiguration => FailureKind::NotConfigured,
+            CallFailure::ConformanceUnmet => FailureKind::NotConforming,
+            CallFailure::Untrusted => FailureKind::Untrusted,
+            CallFailure::SkillChanged => FailureKind::SkillChanged,
+            CallFailure::SafetyDenied => FailureKind::SafetyDenied,
+            CallFailure::RuntimeError => FailureKind::InvalidAnswer,
+            CallFailure::UpstreamFailure => FailureKind::Unreachable,
+            CallFailure::UpstreamTimeout | CallFailure::StepTimeout => FailureKind::Timeout,
+            CallFailure::Canceled => FailureKind::Stopped,
+        })
+    }
+
+    /// The step's own time is over.
+    pub fn step_timeout(time: Duration) -> Self {
+        Self::before(
+            CallFailure::StepTimeout,
+            format!(
+                "the step's time of {} s is over; raise its timeout_seconds if it needs more",
+                time.as_secs_f64()
+            ),
+        )
+    }
+
+    fn canceled() -> Self {
+        Self { effect: Effect::Possible, ..Self::before(CallFailure::Canceled, "the run was canceled") }
+    }
+}
+
+/// Everything that bindings need to carry calls out.
+pub(super) struct Means {
+    pub(super) services: BTreeMap<String, Endpoint>,
+    limits: Limits,
+    environment: Environment,
+    sandbox: Sandbox,
+    artifacts: Arc<Artifacts>,
+    http: Http,
+    sessions: Sessions,
+}
+
+impl Means {
+    pub fn new(
+        services: BTreeMap<String, Endpoint>,
+        limits: Limits,
+        environment: Environment,
+        sandbox: Sandbox,
+        artifacts: Arc<Artifacts>,
+    ) -> Self {
+        let (http, sessions) = (Http::default(), Sessions::default());
+        Self { services, limits, environment, sandbox, artifacts, http, sessions }
+    }
+
+    /// What stands in the way of a binding now; `bare` when a script may run without isolation.
+    pub fn obstacle(&self, offered: &Offered, catalogue: &Capabilities, bare: bool) -> Option<Obstacle> {
+        let binding = &offered.binding;
+        let service = &binding.service;
+        let endpoint = self.services.get(service);
+        let reach = endpoint.map(|endpoint| &endpoint.reach);
+        let wrong = |wanted: &str| {
+            Some(Obstacle::unconfigured(format!(
+                "service {service} is configured without {wanted}, which protocol {} needs: correct `services.{service}` in the configuration",
+                binding.protocol
+            )))
+        };
+        match (binding.protocol, reach) {
+            (Protocol::Script, _) => script::located(offered, reach, catalogue)
+                .err()
+                .or_else(|| script::isolated(&self.sandbox, bare).err()),
+            (Protocol::Builtin, _) => builtin::known(&binding.operation).err(),
+            (_, None) => Some(unconfigured(offered, catalogue)),
+            (_, Some(Reach::Http { headers, .. })) => self.expanded(service, "headers", headers).err(),
+            (Protocol::Mcp, Some(Reach::Command { env, .. })) => self.expanded(service, "env", env).err(),
+            (Protocol::Mcp, Some(Reach::Script { .. })) => wrong("`url` or `command`"),
+            (Protocol::OpenApi | Protocol::OpenRpc, Some(_)) => wrong("`url`"),
+        }
+    }
+
+    /// Calls, and waits for the answer; when `cancel` fires, everything started for it is dead when this returns.
+    pub async fn carry_out(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+        match job.offered.binding.protocol {
+            Protocol::Script => script::carry_out(self, job, cancel).await,
+            Protocol::Builtin => {
+                builtin::call(&job.offered.binding.operation, &job.request()).map(Answer::of)
+            }
+            Protocol::OpenApi => stopped_by(cancel, openapi::carry_out(self, job)).await,
+            Protocol::OpenRpc => stopped_by(cancel, openrpc::carry_out(self, job)).await,
+            Protocol::Mcp => mcp::carry_out(self, job, cancel).await,
+        }
+    }
+
+    /// What a binding calls, as a person reads it.
+    pub fn target(&self, offered: &Offered) -> String {
+        let binding = &offered.binding;
+        let reach = self.services.get(&binding.service).map(|endpoint| &endpoint.reach);
+        match (binding.protocol, reach) {
+            (Protocol::Script, _) => match script::located(offered, reach, &Capabilities::default()) {
+                Ok(found) => found.script.display().to_string(),
+                Err(_) => binding.operation.clone(),
+            },
+            (Protocol::Builtin, _) => format!("function {}", binding.operation),
+            (Protocol::OpenApi, reach) => openapi::target(binding, reach),
+            (Protocol::OpenRpc, Some(Reach::Http { url, .. })) => {
+                format!("method {} at {url}", binding.operation)
+            }
+            (Protocol::OpenRpc, _) => format!("method {} of service {}", binding.operation, binding.service),
+            (Protocol::Mcp, Some(Reach::Http { url, .. })) => {
+                format!("tool {} at {url}", binding.operation)
+            }
+            (Protocol::Mcp, Some(Reach::Command { program, .. })) => {
+                format!("tool {} of {program}", binding.operation)
+            }
+            (Protocol::Mcp, _) => format!("tool {} of service {}", binding.operation, binding.service),
+        }
+    }
+
+    /// What a binding runs in, or how far it reaches.
+    pub fn isolation(&self, offered: &Offered) -> String {
+        match (
+            offered.binding.protocol,
+            self.services.get(&offered.binding.service).map(|service| &service.reach),
+        ) {
+            (Protocol::Script, _) => format!("sandbox, {}", self.sandbox.report().summary()),
+            (Protocol::Builtin, _) => "inside this program, reaches nothing".to_owned(),
+            (_, Some(Reach::Http { url, .. })) => http::distance(url),
+            (_, Some(Reach::Command { program, .. })) => {
+                format!("a program of yours, not isolated: {program}, with the variables stated for it alone")
+            }
+            (_, _) => "reaches nothing: its service is not configured".to_owned(),
+        }
+    }
+
+    /// Values with their `${NAME}` replaced from the program's environment.
+    fn expanded(
+        &self,
+        service: &str,
+        key: &str,
+        values: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, Obstacle> {
+        let one = |(name, text): (&String, &String)| {
+            let mut out = String::new();
+            let mut rest = text.as_str();
+            while let Some(start) = rest.find("${") {
+                let Some(end) = rest[start..].find('}') else { break };
+                let variable = &rest[start + 2..start + end];
+                let value = (self.environment)(variable).filter(|value| !value.is_empty()).ok_or_else(|| {
+                    Obstacle::unconfigured(format!(
+                        "the environment variable {variable}, which `services.{service}.{key}.{name}` names, is not set: set it before the program starts"
+                    ))
+                })?;
+                out.push_str(&rest[..start]);
+                out.push_str(&value);
+                rest = &rest[start + end + 1..];
+            }
+            out.push_str(rest);
+            Ok((name.clone(), out))
+        };
+        values.iter().map(one).collect()
+    }
+}
+
+/// A service that the configuration does not name, with what its registry says about it.
+fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> Obstacle {
+    let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
+    let described = catalogue.service(service);
+    let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
+    let hint = match (protocol, text("base_url").or_else(|| text("url")), text("server")) {
+        (Protocol::Mcp, _, Some(server)) => format!(
+            "; its registry means the MCP server `{server}`: `{service}: {{command: …}}` or `{service}: {{url: …}}`"
+        ),
+        (_, Some(url), _) => format!("; its registry gives the address `{service}: {{url: {url}}}`"),
+        _ => String::new(),
+    };
+    let hint = safe_text::line(&hint);
+    Obstacle::unconfigured(format!(
+        "service {service} is not configured: add it under `services:` in the configuration{hint}"
+    ))
+}
+
+/// Ends with a cancellation as soon as that comes; what was waited for is dropped, and its connection with it.
+async fn stopped_by(
+    cancel: &CancellationToken,
+    work: impl Future<Output = Result<Answer, Failed>>,
+) -> Result<Answer, Failed> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Failed::canceled()),
+        done = work => done,
+    }
+}
+
+/// The beginning of a stranger's text, safe to show and on one line.
+fn excerpt(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN * 4)]);
+    let text = text.trim();
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
+    let cut: String = text.chars().take(SHOWN).collect();
+    let more = if cut.len() < text.len() || bytes.len() > SHOWN * 4 { "…" } else { "" };
+    format!("{}{more}", safe_text::line(&cut))
+}

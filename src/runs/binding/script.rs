@@ -1,0 +1,373 @@
+//! A script: JSON on stdin and stdout, in the sandbox.
+//!
+//! It reads the request the binding states, or, where it states none, `{"inputs", "target", "run"}`. It answers one
+//! JSON object: all of stdout, or its last line when it printed others before, which count as its log. What it writes
+//! into its work directory becomes artifacts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::super::artifacts::Artifacts;
+use super::super::broker::{Obstacle, Pin, is_complete};
+use super::super::call::{Artifact, CallFailure, LogLine, LogSink};
+use super::super::capabilities::{Capabilities, Offered};
+use super::request::{self, kind};
+use super::{Answer, Effect, Failed, Job, Means, excerpt};
+use skills_sandbox::{
+    Channel, End, InputFile, Level, Limits, Outcome, Report, Sandbox, SandboxError, Spec, Tap, Verify,
+};
+use skills_skill::contract::Reach;
+use skills_skill::safe_text;
+
+/// Bytes of stderr that a failure carries.
+const TAIL: usize = 4 << 10;
+
+/// A script and the bundle it lies in.
+#[derive(Clone)]
+pub struct Located {
+    pub bundle: PathBuf,
+    pub script: PathBuf,
+}
+
+/// The script that carries a binding out: what the configuration names, else the file of the bundle.
+pub fn located(
+    offered: &Offered,
+    reach: Option<&Reach>,
+    catalogue: &Capabilities,
+) -> Result<Located, Obstacle> {
+    let (binding, root) = (&offered.binding, offered.place.root());
+    match reach {
+        Some(Reach::Script { bundle, script }) => {
+            if bundle.join(script).is_file() {
+                return Ok(Located { bundle: bundle.clone(), script: script.clone() });
+            }
+            Err(Obstacle::unconfigured(format!(
+                "the script {} of service {} is not there: correct `services.{}.script` in the configuration",
+                bundle.join(script).display(),
+                binding.service,
+                binding.service
+            )))
+        }
+        Some(_) => Err(Obstacle::unconfigured(format!(
+            "service {} is configured without `script`, which protocol script needs: correct `services.{}` in the configuration",
+            binding.service, binding.service
+        ))),
+        None => {
+            let named = Path::new(&binding.operation);
+            let script = if named.starts_with("scripts") {
+                named.to_owned()
+            } else {
+                Path::new("scripts").join(named)
+            };
+            if root.join(&script).is_file() {
+                return Ok(Located { bundle: root.to_owned(), script });
+            }
+            let service = catalogue.service(&binding.service);
+            let module = service.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
+            let what = match module {
+                Some(module) => format!(
+                    "it calls `{}` of the Python module {module}, which did not come with the registry",
+                    binding.operation
+                ),
+                None => format!("there is no {} in {}", script.display(), root.display()),
+            };
+            Err(Obstacle::unconfigured(format!(
+                "{}: a script of yours can stand in, add `{}: {{script: …/scripts/NAME.py}}` under `services:` in the configuration",
+                safe_text::line(&what),
+                safe_text::line(&binding.service)
+            )))
+        }
+    }
+}
+
+/// Whether scripts can be shut in here, or may run without that.
+pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), Obstacle> {
+    let report = sandbox.report();
+    if bare || report.level >= Level::Partial {
+        return Ok(());
+    }
+    Err(Obstacle::new(
+        CallFailure::SafetyDenied,
+        format!(
+            "this machine cannot isolate a script ({}): `skills doctor` says what is missing; --unsandboxed runs it without",
+            report.summary()
+        ),
+    ))
+}
+
+pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+    let (call, binding) = (job.call, &job.offered.binding);
+    let reach = means.services.get(&binding.service).map(|endpoint| &endpoint.reach);
+    let found = located(job.offered, reach, &Capabilities::default())
+        .map_err(|obstacle| Failed::before(obstacle.code, obstacle.message))?;
+    let patience = job.patience(means.services.get(&binding.service));
+    let request = if request::is_stated(&binding.request) {
+        job.request()
+    } else {
+        json!({ "inputs": call.inputs, "target": call.target, "run": request::run(call) })
+    };
+    let log = Arc::new(Log::new(Arc::clone(&call.log)));
+    let tap = Arc::clone(&log);
+    let spec = Spec {
+        env: BTreeMap::from([
+            ("SKILLS_IDEMPOTENCY_KEY".to_owned(), call.idempotency_key.clone()),
+            ("SKILLS_TRACE_ID".to_owned(), call.trace_id.clone()),
+            ("SKILLS_STEP".to_owned(), call.step.clone()),
+            ("SKILLS_OPERATION".to_owned(), binding.operation.clone()),
+        ]),
+        stdin: format!("{request}\n").into_bytes(),
+        files: call
+            .files
+            .iter()
+            .map(|(name, from)| InputFile { from: from.clone(), to: PathBuf::from(name) })
+            .collect(),
+        limits: Limits { wall: patience.wait, cpu: means.limits.cpu.max(patience.wait), ..means.limits },
+        unsandboxed: call.unsandboxed && means.sandbox.report().level < Level::Partial,
+        verify: call
+            .pins
+            .get(&binding.id)
+            .filter(|pin| is_complete(pin))
+            .map(|pin| unchanged(job, &found, pin)),
+        tap: Some(Tap::new(move |channel, line| tap.take(channel, line))),
+        ..Spec::new(found.bundle.clone(), found.script.clone())
+    };
+    let outcome =
+        means.sandbox.run(spec, cancel.clone()).await.map_err(|error| not_run(&error, &job.target))?;
+    let answer = match judged(&outcome, job) {
+        Ok(answer) => answer,
+        Err(mut failed) => {
+            log.release();
+            failed.stderr = tail(&outcome.stderr.bytes);
+            return Err(if outcome.timed_out && failed.code == CallFailure::StepTimeout {
+                Failed { stderr: failed.stderr, ..job.too_late(patience) }
+            } else {
+                failed
+            });
+        }
+    };
+    let isolation = Some(summary(&outcome.report));
+    let artifacts = kept(Arc::clone(&means.artifacts), outcome, &log).await?;
+    Ok(Answer { response: Value::Object(answer), isolation, artifacts })
+}
+
+/// Lets a script start only where its binding, with everything it can read, is what was launched or approved. What
+/// changed earlier was asked about; this is for what changes between that look and the start.
+fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
+    let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
+    Verify::new(move |contents| {
+        if Pin::of_contents(&offered, &found, contents).whole == pin {
+            return Ok(());
+        }
+        Err(format!(
+            "{} changed after it was last looked at, and nobody has approved what is there now; resume the run to be \
+             asked about it",
+            found.bundle.display()
+        ))
+    })
+}
+
+/// What an isolation report says, as it is recorded with a step.
+fn summary(report: &Report) -> Value {
+    json!({
+        "level": report.level.to_string(),
+        "summary": report.summary(),
+        "means": report.means,
+        "missing": report.missing,
+    })
+}
+
+fn not_run(error: &SandboxError, target: &str) -> Failed {
+    let message = format!("{target}: {error}");
+    let code = match error.code() {
+        "invalid_request" => CallFailure::InvalidRequest,
+        "safety_denied" => CallFailure::SafetyDenied,
+        "skill_changed" => CallFailure::SkillChanged,
+        "runtime_error" => CallFailure::RuntimeError,
+        _ => CallFailure::InvalidConfiguration,
+    };
+    let lost = matches!(error, SandboxError::Lost { .. });
+    let effect = if lost { Effect::Possible } else { Effect::None };
+    Failed { effect, counts: code == CallFailure::RuntimeError, ..Failed::before(code, message) }
+}
+
+/// The answer of a script that ended, or how it failed.
+fn judged(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed> {
+    if outcome.cancelled {
+        return Err(Failed::canceled());
+    }
+    if outcome.timed_out {
+        return Err(Failed::step_timeout(job.call.timeout));
+    }
+    if let Some(exceeded) = &outcome.exceeded {
+        let failed = Failed::answer(format!("{} reached {exceeded}", job.target));
+        return Err(Failed { reason: Some(json!(exceeded)), ..failed });
+    }
+    let said = || {
+        let text = outcome.stderr.text();
+        match text.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(line) => format!(": {}", excerpt(line.as_bytes())),
+            None => ", and printed nothing to stderr".to_owned(),
+        }
+    };
+    match outcome.end {
+        End::ExitCode(0) => {}
+        End::ExitCode(code) => {
+            return Err(Failed::answer(format!("{} ended with exit code {code}{}", job.target, said())));
+        }
+        End::Signal(signal) => {
+            return Err(Failed::answer(format!(
+                "{} was ended by signal {signal}, as when a limit on memory, processor time or file size is passed{}",
+                job.target,
+                said()
+            )));
+        }
+    }
+    if outcome.stdout.truncated() {
+        return Err(Failed::answer(format!(
+            "{} printed {} bytes to stdout, of which the first {} are kept, so its answer is lost: print less, or write a file",
+            job.target,
+            outcome.stdout.total,
+            outcome.stdout.bytes.len()
+        )));
+    }
+    answer(&outcome.stdout.text()).map_err(|why| Failed::answer(format!("{} {why}", job.target)))
+}
+
+/// The object a script answers with.
+fn answer(stdout: &str) -> Result<Map<String, Value>, String> {
+    let whole = stdout.trim();
+    let last = whole.lines().last().unwrap_or_default();
+    let value: Value =
+        serde_json::from_str(whole).or_else(|_| serde_json::from_str(last)).map_err(|error| {
+            if whole.is_empty() {
+                return "printed no answer; a script answers with one JSON object on stdout".to_owned();
+            }
+            format!("printed no JSON object as its last line ({error}): {}", excerpt(last.as_bytes()))
+        })?;
+    match value {
+        Value::Object(map) => Ok(map),
+        other => Err(format!("answered with {}, where a JSON object belongs", kind(&other))),
+    }
+}
+
+fn tail(stderr: &[u8]) -> Option<String> {
+    let from = stderr.len().saturating_sub(TAIL);
+    let text = String::from_utf8_lossy(&stderr[from..]);
+    let text = text.trim_end();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Keeps the files a script left behind.
+async fn kept(artifacts: Arc<Artifacts>, outcome: Outcome, log: &Log) -> Result<Vec<Artifact>, Failed> {
+    if outcome.produced_truncated {
+        let text = format!("more than {} files were written; the rest is not kept", outcome.produced.len());
+        log.say("stderr", text);
+    }
+    if outcome.produced.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keep = move || -> Result<Vec<Artifact>, String> {
+        let mut all = Vec::new();
+        for file in &outcome.produced {
+            let name = file.path.to_string_lossy();
+            let mut from = outcome.open(file).map_err(|error| error.to_string())?;
+            let kept = artifacts.keep(&name, &mut from);
+            all.push(kept.map_err(|error| format!("the file {name} cannot be kept: {error}"))?);
+        }
+        Ok(all)
+    };
+    let done =
+        tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string()).and_then(|kept| kept);
+    done.map_err(Failed::answer)
+}
+
+/// Lines on their way to the log. Of stdout the end is held back, which may be the answer and is no log then.
+struct Log {
+    sink: LogSink,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    lines: Vec<String>,
+    /// The first line opens an object that it does not close: all of stdout may be the answer.
+    block: bool,
+    begun: bool,
+}
+
+impl Log {
+    fn new(sink: LogSink) -> Self {
+        Self { sink, held: Mutex::default() }
+    }
+
+    fn say(&self, stream: &str, text: String) {
+        (self.sink)(LogLine { stream: stream.to_owned(), text });
+    }
+
+    fn take(&self, channel: Channel, line: &str) {
+        if channel == Channel::Stderr {
+            return self.say("stderr", line.to_owned());
+        }
+        if line.trim().is_empty() {
+            return;
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if !held.begun {
+            held.begun = true;
+            held.block =
+                line.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(line).is_err();
+        }
+        let ready = if held.block { Vec::new() } else { std::mem::take(&mut held.lines) };
+        held.lines.push(line.to_owned());
+        drop(held);
+        for line in ready {
+            self.say("stdout", line);
+        }
+    }
+
+    /// Hands over what was held back: it was no answer.
+    fn release(&self) {
+        let lines = std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner).lines);
+        for line in lines {
+            self.say("stdout", line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_all_of_stdout_or_its_last_line() {
+        assert_eq!(answer("{\"a\": 1}\n").unwrap()["a"], 1);
+        assert_eq!(answer("{\n  \"a\": 1\n}\n").unwrap()["a"], 1);
+        assert_eq!(answer("reading\ndone {\n{\"a\": 2}\n\n").unwrap()["a"], 2);
+        assert!(answer("").unwrap_err().contains("printed no answer"));
+        assert!(answer("done\n").unwrap_err().contains("last line"));
+        assert!(answer("[1]").unwrap_err().contains("a list"));
+    }
+
+    #[test]
+    fn the_answer_is_no_log_and_everything_else_is() {
+        let logged = |lines: &[&str], failed: bool| {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let sink = Arc::clone(&seen);
+            let log = Log::new(Arc::new(move |line: LogLine| sink.lock().unwrap().push(line.text)));
+            lines.iter().for_each(|line| log.take(Channel::Stdout, line));
+            if failed {
+                log.release();
+            }
+            std::mem::take(&mut *seen.lock().unwrap())
+        };
+        assert_eq!(logged(&["a", "b", "{\"x\": 1}"], false), ["a", "b"]);
+        assert_eq!(logged(&["a", "b"], true), ["a", "b"]);
+        assert!(logged(&["{", " \"x\": 1", "}"], false).is_empty());
+        assert_eq!(logged(&["{\"step\": 1}", "{\"x\": 1}", ""], false), ["{\"step\": 1}"]);
+    }
+}

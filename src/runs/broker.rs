@@ -1,0 +1,416 @@
+//! The broker: chooses the binding that carries a capability out, calls it, and falls back where that is safe.
+//!
+//! First comes what the person set (`bindings:` in the configuration, or `skills activate`), else the default; then
+//! its chain of fallbacks. A binding is passed over when it is not conforming enough, not trusted, not configured, or
+//! when its breaker is open. A call that may have had an effect which cannot be repeated is never handed on.
+
+mod breaker;
+mod decide;
+mod explain;
+mod pins;
+mod promise;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::artifacts::Artifacts;
+use super::binding::{Effect, Failed, Job, Means, request};
+use super::call::{
+    Call, CallError, CallFailure, Caller, Explanation, FailureKind, PublicFailure, Reply, Tried,
+};
+use super::capabilities::{Capabilities, Offered};
+use skills_model::Asked;
+use skills_sandbox::{Limits, Sandbox};
+use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
+
+use breaker::Breakers;
+pub use breaker::Clock;
+pub use decide::Obstacle;
+use decide::{Decision, decide};
+use pins::{Edit, Pins};
+pub(super) use pins::{Pin, is_complete};
+
+/// Says whether what a bundle or a registry folder brings may run; the reason and what to do where it may not.
+pub type TrustCheck = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
+
+/// Looks a variable of the program's own environment up.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What a person has set.
+#[derive(Clone)]
+pub struct BrokerSettings {
+    /// Where services are. What is not here is not reached, whatever a bundle says.
+    pub services: BTreeMap<String, Endpoint>,
+    /// Capability to binding, where the default is not wanted.
+    pub overrides: BTreeMap<String, String>,
+    /// How much a script may use; its time is the step's.
+    pub limits: Limits,
+    /// Where `${NAME}` in headers and variables of services comes from.
+    pub environment: Environment,
+    /// What the breakers go by.
+    pub clock: Clock,
+}
+
+impl Default for BrokerSettings {
+    /// Nothing configured, the program's own environment, the real time.
+    fn default() -> Self {
+        Self {
+            services: BTreeMap::new(),
+            overrides: BTreeMap::new(),
+            limits: Limits::default(),
+            environment: Arc::new(|name| std::env::var(name).ok()),
+            clock: Arc::new(Instant::now),
+        }
+    }
+}
+
+/// Carries capabilities out through their bindings.
+pub struct Broker {
+    catalogue: RwLock<Arc<Capabilities>>,
+    overrides: RwLock<Arc<BTreeMap<String, String>>>,
+    trust: TrustCheck,
+    breakers: Breakers,
+    means: Arc<Means>,
+    pins: Pins,
+}
+
+impl Broker {
+    /// A broker over a catalogue.
+    #[must_use]
+    pub fn new(
+        capabilities: Arc<Capabilities>,
+        settings: BrokerSettings,
+        sandbox: Sandbox,
+        trust: TrustCheck,
+        artifacts: Arc<Artifacts>,
+    ) -> Self {
+        let BrokerSettings { services, overrides, limits, environment, clock } = settings;
+        Self {
+            catalogue: RwLock::new(capabilities),
+            overrides: RwLock::new(Arc::new(overrides)),
+            trust,
+            breakers: Breakers::new(clock),
+            means: Arc::new(Means::new(services, limits, environment, sandbox, artifacts)),
+            pins: Pins::default(),
+        }
+    }
+
+    /// The catalogue in force.
+    #[must_use]
+    pub fn capabilities(&self) -> Arc<Capabilities> {
+        Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes another catalogue, as after a change on disk. Calls under way end with what they began with.
+    pub fn replace(&self, capabilities: Arc<Capabilities>) {
+        *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
+    }
+
+    /// Takes other overrides, as after `skills activate`.
+    pub fn set_overrides(&self, overrides: BTreeMap<String, String>) {
+        *self.overrides.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(overrides);
+    }
+
+    fn overrides(&self) -> Arc<BTreeMap<String, String>> {
+        Arc::clone(&self.overrides.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn decide(
+        &self,
+        catalogue: &Capabilities,
+        capability: &str,
+        demanded: Conformance,
+        bare: bool,
+    ) -> Decision {
+        decide(capability, demanded, catalogue, &self.overrides(), &|offered| {
+            untrusted(&self.trust, offered).or_else(|| self.means.obstacle(offered, catalogue, bare))
+        })
+    }
+
+    /// As [`Self::decide`], away from the workers of the runtime where it looks at bundles: whether one is trusted may
+    /// take reading all of it.
+    async fn decide_apart(&self, catalogue: &Arc<Capabilities>, call: &Call) -> Result<Decision, CallError> {
+        let (id, demanded, bare) = (&call.capability.id, call.conformance, call.unsandboxed);
+        let part_of_program =
+            |offered: &Arc<Offered>| offered.place.shipped && offered.binding.protocol == Protocol::Builtin;
+        if catalogue.bindings_of(id).iter().all(part_of_program) {
+            return Ok(self.decide(catalogue, id, demanded, bare));
+        }
+        let (trust, means, overrides) = (Arc::clone(&self.trust), Arc::clone(&self.means), self.overrides());
+        let (catalogue, id) = (Arc::clone(catalogue), id.clone());
+        let decided = tokio::task::spawn_blocking(move || {
+            decide(&id, demanded, &catalogue, &overrides, &|offered| {
+                untrusted(&trust, offered).or_else(|| means.obstacle(offered, &catalogue, bare))
+            })
+        });
+        decided.await.map_err(|error| CallError::new(CallFailure::RuntimeError, error.to_string()))
+    }
+
+    fn pin(&self, offered: &Offered, catalogue: &Capabilities) -> Pin {
+        self.pins.of(offered, &self.means.services, catalogue)
+    }
+
+    /// One binding, from the request to checked outputs.
+    async fn attempt(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Reply, Failed> {
+        let binding = &job.offered.binding;
+        let answer = self.means.carry_out(job, cancel).await?;
+        let modes = ["response_mode", "response_format"];
+        let texts =
+            modes.iter().any(|key| binding.metadata.get(*key).and_then(|mode| mode.as_str()) == Some("json"));
+        let outputs = request::outputs(&binding.response, answer.response, texts)
+            .map_err(|why| Failed::answer(format!("{}: {why}", job.target)))?;
+        promise::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
+            Failed::answer(format!(
+                "{}: the answer is not what `{}` promises at conformance {}: {why}",
+                job.target, binding.capability, binding.conformance
+            ))
+        })?;
+        Ok(Reply {
+            outputs,
+            binding: binding.id.clone(),
+            tried: Vec::new(),
+            isolation: answer.isolation,
+            artifacts: answer.artifacts,
+        })
+    }
+}
+
+#[async_trait]
+impl Caller for Broker {
+    async fn call(&self, mut call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
+        let deadline = Instant::now() + call.timeout;
+        call.inputs = promise::inputs(&call.capability, &call.inputs).map_err(|why| {
+            let message = format!("the inputs do not fit `{}`: {why}", call.capability.id);
+            CallError::new(CallFailure::InvalidRequest, message)
+        })?;
+        let catalogue = self.capabilities();
+        let decision = self.decide_apart(&catalogue, &call).await?;
+        if let Some(Obstacle { code, message }) = decision.refused {
+            return Err(CallError::new(code, message));
+        }
+        let given = request::Given::of(&call);
+        let mut tried: Vec<Tried> = Vec::new();
+        let mut failed: Option<(String, Failed)> = None;
+        for choice in &decision.chain {
+            let id = &choice.offered.binding.id;
+            let mut pass_over = |failure: Failed| {
+                tried.push(Tried { binding: id.clone(), reason: failure.message.clone() });
+                // What was really tried and failed says more than what could not be tried.
+                if failed.is_none() || failure.effect == Effect::Possible || failure.counts {
+                    failed = Some((id.clone(), failure));
+                }
+            };
+            if let Some(Obstacle { code, message }) = &choice.obstacle {
+                pass_over(Failed::before(*code, message.clone()));
+                continue;
+            }
+            let permit = match self.breakers.enter(id) {
+                Ok(permit) => permit,
+                Err(state) => {
+                    let message = format!("`{id}` is left alone, its breaker is {state}");
+                    let failure = Failed::before(CallFailure::UpstreamFailure, message);
+                    pass_over(Failed { kind: Some(FailureKind::BreakerOpen), ..failure });
+                    continue;
+                }
+            };
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
+                pass_over(Failed::step_timeout(call.timeout));
+                break;
+            }
+            let target = self.means.target(&choice.offered);
+            let job = Job { offered: &choice.offered, call: &call, given: &given, remaining, target };
+            match self.attempt(&job, &cancel).await {
+                Ok(reply) => {
+                    permit.succeeded();
+                    return Ok(Reply { tried, ..reply });
+                }
+                Err(failure) => {
+                    if failure.counts {
+                        permit.failed();
+                    } else {
+                        drop(permit);
+                    }
+                    let last = matches!(failure.code, CallFailure::Canceled | CallFailure::StepTimeout);
+                    let unsafe_now = failure.effect == Effect::Possible && !repeatable(&call.capability);
+                    pass_over(failure);
+                    if last || unsafe_now {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(told(&decision, &call.capability, &self.means, tried, failed))
+    }
+
+    fn pins(&self, capability: &str) -> BTreeMap<String, String> {
+        let catalogue = self.capabilities();
+        let pinned = catalogue.bindings_of(capability).iter().filter(|offered| is_pinned(offered));
+        let kept = |offered: &Arc<Offered>| {
+            let pin = self.pin(offered, &catalogue);
+            pin.parts.into_iter().chain([(offered.binding.id.clone(), pin.whole)])
+        };
+        pinned.flat_map(kept).collect()
+    }
+
+    fn changed(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+        launched: &BTreeMap<String, String>,
+    ) -> Option<Asked> {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        let (mut what, mut now) = (Vec::new(), BTreeMap::new());
+        let called = decision.chain.iter().filter(|choice| choice.obstacle.is_none());
+        for choice in called.filter(|choice| is_pinned(&choice.offered)) {
+            let id = &choice.offered.binding.id;
+            let (before, present) = (launched.get(id), self.pin(&choice.offered, &catalogue));
+            let target = self.means.target(&choice.offered);
+            match before {
+                Some(before) if *before == present.whole => continue,
+                Some(before) if !is_complete(before) => what.push(format!(
+                    "the run was launched by an earlier version, which kept no digest of every file that {target} \
+                     (binding {id}) can read"
+                )),
+                Some(_) => {
+                    let edits = present.edits(launched);
+                    if edits.is_empty() {
+                        what.push(format!(
+                            "{target} (binding {id}) or a file beside it changed since the launch"
+                        ));
+                    }
+                    for Edit { what: edited, part, now: content } in edits {
+                        what.push(edited);
+                        now.insert(part, content);
+                    }
+                }
+                // Somebody of this machine chose it for this capability.
+                None if choice.place == "override" => continue,
+                None => what.push(format!("the binding {id} ({target}) was not there at the launch")),
+            }
+            now.insert(id.clone(), present.whole);
+        }
+        (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now, call: None, besides: None })
+    }
+
+    fn obstacle(
+        &self,
+        capability: &Capability,
+        conformance: Conformance,
+        unsandboxed: bool,
+    ) -> Option<CallError> {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
+        if let Some(Obstacle { code, message }) = decision.refused {
+            return Some(CallError::new(code, message));
+        }
+        let first = decision.chain.first()?;
+        let Obstacle { code, message } = first.obstacle.as_ref()?;
+        if decision.chain.iter().any(|choice| choice.obstacle.is_none()) {
+            return None;
+        }
+        let binding = &first.offered.binding.id;
+        let message = format!("`{}` through `{binding}`: {message}", capability.id);
+        let failure = Failed::before(*code, message.clone());
+        let public = public(&capability.id, &first.offered, &self.means, &failure);
+        let binding = Some(binding.clone());
+        Some(CallError { binding, public: Some(Box::new(public)), ..CallError::new(*code, message) })
+    }
+
+    fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {
+        let catalogue = self.capabilities();
+        let decision = self.decide(&catalogue, &capability.id, conformance, false);
+        explain::explain(&capability.id, conformance, &decision, &self.means, &self.breakers)
+    }
+}
+
+/// Why a binding may not be called as nobody trusts what brought it.
+fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<Obstacle> {
+    if offered.place.shipped {
+        return None;
+    }
+    let why = trust(offered.place.root()).err()?;
+    Some(Obstacle::new(CallFailure::Untrusted, why))
+}
+
+/// Whether a binding can be edited while a run waits: not what is part of this program.
+fn is_pinned(offered: &Offered) -> bool {
+    !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
+}
+
+/// Whether carrying a capability out twice is as good as once.
+fn repeatable(capability: &Capability) -> bool {
+    let properties = &capability.properties;
+    !properties.side_effects || properties.idempotent || properties.deterministic
+}
+
+/// The failure of a whole chain: of the last binding that was really tried, else of the first in the way.
+fn told(
+    decision: &Decision,
+    capability: &Capability,
+    means: &Means,
+    mut tried: Vec<Tried>,
+    failed: Option<(String, Failed)>,
+) -> CallError {
+    let Some((binding, failure)) = failed else {
+        let message = format!("nothing carries out `{}`", capability.id);
+        return CallError::new(CallFailure::InvalidConfiguration, message);
+    };
+    let mut message = format!("`{}` through `{binding}`: {}", capability.id, failure.message);
+    let at = tried.iter().position(|other| other.binding == binding);
+    if failure.effect == Effect::Possible && !repeatable(capability) {
+        let at = decision.chain.iter().position(|choice| choice.offered.binding.id == binding);
+        if let Some(next) = at.and_then(|at| decision.chain.get(at + 1)) {
+            message = format!(
+                "{message}; its fallback `{}` was not tried, since this call may have had its effect already",
+                next.offered.binding.id
+            );
+        }
+    }
+    if let Some(at) = at {
+        tried.remove(at);
+    }
+    if !tried.is_empty() {
+        let others: Vec<String> =
+            tried.iter().map(|other| format!("`{}` ({})", other.binding, other.reason)).collect();
+        message = format!("{message}; also in its chain: {}", others.join(", "));
+    }
+    let chosen = decision.chain.iter().find(|choice| choice.offered.binding.id == binding);
+    let public = chosen.map(|choice| Box::new(public(&capability.id, &choice.offered, means, &failure)));
+    CallError {
+        code: failure.code,
+        message,
+        binding: Some(binding),
+        tried,
+        stderr: failure.stderr,
+        reason: failure.reason.map(Box::new),
+        public,
+    }
+}
+
+/// A failure for everybody who may see the run: where the binding leads and what came back are left out. What a script
+/// of the bundle, or a function of this program, says of its inputs is not.
+fn public(capability: &str, offered: &Offered, means: &Means, failure: &Failed) -> PublicFailure {
+    let kind = failure.kind();
+    let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);
+    let about_call =
+        matches!(kind, FailureKind::InvalidAnswer | FailureKind::InvalidInputs | FailureKind::Timeout);
+    let said = match failure.status {
+        _ if is_local && about_call => failure.message.replace(&means.target(offered), "its script"),
+        Some(status) => format!("{} ({status})", kind.sentence()),
+        None => kind.sentence().to_owned(),
+    };
+    PublicFailure {
+        kind,
+        capability: capability.to_owned(),
+        status: failure.status,
+        message: format!("`{capability}`: {said}"),
+    }
+}

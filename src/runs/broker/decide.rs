@@ -1,0 +1,126 @@
+//! Which binding carries a capability out, in which order the others follow, and what stands in the way of each.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::call::CallFailure;
+use super::super::capabilities::{Capabilities, Offered};
+use skills_skill::contract::{Binding, Conformance};
+
+/// Why a binding cannot be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    pub code: CallFailure,
+    /// What is missing, and what to do.
+    pub message: String,
+}
+
+impl Obstacle {
+    pub fn new(code: CallFailure, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// What no configuration says yet.
+    pub fn unconfigured(message: impl Into<String>) -> Self {
+        Self::new(CallFailure::InvalidConfiguration, message)
+    }
+}
+
+/// A binding and its place in the order.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    pub offered: Arc<Offered>,
+    /// `override`, `default`, `fallback of …`, `not chosen`.
+    pub place: String,
+    pub obstacle: Option<Obstacle>,
+}
+
+/// The order in which bindings are tried, and those that are not.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    /// The first and its fallbacks, as far as they go.
+    pub chain: Vec<Choice>,
+    /// The rest, by id.
+    pub others: Vec<Choice>,
+    /// Why nothing can be tried at all.
+    pub refused: Option<Obstacle>,
+}
+
+/// Decides for a capability. `obstacle` says what stands in the way of a binding beside its conformance.
+pub fn decide(
+    capability: &str,
+    demanded: Conformance,
+    catalogue: &Capabilities,
+    overrides: &BTreeMap<String, String>,
+    obstacle: &dyn Fn(&Offered) -> Option<Obstacle>,
+) -> Decision {
+    let in_the_way = |offered: &Arc<Offered>| {
+        let known = offered.binding.conformance;
+        if known < demanded {
+            let message = format!(
+                "its conformance is {known}, and {demanded} is demanded: state metadata.conformance_profile in the \
+                 binding, or demand less with `conformance: {known}`"
+            );
+            return Some(Obstacle::new(CallFailure::ConformanceUnmet, message));
+        }
+        obstacle(offered)
+    };
+    let mut all: Vec<Choice> = catalogue
+        .bindings_of(capability)
+        .iter()
+        .map(|offered| Choice {
+            offered: Arc::clone(offered),
+            place: "not chosen".to_owned(),
+            obstacle: in_the_way(offered),
+        })
+        .collect();
+    if all.is_empty() {
+        let message = format!(
+            "nothing carries out `{capability}`: no binding names it; add a file below bindings/ with `capability: {capability}`"
+        );
+        return Decision { chain: Vec::new(), others: all, refused: Some(Obstacle::unconfigured(message)) };
+    }
+    let (head, place) = if let Some(wanted) = overrides.get(capability) {
+        let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
+            let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
+            let message = format!(
+                "`{capability}` is set to the binding `{wanted}`, which does not exist or carries out something \
+                 else; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
+                known.join(", ")
+            );
+            let refused = Some(Obstacle::unconfigured(message));
+            return Decision { chain: Vec::new(), others: all, refused };
+        };
+        (at, "override")
+    } else {
+        let best = all.iter().enumerate().min_by_key(|(_, choice)| rank(choice)).map_or(0, |(at, _)| at);
+        (best, "default")
+    };
+    let mut chain = vec![Choice { place: place.to_owned(), ..all.remove(head) }];
+    while let Some(last) = chain.last()
+        && let Some(next) = last.offered.binding.fallback.clone()
+        && let Some(at) = all.iter().position(|choice| choice.offered.binding.id == next)
+    {
+        let place = format!("fallback of {}", last.offered.binding.id);
+        chain.push(Choice { place, ..all.remove(at) });
+    }
+    Decision { chain, others: all, refused: None }
+}
+
+/// The smallest is the default: one that can be called, one that its registry marks so, the most conforming, the most
+/// settled, the first by id.
+fn rank(choice: &Choice) -> (bool, bool, Reverse<Conformance>, u8, &str) {
+    let binding = &choice.offered.binding;
+    let marked = binding.metadata.get("default").and_then(serde_json::Value::as_bool) == Some(true);
+    (choice.obstacle.is_some(), !marked, Reverse(binding.conformance), unsettled(binding), &binding.id)
+}
+
+/// How far a binding is from stable, by what it says itself.
+fn unsettled(binding: &Binding) -> u8 {
+    match binding.metadata.get("status").and_then(serde_json::Value::as_str) {
+        Some("stable") => 0,
+        Some("pilot") | None => 1,
+        Some(_) => 2,
+    }
+}

@@ -1,0 +1,80 @@
+//! The whole decision for a capability, for a person.
+
+use super::super::binding::Means;
+use super::super::call::{BindingChoice, Explanation};
+use super::breaker::Breakers;
+use super::decide::{Choice, Decision};
+use skills_skill::contract::{Conformance, Protocol};
+use skills_skill::safe_text;
+
+/// Puts a decision into words; nothing is called.
+pub fn explain(
+    capability: &str,
+    conformance: Conformance,
+    decision: &Decision,
+    means: &Means,
+    breakers: &Breakers,
+) -> Explanation {
+    let line = |choice: &Choice| {
+        let binding = &choice.offered.binding;
+        BindingChoice {
+            binding: binding.id.clone(),
+            protocol: binding.protocol.to_string(),
+            service: match binding.protocol {
+                Protocol::Builtin => "this program".to_owned(),
+                _ => binding.service.clone(),
+            },
+            target: safe_text::line(&means.target(&choice.offered)).into_owned(),
+            conformance: binding.conformance,
+            place: choice.place.clone(),
+            obstacle: choice.obstacle.as_ref().map(|obstacle| obstacle.message.clone()),
+            breaker: breakers.state(&binding.id),
+            isolation: means.isolation(&choice.offered),
+        }
+    };
+    let passes = |choice: &&Choice| {
+        choice.obstacle.is_none() && !breakers.state(&choice.offered.binding.id).starts_with("open")
+    };
+    let chosen = decision.chain.iter().find(passes).map(|choice| choice.offered.binding.id.clone());
+    Explanation {
+        capability: capability.to_owned(),
+        conformance,
+        summary: summary(capability, decision, chosen.as_deref()),
+        chosen,
+        bindings: decision.chain.iter().chain(&decision.others).map(line).collect(),
+    }
+}
+
+fn summary(capability: &str, decision: &Decision, chosen: Option<&str>) -> String {
+    if let Some(refused) = &decision.refused {
+        return refused.message.clone();
+    }
+    let Some(first) = decision.chain.first() else { return format!("nothing carries out `{capability}`") };
+    let head = &first.offered.binding.id;
+    let why_not = first.obstacle.as_ref().map_or("its breaker is open", |obstacle| &obstacle.message);
+    match chosen {
+        Some(chosen) if chosen == head => {
+            let reason = match first.place.as_str() {
+                "override" => "you set it",
+                _ if decision.chain.len() + decision.others.len() == 1 => "it is the only one",
+                _ => "it is the default",
+            };
+            let behind = decision.chain.len() - 1;
+            match behind {
+                0 => format!("`{chosen}` carries it out: {reason}; nothing stands behind it"),
+                1 => format!("`{chosen}` carries it out: {reason}; one fallback stands behind it"),
+                _ => format!("`{chosen}` carries it out: {reason}; {behind} fallbacks stand behind it"),
+            }
+        }
+        Some(chosen) => {
+            format!("`{chosen}` carries it out, as a fallback: `{head}` comes first, but {why_not}")
+        }
+        None if decision.chain.len() == 1 => {
+            format!("nothing can carry it out now: `{head}` is the only one in its chain, but {why_not}")
+        }
+        None => format!(
+            "nothing can carry it out now: `{head}` comes first, but {why_not}; none of its {} fallbacks can either",
+            decision.chain.len() - 1
+        ),
+    }
+}

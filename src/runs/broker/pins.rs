@@ -1,0 +1,151 @@
+//! What carries a capability out, as digests: a binding with everything its script may load. Taken when a run is
+//! launched and held against what is there when a step begins, so that what was launched is what runs.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::super::binding::script::{Located, located};
+use super::super::canonical::digest_of;
+use super::super::capabilities::{Capabilities, Offered};
+use skills_sandbox::{Contents, ContentsCache};
+use skills_skill::contract::{Endpoint, Protocol};
+
+/// Files of a bundle that are named one by one when they change.
+const MAX_NAMED_FILES: usize = 64;
+/// Hexadecimal digits that tell one content of a named file from another; the digest of the whole is what guards.
+const SHORT: usize = 12;
+
+/// Before digests that cover every file of the bundle; those of earlier versions cover the folder of the script.
+const FORMAT: &str = "2:";
+
+/// What a binding's own words are kept under, before its id.
+const DEFINITION: &str = "binding ";
+
+/// A binding with everything its script may load, and what it consists of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Digest of all of it: another one is a change.
+    pub whole: String,
+    /// Digests of its parts, to name the one that changed: the binding's own words, and the files of the bundle below
+    /// its name (`slow-pay/scripts/pay.py`); of a bundle with many files those of the script's folder.
+    pub parts: BTreeMap<String, String>,
+    /// Before the names of all its files.
+    folder: String,
+    /// Before the names of the files of the script's folder.
+    scripts: String,
+}
+
+/// What became of a part since the launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// In words.
+    pub what: String,
+    /// What it is kept under.
+    pub part: String,
+    /// What it is now; empty where it is gone.
+    pub now: String,
+}
+
+/// Whether a digest was taken over every file that the script can read.
+pub fn is_complete(digest: &str) -> bool {
+    digest.starts_with(FORMAT)
+}
+
+impl Pin {
+    /// A binding whose script would find this in its bundle.
+    pub fn of_contents(offered: &Offered, found: &Located, contents: &Contents) -> Self {
+        Self::new(offered, Some((found, contents)))
+    }
+
+    fn new(offered: &Offered, found: Option<(&Located, &Contents)>) -> Self {
+        let binding = &offered.binding;
+        let own = json!({
+            "capability": binding.capability, "service": binding.service, "protocol": binding.protocol,
+            "operation": binding.operation, "request": binding.request, "response": binding.response,
+            "metadata": binding.metadata,
+        });
+        let mut all = own.clone();
+        all["scripts"] = json!(found.map(|(_, contents)| contents));
+        let short = |digest: &str| digest.get(..SHORT).unwrap_or(digest).to_owned();
+        let mut parts = BTreeMap::from([(format!("{DEFINITION}{}", binding.id), short(&digest_of(&own)))]);
+        let (mut folder, mut scripts) = (String::new(), String::new());
+        if let Some((found, contents)) = found {
+            let bundle = found.bundle.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let within =
+                found.script.parent().map(|at| at.to_string_lossy().into_owned()).unwrap_or_default();
+            folder = format!("{bundle}/");
+            scripts = format!("{bundle}/{within}/");
+            let all = contents.iter().map(|(place, digest)| (format!("{bundle}/{place}"), short(digest)));
+            let mut named: BTreeMap<String, String> = all.collect();
+            if named.len() > MAX_NAMED_FILES {
+                folder.clone_from(&scripts);
+                named.retain(|place, _| place.starts_with(&scripts));
+            }
+            if named.len() <= MAX_NAMED_FILES {
+                parts.extend(named);
+            }
+        }
+        Self { whole: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
+    }
+
+    /// The parts that are others than at the launch; none where nothing is known about them.
+    pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
+        let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
+        let own = |part: &str| part.starts_with(DEFINITION);
+        if !self.parts.keys().any(|part| own(part) && known(part).is_some()) {
+            // Launched by a version that kept the whole alone.
+            return Vec::new();
+        }
+        // At the launch there may have been too many files to keep the digest of each.
+        let all_known =
+            launched.keys().any(|part| part.starts_with(&self.folder) && !part.starts_with(&self.scripts));
+        let is_comparable = |part: &str| own(part) || all_known || part.starts_with(&self.scripts);
+        let name = |part: &str| part.split_once('/').map_or(part, |(_, place)| place).to_owned();
+        let edit =
+            |part: &String, now: &str, what: String| Edit { what, part: part.clone(), now: now.to_owned() };
+        let comparable = self.parts.iter().filter(|(part, _)| is_comparable(part));
+        let present = comparable.filter_map(|(part, now)| match known(part) {
+            Some(before) if before == now => None,
+            Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
+            Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),
+            None => Some(edit(part, now, format!("{} was not there at the launch", name(part)))),
+        });
+        let gone = launched.iter().filter(|(part, before)| {
+            let files = !self.folder.is_empty() && self.parts.len() > 1;
+            files && part.starts_with(&self.folder) && !before.is_empty() && !self.parts.contains_key(*part)
+        });
+        let gone = gone.map(|(part, _)| edit(part, "", format!("{} is gone since the launch", name(part))));
+        present.chain(gone).collect()
+    }
+}
+
+/// Digests of what bindings can load, read again only where something changed.
+#[derive(Default)]
+pub struct Pins {
+    contents: ContentsCache,
+}
+
+impl Pins {
+    /// A binding as it is now; what cannot be read counts as a content of its own.
+    pub fn of(
+        &self,
+        offered: &Offered,
+        services: &BTreeMap<String, Endpoint>,
+        catalogue: &Capabilities,
+    ) -> Pin {
+        let binding = &offered.binding;
+        if binding.protocol != Protocol::Script {
+            return Pin::new(offered, None);
+        }
+        let reach = services.get(&binding.service).map(|endpoint| &endpoint.reach);
+        let Ok(found) = located(offered, reach, catalogue) else { return Pin::new(offered, None) };
+        match self.contents.contents(&found.bundle) {
+            Ok(contents) => Pin::of_contents(offered, &found, &contents),
+            Err(error) => {
+                let contents = Contents::from([(".".to_owned(), format!("unreadable: {error}"))]);
+                Pin::of_contents(offered, &found, &contents)
+            }
+        }
+    }
+}

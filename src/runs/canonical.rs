@@ -1,0 +1,84 @@
+//! One spelling for each JSON value, so that equal values have equal digests whatever the order of their keys.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use skills_base::hex;
+
+/// JSON without spaces, the keys of every object in the order of their bytes. Numbers are spelt as `serde_json`
+/// spells them: a digest is compared with digests of this program only.
+#[must_use]
+pub fn canonical_json(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, &mut out);
+    out
+}
+
+/// SHA-256 of the canonical JSON, hexadecimal.
+#[must_use]
+pub fn digest_of(value: &Value) -> String {
+    hex::encode(&Sha256::digest(canonical_json(value).as_bytes()))
+}
+
+/// The key by which a receiver can drop repetitions of a step: the same for every attempt of it in a run, another one
+/// for every other step and run.
+#[must_use]
+pub fn idempotency_key(run: &str, step: &str) -> String {
+    // A run's id is a UUID: no other pair of run and step spells the same text.
+    hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
+}
+
+
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by(|a, b| a.0.cmp(b.0));
+            out.push('{');
+            for (index, (key, item)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                write(item, out);
+            }
+            out.push('}');
+        }
+        simple => out.push_str(&simple.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_does_not_matter_and_everything_else_does() {
+        let a = json!({"b": [1, {"y": null, "x": "ü\""}], "a": 1.5});
+        let b = json!({"a": 1.5, "b": [1, {"x": "ü\"", "y": null}]});
+        assert_eq!(canonical_json(&a), r#"{"a":1.5,"b":[1,{"x":"ü\"","y":null}]}"#);
+        assert_eq!(digest_of(&a), digest_of(&b));
+        assert_ne!(digest_of(&json!([1, 2])), digest_of(&json!([2, 1])));
+        assert_eq!(digest_of(&json!({})).len(), 64);
+    }
+
+    #[test]
+    fn a_key_belongs_to_one_step_of_one_run() {
+        assert_eq!(idempotency_key("r", "a"), idempotency_key("r", "a"));
+        assert_ne!(idempotency_key("r", "a"), idempotency_key("r", "b"));
+        assert_ne!(idempotency_key("r", "a"), idempotency_key("s", "a"));
+    }
+}

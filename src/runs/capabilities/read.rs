@@ -1,0 +1,122 @@
+//! Reads the files of one registry folder. They come from strangers: no link is followed, and depth, number and size
+//! have bounds.
+
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use super::{Place, remarks};
+use skills_base::files::{Entry, Folder};
+use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
+use skills_skill::{Finding, Severity};
+
+/// Bytes of one file; the largest public ones have some ten thousand.
+const MAX_FILE: u64 = 1 << 20;
+/// Folders below `bindings/` or `services/`.
+const MAX_DEPTH: usize = 8;
+/// Files of one kind in one place.
+const MAX_FILES: usize = 20_000;
+
+/// What a file gave.
+pub(super) enum Part {
+    Capability(Capability),
+    Binding(Binding),
+    Service(Service),
+    Remark(Finding),
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Capability,
+    Binding,
+    Service,
+}
+
+/// Everything in a place, in the order of its paths.
+pub(super) fn read(place: &Place) -> Vec<Part> {
+    let kinds =
+        [(Kind::Capability, "capabilities"), (Kind::Binding, "bindings"), (Kind::Service, "services")];
+    let mut parts = Vec::new();
+    let Ok(top) = Folder::follow(&place.dir) else { return parts };
+    for (kind, name) in kinds {
+        let mut files = Vec::new();
+        let folder = place.dir.join(name);
+        let real = top.entries("").is_ok_and(|all| all.iter().any(|one| one.name == name && !one.is_link));
+        let cut = real && list(&top, name, 0, &mut files);
+        if cut {
+            parts.push(Part::Remark(remarks::remark(
+                "registry-too-large",
+                Severity::Error,
+                &folder,
+                format!(
+                    "more than {MAX_FILES} files, or folders deeper than {MAX_DEPTH}; the rest is left out"
+                ),
+                "Split the registry into several roots",
+            )));
+        }
+        let found: Vec<Vec<Part>> =
+            files.par_iter().map(|path| one(kind, &top, path, &place.dir.join(path))).collect();
+        parts.extend(found.into_iter().flatten());
+    }
+    parts
+}
+
+/// The YAML files below a folder, sorted; true when there were too many. Names with `_` or `.` in front are indexes
+/// and private matters of a registry, and `specs` holds descriptions of interfaces in another form.
+fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> bool {
+    let Ok(mut entries) = top.entries(folder) else { return false };
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    for Entry { name, is_link } in entries {
+        if is_link || name.starts_with(['_', '.']) {
+            continue;
+        }
+        let path = format!("{folder}/{name}");
+        let Ok(metadata) = top.metadata(&path) else { continue };
+        if metadata.is_dir() && name != "specs" {
+            if depth >= MAX_DEPTH || list(top, &path, depth + 1, into) {
+                return true;
+            }
+        } else if metadata.is_file()
+            && Path::new(&name).extension().is_some_and(|end| end == "yaml" || end == "yml")
+        {
+            if into.len() >= MAX_FILES {
+                return true;
+            }
+            into.push(path);
+        }
+    }
+    false
+}
+
+/// What a file gave; `file` is where it lies, for findings.
+fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
+    let source = match top.read_text(path, MAX_FILE) {
+        Ok(source) => source,
+        Err(error) => {
+            return vec![Part::Remark(remarks::remark(
+                "registry-file-unreadable",
+                Severity::Error,
+                file,
+                format!("the file cannot be read: {error}"),
+                "Make it a readable file of UTF-8 text",
+            ))];
+        }
+    };
+    let (part, findings) = match kind {
+        Kind::Capability => {
+            let (found, findings) = parse_capability(file, &source);
+            (found.map(Part::Capability), findings)
+        }
+        Kind::Binding => {
+            let (found, findings) = parse_binding(file, &source);
+            (found.map(Part::Binding), findings)
+        }
+        Kind::Service => {
+            let (found, findings) = parse_service(file, &source);
+            (found.map(Part::Service), findings)
+        }
+    };
+    let remarks =
+        findings.into_iter().map(|finding| Part::Remark(Finding { file: file.to_owned(), ..finding }));
+    part.into_iter().chain(remarks).collect()
+}

@@ -1,0 +1,155 @@
+//! What is wrong between the files of a catalogue: ids defined twice, references that lead nowhere, capabilities that
+//! nothing carries out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::Capabilities;
+use crate::binding::request;
+use skills_skill::{Finding, Severity};
+
+/// A finding about a whole file.
+pub(super) fn remark(
+    code: &str,
+    severity: Severity,
+    file: &Path,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Finding {
+    Finding {
+        code: code.to_owned(),
+        severity,
+        field: None,
+        file: file.to_owned(),
+        span: None,
+        message: message.into(),
+        help: help.into(),
+        fixable: false,
+    }
+}
+
+/// The same id in two files.
+pub(super) fn twice(what: &str, id: &str, first: &Path, second: &Path) -> Finding {
+    remark(
+        &format!("{what}-duplicate"),
+        Severity::Error,
+        second,
+        format!("the {what} `{id}` is defined in {} already, which counts", first.display()),
+        "Rename one of the two, or remove one",
+    )
+}
+
+/// Looks every reference up.
+pub(super) fn references(catalogue: &mut Capabilities) {
+    let mut found = Vec::new();
+    for offered in catalogue.bindings.values() {
+        let binding = &offered.binding;
+        let mut note = |code: &str, severity, message: String, help: String| {
+            found.push(remark(code, severity, &binding.location, message, help));
+        };
+        let capability = catalogue.declared.get(&binding.capability);
+        if capability.is_none() {
+            note(
+                "binding-capability",
+                Severity::Warning,
+                format!(
+                    "the binding `{}` carries out `{}`, which no file declares",
+                    binding.id, binding.capability
+                ),
+                format!(
+                    "Add capabilities/{}.yaml, or name a capability that is declared",
+                    binding.capability
+                ),
+            );
+        }
+        if let Some(fallback) = &binding.fallback {
+            match catalogue.bindings.get(fallback) {
+                None => note(
+                    "binding-fallback",
+                    Severity::Error,
+                    format!("the binding `{}` falls back to `{fallback}`, which does not exist", binding.id),
+                    "Name a binding of the same capability under metadata.fallback_binding_id".to_owned(),
+                ),
+                Some(other) if other.binding.capability != binding.capability => note(
+                    "binding-fallback",
+                    Severity::Error,
+                    format!(
+                        "the binding `{}` falls back to `{fallback}`, which carries out `{}` instead of `{}`",
+                        binding.id, other.binding.capability, binding.capability
+                    ),
+                    "Name a binding of the same capability under metadata.fallback_binding_id".to_owned(),
+                ),
+                Some(_) => {}
+            }
+        }
+        if let Some(capability) = capability {
+            let unknown: BTreeSet<String> = request::inputs_of(&binding.request)
+                .into_iter()
+                .filter(|name| !capability.inputs.contains_key(name))
+                .collect();
+            if !unknown.is_empty() {
+                let names: Vec<_> = unknown.into_iter().collect();
+                note(
+                    "binding-request",
+                    Severity::Warning,
+                    format!(
+                        "the request of `{}` reads inputs that `{}` does not have: {}",
+                        binding.id,
+                        binding.capability,
+                        names.join(", ")
+                    ),
+                    format!("Declare them in {}, or read what is declared", binding.capability),
+                );
+            }
+            let unknown: Vec<&str> = binding
+                .response
+                .keys()
+                .filter(|name| !capability.outputs.contains_key(*name))
+                .map(String::as_str)
+                .collect();
+            if !unknown.is_empty() {
+                note(
+                    "binding-response",
+                    Severity::Info,
+                    format!(
+                        "`{}` produces what `{}` does not declare: {}",
+                        binding.id,
+                        binding.capability,
+                        unknown.join(", ")
+                    ),
+                    format!(
+                        "Declare it among the outputs of {}, so that contracts may use it",
+                        binding.capability
+                    ),
+                );
+            }
+        }
+    }
+    for capability in catalogue.declared.values() {
+        if !catalogue.by_capability.contains_key(&capability.id) {
+            found.push(remark(
+                "capability-unbound",
+                Severity::Warning,
+                &capability.location,
+                format!("nothing carries out `{}`: no binding names it", capability.id),
+                format!("Add a file below bindings/ with `capability: {}`", capability.id),
+            ));
+        }
+        for gate in &capability.safety.mandatory_pre_gates {
+            if !catalogue.declared.contains_key(&gate.capability) {
+                found.push(remark(
+                    "capability-gate",
+                    Severity::Error,
+                    &capability.location,
+                    format!(
+                        "`{}` is guarded by `{}`, which no file declares; it cannot run",
+                        capability.id, gate.capability
+                    ),
+                    format!("Add capabilities/{}.yaml and a binding for it", gate.capability),
+                ));
+            }
+        }
+    }
+    found.sort_by(|a, b| (&a.file, &a.code).cmp(&(&b.file, &b.code)));
+    catalogue.findings.extend(found);
+}

@@ -1,0 +1,250 @@
+//! Values held against declared fields: inputs before anything runs, outputs before anything is called done.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use skills_skill::contract::{Field, FieldType};
+
+/// Characters of a wrong value that a message shows.
+const SHOWN: usize = 60;
+
+/// Wrong elements of a list that a message names.
+const ELEMENTS: usize = 3;
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct FieldProblem {
+    /// The field.
+    pub field: String,
+    /// What was found and what is wanted.
+    pub message: String,
+}
+
+/// Inputs as a contract or a capability declares them: defaults filled in, `null` for an optional one taken for
+/// absent, whole numbers accepted where written `3.0`.
+///
+/// # Errors
+/// Every field that is missing, unknown, of another type or not among the allowed values.
+pub fn check_inputs(
+    declared: &BTreeMap<String, Field>,
+    given: &Map<String, Value>,
+) -> Result<Map<String, Value>, Vec<FieldProblem>> {
+    let mut problems: Vec<FieldProblem> = given
+        .keys()
+        .filter(|name| !declared.contains_key(*name))
+        .map(|name| FieldProblem { field: name.clone(), message: unknown(declared, name) })
+        .collect();
+    let mut checked = Map::new();
+    for (name, field) in declared {
+        match check_field(field, given.get(name)) {
+            Ok(Some(value)) => {
+                checked.insert(name.clone(), value);
+            }
+            Ok(None) => {}
+            Err(message) => problems.push(FieldProblem { field: name.clone(), message }),
+        }
+    }
+    if problems.is_empty() { Ok(checked) } else { Err(problems) }
+}
+
+/// Outputs as declared. What is not declared passes: a producer may tell more than it promised.
+///
+/// # Errors
+/// Every required one that is missing, and every one of another type.
+pub fn check_outputs(
+    declared: &BTreeMap<String, Field>,
+    given: &Map<String, Value>,
+) -> Result<(), Vec<FieldProblem>> {
+    let problems: Vec<FieldProblem> = declared
+        .iter()
+        .filter_map(|(name, field)| {
+            let bare = Field { default: None, ..field.clone() };
+            let message = check_field(&bare, given.get(name)).err()?;
+            Some(FieldProblem { field: name.clone(), message })
+        })
+        .collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, String> {
+    let value = match given {
+        Some(Value::Null) if field.kind == FieldType::Any && field.required => Value::Null,
+        Some(Value::Null) | None => match &field.default {
+            Some(default) => return Ok(Some(default.clone())),
+            None if field.required => return Err(format!("required ({}), and absent", field.kind)),
+            None => return Ok(None),
+        },
+        Some(value) => value.clone(),
+    };
+    check_value(field, &value)?;
+    Ok(Some(value))
+}
+
+/// A value held against its type, its allowed values, and each element against what elements have to be.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
+    if !is_of(field.kind, value) {
+        return Err(format!("{} is wanted, {} is {}", article(field.kind), shown(value), kind(value)));
+    }
+    if !field.allowed.is_empty() && !field.allowed.contains(value) {
+        let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
+        return Err(format!("{} is none of {}", shown(value), allowed.join(", ")));
+    }
+    let (Some(items), Value::Array(elements)) = (&field.items, value) else { return Ok(()) };
+    let wrong: Vec<String> = elements
+        .iter()
+        .enumerate()
+        .filter_map(|(index, element)| Some(format!("[{index}] {}", check_value(items, element).err()?)))
+        .collect();
+    match wrong.get(..ELEMENTS) {
+        _ if wrong.is_empty() => Ok(()),
+        Some(first) if wrong.len() > ELEMENTS => {
+            Err(format!("{} (and {} more elements)", first.join("; "), wrong.len() - ELEMENTS))
+        }
+        _ => Err(wrong.join("; ")),
+    }
+}
+
+fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
+    let near = declared
+        .keys()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .filter(|(near, _)| *near > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match near {
+        Some((_, known)) => format!("not declared; did you mean {known}?"),
+        None if declared.is_empty() => "not declared; none is".to_owned(),
+        None => {
+            format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn is_of(wanted: FieldType, value: &Value) -> bool {
+    match wanted {
+        FieldType::Any => true,
+        FieldType::String => value.is_string(),
+        FieldType::Number => value.is_number(),
+        FieldType::Integer => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        FieldType::Boolean => value.is_boolean(),
+        FieldType::Array => value.is_array(),
+        FieldType::Object => value.is_object(),
+    }
+}
+
+fn article(kind: FieldType) -> &'static str {
+    match kind {
+        FieldType::String => "a text",
+        FieldType::Number => "a number",
+        FieldType::Integer => "a whole number",
+        FieldType::Boolean => "true or false",
+        FieldType::Array => "a list",
+        FieldType::Object => "an object",
+        FieldType::Any => "anything",
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    text.chars().take(SHOWN).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn declared(fields: &Value) -> BTreeMap<String, Field> {
+        let whole = |field: &Value| {
+            let mut out = json!({"required": false, "description": null, "default": null, "enum": []});
+            for (key, value) in field.as_object().into_iter().flatten() {
+                out[key] = value.clone();
+            }
+            serde_json::from_value(out).unwrap()
+        };
+        fields.as_object().unwrap().iter().map(|(name, field)| (name.clone(), whole(field))).collect()
+    }
+
+    fn check(fields: &Value, given: &Value) -> Result<Value, Vec<String>> {
+        check_inputs(&declared(fields), given.as_object().unwrap())
+            .map(Value::Object)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_null_is_absent() {
+        let fields = json!({"file": {"type": "string", "required": true}, "mode": {"type": "string", "default": "fast"},
+            "limit": {"type": "integer"}});
+        let checked = check(&fields, &json!({"file": "a.pdf", "limit": null})).unwrap();
+        assert_eq!(checked, json!({"file": "a.pdf", "mode": "fast"}));
+        assert_eq!(check(&fields, &json!({"file": "a", "limit": 3.0})).unwrap()["limit"], 3.0);
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_at_once() {
+        let fields = json!({"file": {"type": "string", "required": true}, "limit": {"type": "integer"},
+            "mode": {"type": "string", "enum": ["fast", "slow"]}});
+        let problems = check(&fields, &json!({"fil": "a.pdf", "limit": 2.5, "mode": "medium"})).unwrap_err();
+        assert_eq!(
+            problems,
+            [
+                "fil: not declared; did you mean file?",
+                "file: required (string), and absent",
+                "limit: a whole number is wanted, 2.5 is a number",
+                "mode: \"medium\" is none of \"fast\", \"slow\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wrong_element_of_a_list_is_named_by_its_place() {
+        let integers =
+            json!({"required": false, "description": null, "default": null, "enum": [], "type": "integer"});
+        let rows = json!({"required": false, "description": null, "default": null, "enum": [], "type": "array",
+            "items": integers});
+        let fields =
+            json!({"rounds": {"type": "array", "items": integers}, "grid": {"type": "array", "items": rows}});
+        let problems = check(&fields, &json!({"rounds": [1, "a", null, 4], "grid": [[1], [2, 2.5]]}));
+        assert_eq!(
+            problems.unwrap_err(),
+            [
+                "grid: [1] [1] a whole number is wanted, 2.5 is a number",
+                "rounds: [1] a whole number is wanted, \"a\" is a text; [2] a whole number is wanted, null is null",
+            ]
+        );
+        let many = check(&fields, &json!({"rounds": ["a", "b", "c", "d", "e"]})).unwrap_err();
+        assert!(many[0].ends_with("(and 2 more elements)"), "{many:?}");
+        assert!(check(&fields, &json!({"rounds": [1, 2.0], "grid": [[], [3]]})).is_ok());
+    }
+
+    #[test]
+    fn outputs_may_tell_more_than_was_promised() {
+        let fields = declared(&json!({"total": {"type": "number", "required": true}}));
+        let given = |value: Value| check_outputs(&fields, value.as_object().unwrap());
+        assert!(given(json!({"total": 3, "extra": true})).is_ok());
+        assert_eq!(given(json!({})).unwrap_err()[0].to_string(), "total: required (number), and absent");
+        assert!(given(json!({"total": "3"})).is_err());
+    }
+}

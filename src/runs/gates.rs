@@ -1,0 +1,194 @@
+//! Who is asked before a step runs: its capability's mandatory gates, and a person.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::call::{CallError, CallFailure};
+use super::canonical::digest_of;
+use super::control::Running;
+use super::failure::Failure;
+use super::leaf::{Leaf, Role, checked};
+use super::progress::{Part, Progress};
+use skills_model::{Asked, Choice};
+use skills_skill::contract::{Capability, GateFailure};
+use skills_store::{EventKind, NewEvent};
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ask {
+    /// The step, or the part of it.
+    pub step: String,
+    pub capability: Option<Arc<Capability>>,
+    pub inputs: Value,
+    pub digest: String,
+    pub why: Asked,
+}
+
+/// Where the gates of a step stand.
+#[derive(Debug)]
+pub(super) enum Gates {
+    /// One has to be called first.
+    Call(Box<Leaf>),
+    /// One is being called.
+    Running,
+    /// All were asked; warnings to record when the step begins.
+    Passed(Vec<NewEvent>),
+    /// The step is to be skipped.
+    Degraded(NewEvent),
+}
+
+/// Whether something may begin now.
+#[derive(Debug, PartialEq)]
+pub(super) enum Admission {
+    /// With this attempt.
+    Go(u32),
+    /// A person has to answer first.
+    Ask(Asked),
+    /// A person says that it happened, and what it gave.
+    Happened(Map<String, Value>),
+    /// A person chose to go on without it.
+    Skip,
+    /// A person chose to let it fail.
+    Fail,
+}
+
+fn gate_path(step: &str, gate: &str) -> String {
+    format!("{step}~gate:{gate}")
+}
+
+/// Whether a gate allows, or why not in words. Absent means no.
+fn answer(part: &Part) -> Result<(), String> {
+    let words = |field: &str| part.result.get(field).and_then(Value::as_str);
+    let Some(produced) = part.produced() else {
+        return Err(format!("it could not be called: {}", words("message").unwrap_or("it gave no answer")));
+    };
+    match produced.get("allowed") {
+        Some(Value::Bool(true)) => Ok(()),
+        None => Err("its answer has no field allowed, which means no".to_owned()),
+        Some(_) => {
+            Err(words("reason").or_else(|| words("message")).unwrap_or("it does not allow it").to_owned())
+        }
+    }
+}
+
+/// What a gate is given: the fields it declares out of the step's inputs; `inputs` is all of them as one object and
+/// `capability` the name of what would be called, where it declares such fields.
+fn gate_inputs(gate: &Capability, guarded: &str, inputs: &Map<String, Value>) -> Map<String, Value> {
+    if gate.inputs.is_empty() {
+        return inputs.clone();
+    }
+    let given = |name: &String| match inputs.get(name) {
+        Some(value) => Some(value.clone()),
+        None if name == "inputs" => Some(Value::Object(inputs.clone())),
+        None if name == "capability" => Some(guarded.into()),
+        None => None,
+    };
+    gate.inputs.keys().filter_map(|name| Some((name.clone(), given(name)?))).collect()
+}
+
+/// What is decided about a call that began and whose outcome is unknown: this attempt of it. A decision about an
+/// earlier attempt, sent once more, is none about this one.
+fn lost_digest(call: &str, attempt: u32) -> String {
+    digest_of(&json!({"call": call, "lost_attempt": attempt}))
+}
+
+impl Progress {
+    /// What a person decides about a call: the call itself, or, where one that may not be repeated had begun, that
+    /// attempt of it.
+    pub fn asked_digest(&self, path: &str, digest: &str) -> String {
+        let lost = self.unfinished.get(path).filter(|intent| !intent.repeatable);
+        lost.map_or_else(|| digest.to_owned(), |intent| lost_digest(digest, intent.attempt))
+    }
+
+    /// Where the gates before a step's capability stand; each is asked once before the step begins, one after the
+    /// other.
+    ///
+    /// # Errors
+    /// A gate that blocks fails the step.
+    pub fn gates(
+        &self,
+        step: &str,
+        capability: &Capability,
+        inputs: &Map<String, Value>,
+        running: &Running,
+    ) -> Result<Gates, Failure> {
+        let mut warnings = Vec::new();
+        for gate in &capability.safety.mandatory_pre_gates {
+            let path = gate_path(step, &gate.capability);
+            let Some(part) = self.parts.get(&path) else {
+                if running.contains(&path) {
+                    return Ok(Gates::Running);
+                }
+                let Some(asked) = self.plan.capability(&gate.capability) else {
+                    let message = format!("the gate {} is not in the plan of this run", gate.capability);
+                    return Err(Failure::before(step, CallFailure::InvalidConfiguration, message));
+                };
+                let given = gate_inputs(asked, &capability.id, inputs);
+                let (given, obstacle) = match checked(asked, given.clone()) {
+                    Ok(given) => (given, None),
+                    Err(message) => (given, Some(CallError::new(CallFailure::InvalidRequest, message))),
+                };
+                let mut leaf = self.unchecked_leaf(path, Role::Gate, asked, given);
+                leaf.obstacle = obstacle;
+                return Ok(Gates::Call(Box::new(leaf)));
+            };
+            let Err(reason) = answer(part) else { continue };
+            let data = json!({"gate": gate.capability, "capability": capability.id, "reason": reason});
+            let event = |kind: EventKind| NewEvent { kind, step: Some(step.to_owned()), data };
+            match gate.on_fail {
+                GateFailure::RequireHuman => {}
+                GateFailure::Warn => warnings.push(event(EventKind::GateWarned)),
+                GateFailure::Degrade => return Ok(Gates::Degraded(event(EventKind::GateDegraded))),
+                GateFailure::Block => {
+                    let message =
+                        format!("the gate {} does not allow {}: {reason}", gate.capability, capability.id);
+                    let mut failure = Failure::before(step, CallFailure::SafetyDenied, message);
+                    failure.inputs.clone_from(inputs);
+                    failure.code = part.produced().is_none().then_some("gate_execution_failure");
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(Gates::Passed(warnings))
+    }
+
+    /// Why a person is asked before a capability runs for a step whose gates were asked.
+    pub fn human_for(&self, step: &str, capability: &Capability) -> Option<Asked> {
+        let refused = capability
+            .safety
+            .mandatory_pre_gates
+            .iter()
+            .filter(|gate| gate.on_fail == GateFailure::RequireHuman)
+            .find_map(|gate| {
+                let reason = answer(self.parts.get(&gate_path(step, &gate.capability))?).err()?;
+                Some(Asked::Gate { capability: gate.capability.clone(), reason })
+            });
+        refused.or_else(|| capability.safety.requires_confirmation.then_some(Asked::Confirmation))
+    }
+
+    /// Whether a call, or a step of several, may begin. One that had begun when its worker was lost goes on where
+    /// repeating is safe, and is a person's to decide where it is not.
+    pub fn admit(&self, path: &str, digest: &str, human: Option<Asked>) -> Admission {
+        if let Some(intent) = self.unfinished.get(path) {
+            if !intent.repeatable {
+                let lost = lost_digest(digest, intent.attempt);
+                return match self.grants.choice(path, &lost) {
+                    None => Admission::Ask(Asked::UnknownOutcome),
+                    Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
+                    Some(Choice::Happened) => Admission::Happened(self.grants.result(path, &lost)),
+                    Some(Choice::Skip) => Admission::Skip,
+                    Some(Choice::Fail) => Admission::Fail,
+                };
+            }
+            if intent.inputs_digest == digest {
+                // The yes it needed was given before it began.
+                return Admission::Go(intent.attempt);
+            }
+        }
+        match human {
+            Some(why) if !self.grants.allow(path, digest) => Admission::Ask(why),
+            _ => Admission::Go(1),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What people have allowed and nobody has used yet. An approval belongs to one step with exactly what it would run;
+//! the step's beginning uses it up.
+
+use serde_json::{Map, Value};
+
+use skills_model::Choice;
+use skills_store::{EventKind, RunEvent};
+
+/// The step of an approval that a policy wants before the first one begins.
+pub const BEFORE_FIRST_STEP: &str = "~policy";
+
+/// One approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Grant {
+    step: String,
+    digest: String,
+    choice: Option<Choice>,
+    /// What the step gave, where it happened.
+    result: Map<String, Value>,
+}
+
+/// Approvals that are not used up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Grants(Vec<Grant>);
+
+impl Grants {
+    /// Takes the events of a run in their order: approvals add, a step that begins or ends uses up its own.
+    pub fn follow(&mut self, events: &[RunEvent]) {
+        for event in events.iter().map(|event| &event.event) {
+            let Some(step) = event.step.as_deref() else { continue };
+            match &event.kind {
+                EventKind::GateApproved => {
+                    let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
+                    // A yes to what a call became is one to the call.
+                    self.0.extend(text("call").map(|call| Grant {
+                        step: step.to_owned(),
+                        digest: call.to_owned(),
+                        choice: None,
+                        result: Map::new(),
+                    }));
+                    self.0.push(Grant {
+                        step: step.to_owned(),
+                        digest: text("inputs_digest").unwrap_or_default().to_owned(),
+                        choice: text("choice").and_then(|word| word.parse().ok()),
+                        result: event.data["result"].as_object().cloned().unwrap_or_default(),
+                    });
+                }
+                EventKind::StepStarted
+                | EventKind::StepCompleted
+                | EventKind::StepSkipped
+                | EventKind::StepFailed => self.use_up(step),
+                _ => {}
+            }
+        }
+    }
+
+    /// Forgets the approvals of a step.
+    pub fn use_up(&mut self, step: &str) {
+        self.0.retain(|grant| grant.step != step);
+    }
+
+    /// Whether a person allowed this step to run exactly this.
+    pub fn allow(&self, step: &str, digest: &str) -> bool {
+        self.0.iter().any(|grant| {
+            grant.step == step && grant.digest == digest && matches!(grant.choice, None | Some(Choice::Rerun))
+        })
+    }
+
+    /// What a person chose about a step whose outcome is unknown.
+    pub fn choice(&self, step: &str, digest: &str) -> Option<Choice> {
+        self.about(step, digest).find_map(|grant| grant.choice)
+    }
+
+    /// What a person says that a step gave whose outcome was unknown.
+    pub fn result(&self, step: &str, digest: &str) -> Map<String, Value> {
+        let chosen = self.about(step, digest).find(|grant| grant.choice.is_some());
+        chosen.map(|grant| grant.result.clone()).unwrap_or_default()
+    }
+
+    /// The newest first.
+    fn about(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
+        self.0.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_store::{NewEvent, RunId};
+
+    fn follow(events: &[(&str, &str, Value)]) -> Grants {
+        let events: Vec<RunEvent> = (1..)
+            .zip(events)
+            .map(|(number, (kind, step, data))| RunEvent {
+                run: RunId("r".into()),
+                number,
+                global: number,
+                at_ms: 0,
+                event: NewEvent { kind: (*kind).into(), step: Some((*step).into()), data: data.clone() },
+            })
+            .collect();
+        let mut grants = Grants::default();
+        grants.follow(&events);
+        grants
+    }
+
+    #[test]
+    fn an_approval_is_for_one_step_with_one_content_and_is_used_once() {
+        let yes = ("gate.approved", "send", json!({"inputs_digest": "d1", "choice": null}));
+        let grants = follow(std::slice::from_ref(&yes));
+        assert!(grants.allow("send", "d1"));
+        assert!(!grants.allow("send", "d2") && !grants.allow("archive", "d1"));
+        assert_eq!(grants.choice("send", "d1"), None);
+        let used = follow(&[yes.clone(), ("step.started", "send", json!({}))]);
+        assert!(!used.allow("send", "d1"));
+        let again = follow(&[yes.clone(), ("step.started", "send", json!({})), yes]);
+        assert!(again.allow("send", "d1"));
+    }
+
+    #[test]
+    fn only_a_rerun_lets_it_run() {
+        for (choice, runs) in [("rerun", true), ("happened", false), ("skip", false), ("fail", false)] {
+            let grants =
+                follow(&[("gate.approved", "send", json!({"inputs_digest": "d", "choice": choice}))]);
+            assert_eq!(grants.allow("send", "d"), runs, "{choice}");
+            assert_eq!(grants.choice("send", "d"), choice.parse().ok());
+        }
+    }
+}

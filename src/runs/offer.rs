@@ -1,0 +1,159 @@
+//! What stands before a call: a person who has to say yes, or what a person said about a step that began unseen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::call::{CallFailure, Reply};
+use super::canonical::digest_of;
+use super::control::{Expansion, Turn};
+use super::failure::Failure;
+use super::fields::check_outputs;
+use super::gates::{Admission, Ask};
+use super::leaf::{Leaf, Role, sentence};
+use super::progress::{Part, Progress};
+use skills_model::{Asked, Choice};
+use skills_skill::contract::Capability;
+use skills_store::StepStatus;
+
+/// The question about something else that would carry a call out than was there at the launch. It is bound to what is
+/// there now: edited once more, it is asked about once more. Its yes is one to the call itself too, whoever else wants
+/// to be asked about it: one change is one question.
+pub(super) fn about_change(
+    step: &str,
+    capability: &Arc<Capability>,
+    inputs: &Value,
+    call: &str,
+    why: &Asked,
+    human: Option<&Asked>,
+) -> Ask {
+    let why = match why {
+        Asked::Changed { what, now, .. } => Asked::Changed {
+            what: what.clone(),
+            now: now.clone(),
+            call: Some(call.to_owned()),
+            besides: human.map(Asked::in_words),
+        },
+        other => other.clone(),
+    };
+    let digest =
+        digest_of(&json!({"step": step, "capability": capability.id, "inputs": inputs, "changed": why}));
+    let (capability, inputs) = (Some(Arc::clone(capability)), inputs.clone());
+    Ask { step: step.to_owned(), capability, inputs, digest, why }
+}
+
+impl Progress {
+    /// What a person is asked before something begins: whether what would carry it out may be another than at the
+    /// launch, and whatever else wants a yes, in one question. None where nobody is asked, or where nobody knows how
+    /// it ended before: that is asked first.
+    pub(super) fn question(
+        &self,
+        path: &str,
+        capability: &Arc<Capability>,
+        inputs: &Value,
+        digest: &str,
+        human: Option<Asked>,
+    ) -> Option<Ask> {
+        let unknown = self.unfinished.get(path).is_some_and(|intent| !intent.repeatable);
+        if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
+            return None;
+        }
+        let open = human.filter(|_| !unknown && !self.grants.allow(path, digest));
+        if let Some(why) = self.changes(&capability.id) {
+            return Some(about_change(path, capability, inputs, digest, &why, open.as_ref()));
+        }
+        match self.admit(path, digest, open) {
+            Admission::Ask(why) => Some(Ask {
+                step: path.to_owned(),
+                capability: Some(Arc::clone(capability)),
+                inputs: inputs.clone(),
+                digest: digest.to_owned(),
+                why,
+            }),
+            _ => None,
+        }
+    }
+
+    /// What changed about carrying a capability out, with whatever else of the run changed by now: it is named and
+    /// asked about together, so that one edit of a script that several steps share is one question.
+    fn changes(&self, capability: &str) -> Option<Asked> {
+        let own = self.changed.get(capability)?;
+        let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
+        let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
+        for why in std::iter::once(own).chain(others) {
+            if let Asked::Changed { what, now, .. } = why {
+                for part in what.split("; ") {
+                    if !all.contains(&part) {
+                        all.push(part);
+                    }
+                }
+                pins.extend(now.clone());
+            }
+        }
+        Some(Asked::Changed { what: all.join("; "), now: pins, call: None, besides: None })
+    }
+
+    /// Lets a call begin, or says what stands before it; answers whether anything moved.
+    pub(super) fn offer(
+        &mut self,
+        mut leaf: Leaf,
+        human: Option<Asked>,
+        turn: Turn<'_>,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if turn.running.contains(&leaf.path) {
+            return Ok(false);
+        }
+        let inputs = Value::Object(leaf.inputs.clone());
+        if let Some(ask) = self.question(&leaf.path, &leaf.capability, &inputs, &leaf.digest, human.clone()) {
+            out.asks.push(ask);
+            return Ok(false);
+        }
+        match self.admit(&leaf.path, &leaf.digest, human) {
+            Admission::Go(attempt) => {
+                leaf.attempt = attempt;
+                out.leaves.push(leaf);
+                Ok(false)
+            }
+            Admission::Ask(why) => {
+                let Leaf { path, capability, inputs, digest, .. } = leaf;
+                let digest = self.asked_digest(&path, &digest);
+                let (capability, inputs) = (Some(capability), Value::Object(inputs));
+                out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                Ok(false)
+            }
+            Admission::Happened(outputs) => {
+                if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
+                    let message =
+                        format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
+                    return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
+                }
+                let reply = Reply { outputs, ..Reply::default() };
+                let settled = self.settle(&leaf, Ok(reply), turn.now_ms, turn.now_ms)?;
+                out.records.push(settled.record);
+                out.events.extend(settled.events);
+                Ok(true)
+            }
+            Admission::Skip => {
+                let result =
+                    json!({"reason": "nobody knows how it ended, and a person chose to go on without it"});
+                let now = turn.now_ms;
+                out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
+                self.unfinished.remove(&leaf.path);
+                if leaf.role == Role::Whole {
+                    self.close(&leaf.path);
+                } else {
+                    self.pass_part(&leaf.path, Part { status: StepStatus::Skipped, result });
+                }
+                Ok(true)
+            }
+            Admission::Fail => {
+                let message = "nobody knows how it ended, and a person chose to let it fail";
+                let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
+                failure.inputs = leaf.inputs;
+                Err(failure)
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Which steps of a contract may begin: the ones whose predecessors are through.
+
+use skills_skill::contract::Step;
+
+/// Calls of one run that are under way at once, at most.
+pub const PARALLEL: usize = 8;
+
+/// Steps that are not through while all they depend on is, in contract order. A skipped step counts as through.
+pub fn open(steps: &[Step], through: impl Fn(&str) -> bool) -> Vec<&Step> {
+    steps
+        .iter()
+        .filter(|step| !through(&step.id))
+        .filter(|step| step.depends_on.iter().all(|before| through(before)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use skills_skill::contract::parse;
+
+    fn open_after(through: &[&str]) -> Vec<String> {
+        let text = "
+id: demo.order
+steps:
+  - { id: a, uses: x.y }
+  - { id: b, uses: x.y }
+  - { id: c, uses: x.y, config: { depends_on: [] } }
+  - { id: d, uses: x.y, config: { depends_on: [a, c] } }
+  - { id: e, uses: x.y }
+";
+        let contract = parse(Path::new("skill.yaml"), text).0.unwrap();
+        open(&contract.steps, |id| through.contains(&id)).iter().map(|step| step.id.clone()).collect()
+    }
+
+    #[test]
+    fn a_step_follows_the_one_before_unless_it_says_otherwise() {
+        assert_eq!(open_after(&[]), ["a", "c"]);
+        assert_eq!(open_after(&["a"]), ["b", "c"]);
+        assert_eq!(open_after(&["a", "c"]), ["b", "d"]);
+        assert_eq!(open_after(&["a", "c", "d"]), ["b", "e"]);
+        assert_eq!(open_after(&["a", "b", "c", "d", "e"]), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,282 @@
+//! The workers of this process: they claim what is claimable, as soon as it is, and end waits whose time is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::worker::{Execute, Leases, Left, carry_out};
+use super::workplace::Workplace;
+use skills_model::Command;
+use skills_store::{Store, StoreError, WorkerId};
+
+/// How long a worker that said nothing counts as alive.
+pub const ALIVE: Duration = Duration::from_secs(30);
+
+/// How the workers of a process work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupervisorSettings {
+    /// Runs worked at a time.
+    pub workers: usize,
+    /// Leases.
+    pub leases: Leases,
+    /// How often is looked for something to do while the store tells nothing: leases and waits run out in silence.
+    pub poll: Duration,
+    /// How long runs at hand may go on after a shutdown was asked for, before they are stopped.
+    pub grace: Duration,
+}
+
+impl Default for SupervisorSettings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self {
+            workers: cores.clamp(2, 8),
+            leases: Leases::default(),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Shortest time between two looks that found nothing: bounds what following a busy store costs.
+const BREATH: Duration = Duration::from_millis(5);
+
+/// How often it is asked whether those who hold runs are still there: the death of a process makes no event.
+const LOOK_AFTER: Duration = Duration::from_secs(2);
+
+/// How long workers leave a store alone that took no reports.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is made sure that the store can be written, where nothing else is.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The same while it cannot be written.
+const PROBE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The workers of this process. Dropping it stops them as [`Supervisor::shutdown`] does, without waiting.
+#[derive(Debug)]
+pub struct Supervisor {
+    tasks: JoinSet<()>,
+    shared: Arc<Shared>,
+    grace: Duration,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    execute: Arc<dyn Execute>,
+    settings: SupervisorSettings,
+    /// Fires when no new run may be claimed.
+    closing: CancellationToken,
+    /// Fires when runs at hand have to stop.
+    stop: CancellationToken,
+    /// Wakes one idle worker.
+    claimable: Notify,
+    /// Tells that a worker has become idle.
+    idle: Notify,
+    busy: AtomicUsize,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("store", &self.store.describe()).finish_non_exhaustive()
+    }
+}
+
+impl Supervisor {
+    /// Starts the workers in the present runtime. Runs of dead processes of this machine are taken over at once,
+    /// others when their leases run out.
+    #[must_use]
+    pub fn start(store: Arc<dyn Store>, execute: Arc<dyn Execute>, settings: SupervisorSettings) -> Self {
+        let grace = settings.grace;
+        let workers = settings.workers.max(1);
+        let shared = Arc::new(Shared {
+            store,
+            execute,
+            settings,
+            closing: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            claimable: Notify::new(),
+            idle: Notify::new(),
+            busy: AtomicUsize::new(0),
+        });
+        let here = Workplace::here();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(beat(shared.clone(), here.next_worker()));
+        tasks.spawn(probe(shared.clone()));
+        for _ in 0..workers {
+            tasks.spawn(work(shared.clone(), here.next_worker()));
+        }
+        tasks.spawn(follow(shared.clone(), here));
+        Self { tasks, shared, grace }
+    }
+
+    /// Runs being worked here at this moment.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.shared.busy.load(Ordering::Relaxed)
+    }
+
+    /// Claims nothing more, lets the runs at hand go on for the grace period, then stops them and gives their leases
+    /// back, so that other workers can go on at once. Returns when all that is done.
+    pub async fn shutdown(self) {
+        let grace = self.grace;
+        self.shutdown_within(grace).await;
+    }
+
+    /// The same with a grace period of its own.
+    pub async fn shutdown_within(mut self, grace: Duration) {
+        self.shared.closing.cancel();
+        let finished = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, finished).await.is_err() {
+            self.shared.stop.cancel();
+            while self.tasks.join_next().await.is_some() {}
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.shared.closing.cancel();
+        self.shared.stop.cancel();
+        self.tasks.detach_all();
+    }
+}
+
+async fn work(shared: Arc<Shared>, name: WorkerId) {
+    let leases = shared.settings.leases;
+    while !shared.closing.is_cancelled() {
+        let left = match shared.store.claim(&name, leases.lease_ms(), None).await {
+            Ok(Some(claimed)) => {
+                // There may be more than one: the next idle worker looks while this one works.
+                shared.claimable.notify_one();
+                shared.busy.fetch_add(1, Ordering::Relaxed);
+                let left = carry_out(&shared.store, &shared.execute, claimed, leases, &shared.stop).await;
+                shared.busy.fetch_sub(1, Ordering::Relaxed);
+                left
+            }
+            Ok(None) => {
+                shared.idle.notify_one();
+                tokio::select! {
+                    () = shared.claimable.notified() => {}
+                    () = shared.closing.cancelled() => {}
+                }
+                continue;
+            }
+            Err(error) => {
+                tracing::error!("claiming a run: {error}");
+                Left::StoreFailed
+            }
+        };
+        if left == Left::StoreFailed {
+            tokio::select! {
+                () = tokio::time::sleep(STORE_PAUSE) => {}
+                () = shared.closing.cancelled() => {}
+            }
+        }
+    }
+}
+
+/// Looks for something to do whenever the store changes, and wakes a worker for it.
+async fn follow(shared: Arc<Shared>, here: Workplace) {
+    take_over(&shared, &here).await;
+    let mut looked_after = Instant::now();
+    let poll = u64::try_from(shared.settings.poll.as_millis()).unwrap_or(u64::MAX);
+    loop {
+        if looked_after.elapsed() >= LOOK_AFTER {
+            take_over(&shared, &here).await;
+            looked_after = Instant::now();
+        }
+        let looked = look(&shared, poll);
+        tokio::select! {
+            () = shared.closing.cancelled() => return,
+            looked = looked => if let Err(error) = looked {
+                tracing::error!("looking for something to do: {error}");
+                tokio::time::sleep(STORE_PAUSE).await;
+            },
+        }
+    }
+}
+
+async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
+    let seen = shared.store.newest_event().await?;
+    let due = shared.store.due().await?;
+    if due.expired {
+        expire(shared).await?;
+    }
+    if due.claimable {
+        shared.claimable.notify_one();
+        if shared.busy.load(Ordering::Relaxed) >= shared.settings.workers.max(1) {
+            // Nobody is free to take it; until somebody is, waits may still end.
+            let _ = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
+            return Ok(());
+        }
+    }
+    tokio::time::sleep(BREATH).await;
+    shared.store.wait(seen, poll).await
+}
+
+/// Ends waits whose time is over, each as its run was told to.
+async fn expire(shared: &Shared) -> Result<(), StoreError> {
+    for run in shared.store.expired().await? {
+        match shared.store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
+            // Refused where somebody decided in the same moment.
+            Ok(_) | Err(StoreError::Refused(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the leases of processes of this machine that are gone.
+async fn take_over(shared: &Shared, here: &Workplace) {
+    let holders = match shared.store.leaseholders().await {
+        Ok(holders) => holders,
+        Err(error) => return tracing::error!("looking for runs of dead workers: {error}"),
+    };
+    for worker in holders.iter().filter(|worker| here.knows_dead(worker)) {
+        match shared.store.abandon(worker).await {
+            Ok(runs) => tracing::warn!("worker {worker} is dead; {runs} of its runs are taken over"),
+            Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
+        }
+    }
+}
+
+/// Makes sure again and again that the store can be written; what its health says follows from that.
+async fn probe(shared: Arc<Shared>) {
+    let mut failing = false;
+    loop {
+        match shared.store.probe().await {
+            Ok(()) => failing = false,
+            Err(error) if failing => tracing::debug!("the store still cannot be written: {error}"),
+            Err(error) => {
+                failing = true;
+                tracing::error!("the store cannot be written: {error}");
+            }
+        }
+        let pause = if failing { PROBE_RETRY_INTERVAL } else { PROBE_INTERVAL };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shared.closing.cancelled() => return,
+        }
+    }
+}
+
+/// Says from time to time that workers are alive here.
+async fn beat(shared: Arc<Shared>, name: WorkerId) {
+    loop {
+        if let Err(error) = shared.store.beat(&name).await {
+            tracing::warn!("writing down that workers are alive: {error}");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ALIVE / 3) => {}
+            () = shared.closing.cancelled() => break,
+        }
+    }
+    if let Err(error) = shared.store.retire(&name).await {
+        tracing::warn!("taking workers off the list: {error}");
+    }
+}

@@ -1,0 +1,201 @@
+//! A worker's hold on one run: the lease is renewed while the run is executed, and execution is stopped as soon as
+//! the run is no longer this worker's (canceled, or taken over after a sleep).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::workplace::Workplace;
+use skills_model::RunState;
+use skills_store::{Claimed, RunId, RunRecord, Store, StoreError};
+
+/// Executes a claimed run.
+#[async_trait]
+pub trait Execute: Send + Sync + 'static {
+    /// Drives the run until it ends, waits, or is no longer the caller's. When `cancel` fires, children are killed
+    /// before this returns.
+    ///
+    /// # Errors
+    /// When the store takes no more reports (a full disk), the lease lost not counted.
+    async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError>;
+}
+
+/// Times of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leases {
+    /// How long a claim holds without being renewed; it is renewed at a third of it.
+    pub lease: Duration,
+    /// How soon a cancellation from elsewhere is noticed.
+    pub notice: Duration,
+}
+
+impl Default for Leases {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(30), notice: Duration::from_millis(50) }
+    }
+}
+
+impl Leases {
+    /// The lease in milliseconds, as stores take it.
+    #[must_use]
+    pub fn lease_ms(&self) -> u64 {
+        u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// How a worker came away from a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It ended, waits, or is somebody else's.
+    Settled,
+    /// The worker was told to stop; the lease is given back.
+    Stopped,
+    /// The store takes no reports now.
+    StoreFailed,
+}
+
+/// Executes a claimed run under its lease. Every line that is logged meanwhile carries the run and its trace.
+pub(super) async fn carry_out(
+    store: &Arc<dyn Store>,
+    execute: &Arc<dyn Execute>,
+    claimed: Claimed,
+    leases: Leases,
+    stop: &CancellationToken,
+) -> Left {
+    let span = tracing::info_span!("run", run = %claimed.run.id, trace_id = claimed.run.trace_id);
+    execute_claimed(store, execute, claimed, leases, stop).instrument(span).await
+}
+
+async fn execute_claimed(
+    store: &Arc<dyn Store>,
+    execute: &Arc<dyn Execute>,
+    claimed: Claimed,
+    leases: Leases,
+    stop: &CancellationToken,
+) -> Left {
+    let (run, fence) = (claimed.run.id.clone(), claimed.fence);
+    let cancel = stop.child_token();
+    let keeper = keep(store.clone(), run.clone(), fence, leases, cancel.clone());
+    let keeper = tokio::spawn(keeper.in_current_span());
+    // In a task of its own: a panic in there ends this run's execution, never the worker.
+    let execution = tokio::spawn({
+        let execute = execute.clone();
+        let cancel = cancel.clone();
+        async move { execute.execute(claimed, cancel).await }.in_current_span()
+    });
+    let left = match execution.await {
+        Ok(Ok(())) if stop.is_cancelled() => Left::Stopped,
+        Ok(Ok(())) => Left::Settled,
+        Ok(Err(StoreError::Refused(_))) => Left::Settled,
+        Ok(Err(error)) => {
+            tracing::error!("run {run} stops here for now: {error}");
+            Left::StoreFailed
+        }
+        Err(panic) => {
+            // The lease is left to run out: the claim after it counts a loss, so that this cannot go on for ever.
+            tracing::error!("executing run {run} panicked: {panic}");
+            cancel.cancel();
+            keeper.abort();
+            return Left::Settled;
+        }
+    };
+    keeper.abort();
+    if left != Left::Settled {
+        // Refused where the run ended or waits after all; where it fails, the lease runs out by itself.
+        match store.give_back(&run, fence).await {
+            Ok(()) | Err(StoreError::Refused(_)) => {}
+            Err(error) => tracing::warn!("giving run {run} back: {error}"),
+        }
+    }
+    left
+}
+
+/// Renews a lease at a third of its time, and cancels when the run is no longer held under this fence.
+async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, cancel: CancellationToken) {
+    let mut renewed = Instant::now();
+    loop {
+        // Most runs are over before the first look.
+        tokio::time::sleep(leases.notice).await;
+        let due = renewed + leases.lease / 3;
+        if Instant::now() >= due {
+            let began = Instant::now();
+            match store.renew(&run, fence, leases.lease_ms()).await {
+                Ok(()) => renewed = began,
+                Err(StoreError::Refused(refusal)) => {
+                    tracing::info!("run {run} is no longer held here: {refusal}");
+                    return cancel.cancel();
+                }
+                Err(error) if renewed.elapsed() >= leases.lease => {
+                    tracing::error!("the lease of run {run} ran out, it could not be renewed: {error}");
+                    return cancel.cancel();
+                }
+                Err(error) => tracing::warn!("renewing the lease of run {run}: {error}"),
+            }
+            continue;
+        }
+        match store.standing(&run).await {
+            Ok(Some(now)) if now.fence == fence => {}
+            Ok(_) => return cancel.cancel(),
+            Err(error) => tracing::warn!("looking after run {run}: {error}"),
+        }
+        let newest = store.newest_event().await.unwrap_or(0);
+        let left = due.saturating_duration_since(Instant::now());
+        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        if let Err(error) = store.wait(newest, left).await {
+            tracing::warn!("waiting for news of run {run}: {error}");
+        }
+    }
+}
+
+/// Claims one run and works it in the calling task until it ends or waits; where another worker has it, waits
+/// until that one is done. Answers the run as it stands then; none where there is no such run.
+///
+/// When `stop` fires, the lease is given back and the run answered as it stands.
+///
+/// # Errors
+/// What the store says.
+pub async fn work_one(
+    store: &Arc<dyn Store>,
+    execute: &Arc<dyn Execute>,
+    run: &RunId,
+    leases: Leases,
+    stop: &CancellationToken,
+) -> Result<Option<RunRecord>, StoreError> {
+    let here = Workplace::here();
+    let worker = here.next_worker();
+    loop {
+        let seen = store.newest_event().await?;
+        let Some(record) = store.run(run).await? else { return Ok(None) };
+        let done = !record.state.is_active() && (record.state != RunState::Pending || record.held);
+        if done || stop.is_cancelled() {
+            return Ok(Some(record));
+        }
+        let Some(claimed) = store.claim(&worker, leases.lease_ms(), Some(run)).await? else {
+            let holder = record.hold.and_then(|hold| hold.worker);
+            if let Some(dead) = holder.filter(|holder| here.knows_dead(holder))
+                && store.abandon(&dead).await? > 0
+            {
+                tracing::warn!("worker {dead} is dead; run {run} is taken over");
+                continue;
+            }
+            // A lease that runs out makes no event, so that this looks again by itself.
+            let patience = leases.lease_ms().min(1000);
+            tokio::select! {
+                waited = store.wait(seen, patience) => waited?,
+                () = stop.cancelled() => {}
+            }
+            continue;
+        };
+        if carry_out(store, execute, claimed, leases, stop).await == Left::StoreFailed {
+            return Err(StoreError::Failed {
+                doing: format!("working run {run}"),
+                reason: "the store takes no reports now; the log tells why. The run goes on when it does"
+                    .into(),
+            });
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `skills serve`: the core as a service over HTTP, with workers in this process, until it is told to end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use skills_cli::{Context, Done, Failure, ServeArgs};
+use skills_api::operations::Service;
+use skills_api::{Code, Error, KeyRing, Local, RateLimit};
+use skills_http::{Authenticator, Patience, Server, Settings};
+use skills_mcp::{HttpSettings, SessionLimits};
+use skills_base::private_files;
+use skills_skill::safe_text;
+
+/// The environment variable that holds a key.
+const KEY: &str = "SKILLS_API_KEY";
+
+/// Serves until the process is told to end.
+pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    let ring = keys(cx, args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let address = runtime.block_on(resolved(args))?;
+    if !address.ip().is_loopback() && ring.is_empty() && !args.allow_open {
+        return Err(Error::new(
+            Code::InvalidConfiguration,
+            format!(
+                "{address} can be reached from beyond this machine and nobody is asked for a key; give one by {KEY} \
+                 or --key-file, or say --allow-open"
+            ),
+        )
+        .into());
+    }
+    let window_seconds = args.rate_limit_window_seconds;
+    let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
+    let local = Arc::new(Local::open(config)?);
+    // What cannot be recorded is not accepted: a service that only refuses is better not started.
+    runtime.block_on(local.require_writable_store())?;
+    print_notices(&local);
+    let served = runtime.block_on(listen(cx, &local, address, ring, limit, args));
+    // Runs at hand are given back, so that others go on with them at once.
+    runtime.block_on(local.stop_workers());
+    print_notices(&local);
+    runtime.shutdown_background();
+    served
+}
+
+fn print_notices(local: &Local) {
+    for notice in local.take_notices() {
+        eprintln!("skills: {}", safe_text::line(&notice));
+    }
+}
+
+async fn listen(
+    cx: &mut Context,
+    local: &Arc<Local>,
+    address: SocketAddr,
+    ring: KeyRing,
+    limit: Option<RateLimit>,
+    args: &ServeArgs,
+) -> Result<Done, Failure> {
+    let (keys, cors) = (ring.len(), args.cors.clone());
+    let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
+    let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
+    let end = CancellationToken::new();
+    let mcp = HttpSettings {
+        any_host: keys > 0 || !address.ip().is_loopback(),
+        origins: cors.iter().map(|origin| origin.as_str().to_owned()).collect(),
+        limits: SessionLimits {
+            total: args.max_mcp_sessions as usize,
+            per_principal: args.max_mcp_sessions_per_key as usize,
+            ..SessionLimits::default()
+        },
+        stop: end.child_token(),
+    };
+    let more = skills_mcp::routes(service.clone(), mcp);
+    let limiter = match limit {
+        Some(limit) => Some(local.limiter(limit).await?),
+        None => None,
+    };
+    let connections = connections(args.max_connections as usize, raised_file_limit());
+    let patience = Patience { connections, ..Patience::default() };
+    let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
+    let server = Server::bind(address, service, settings).await?;
+    // Runs that were left behind go on at once; what fails there is told as a notice.
+    let working = Arc::clone(local);
+    tokio::spawn(async move { drop(working.start_workers().await) });
+    let address = server.address();
+    if cx.out.json {
+        cx.out.value(&serde_json::json!({ "address": format!("http://{address}"), "keys": keys }))?;
+    } else {
+        let who = match keys {
+            0 => "nobody is asked for a key".to_owned(),
+            1 => "1 key".to_owned(),
+            many => format!("{many} keys"),
+        };
+        cx.out.line(format!("skills {} serves http://{address} ({who})", env!("CARGO_PKG_VERSION")))?;
+    }
+    cx.out.flush()?;
+    tracing::info!(%address, keys, "serving");
+    let asked = end.clone();
+    tokio::spawn(async move {
+        told_to_end().await;
+        asked.cancel();
+    });
+    tokio::select! {
+        () = server.run(end.clone()) => {}
+        // Told twice: at once.
+        () = async { end.cancelled().await; told_to_end().await } => {}
+    }
+    tracing::info!(%address, "the service ended");
+    Ok(Done::Fine)
+}
+
+/// File descriptors that are left to the store, to scripts and to everything else that is no connection.
+const RESERVED_FILES: u64 = 128;
+
+/// Raises the number of files that this process may have open as far as it may; answers how many there are.
+#[cfg(unix)]
+fn raised_file_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => limit.maximum,
+        Err(error) => {
+            tracing::warn!("the limit of open files stays as it is: {error}");
+            limit.current
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn raised_file_limit() -> Option<u64> {
+    None
+}
+
+/// How many connections there may be where so many files can be open: those that are asked for, unless others would
+/// find no file any more.
+fn connections(wanted: usize, files: Option<u64>) -> usize {
+    let Some(files) = files else { return wanted };
+    let left = files.saturating_sub(RESERVED_FILES).max(files / 4).max(1);
+    let most = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+    if most < wanted {
+        tracing::warn!("{most} connections at once instead of {wanted}: this process may open {files} files");
+    }
+    most
+}
+
+/// Comes back with SIGINT or SIGTERM.
+async fn told_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    drop(interrupted.await);
+}
+
+/// All keys that were given.
+fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
+    let mut ring = KeyRing::default();
+    if let Some(key) = &args.api_key {
+        cx.voice()
+            .say(&format!("--api-key is seen by everybody who lists processes; {KEY} or --key-file is not"));
+        ring.add("api-key", key)?;
+    } else if let Some(key) = cx.env.get(KEY) {
+        ring.add("api-key", key)?;
+    }
+    if let Some(path) = &args.key_file {
+        let path = cx.cwd.join(path);
+        ring.read(&path)?;
+        if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
+            let path = path.display().to_string();
+            cx.voice().say(&format!("others can read the key file: chmod 600 {}", safe_text::line(&path)));
+        }
+    }
+    Ok(ring)
+}
+
+async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {
+    let wrong = |why: &str| {
+        let message =
+            format!("--host {}: {why}; write an address of this machine, 127.0.0.1 or 0.0.0.0", args.host);
+        Failure::usage(message)
+    };
+    let host = args.host.trim_start_matches('[').trim_end_matches(']');
+    let mut found =
+        tokio::net::lookup_host((host, args.port)).await.map_err(|error| wrong(&error.to_string()))?;
+    found.next().ok_or_else(|| wrong("no address goes by this name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_rest() {
+        assert_eq!(connections(4096, None), 4096);
+        assert_eq!(connections(4096, Some(20_000)), 4096);
+        assert_eq!(connections(4096, Some(1024)), 1024 - 128);
+        assert_eq!(connections(4096, Some(64)), 16);
+        assert_eq!(connections(10, Some(1)), 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! `skills mcp`: the core as an MCP server for the client that starts this process.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
+use skills_config::{Config, MEMORY_STORE};
+use skills_api::operations::{Principal, Service};
+use skills_api::{Code, Error, Local};
+use skills_mcp::{Door, Settings};
+use skills_skill::safe_text;
+
+/// Serves standard input and output until the client goes: the core of this machine, or the service that is named.
+pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let served = if config.connect.is_some() {
+        runtime.block_on(async {
+            let remote = Arc::new(connect(&config, &cx.env).await?);
+            over(cx, &config, args, Service { core: remote.clone(), sessions: remote }).await
+        })
+    } else {
+        let local = Arc::new(Local::open(config.clone())?);
+        let worker = Arc::clone(&local);
+        // Runs go on when a call that launched them is given up; what fails there is told as a notice.
+        runtime.spawn(async move { drop(worker.start_workers().await) });
+        let core = Arc::clone(&local);
+        let served =
+            runtime.block_on(over(cx, &config, args, Service { core: core.clone(), sessions: core }));
+        // Runs at hand are given back, so that others go on with them at once.
+        runtime.block_on(local.stop_workers());
+        for notice in local.take_notices() {
+            eprintln!("skills: {}", safe_text::line(&notice));
+        }
+        served
+    };
+    // A read of standard input that nobody answers any more must not hold the exit.
+    runtime.shutdown_background();
+    served
+}
+
+async fn over(cx: &Context, config: &Config, args: &McpArgs, service: Service) -> Result<Done, Failure> {
+    if let Some(session) = &args.session {
+        service.sessions.session(session).await?;
+    }
+    let stop = CancellationToken::new();
+    tokio::spawn(stop_on_signals(stop.clone()));
+    skills_mcp::serve(service, settings(cx, config, args, stop)).await?;
+    Ok(Done::Fine)
+}
+
+fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationToken) -> Settings {
+    let named = ["USER", "LOGNAME"].iter().filter_map(|name| cx.env.get(name)).map(str::trim);
+    let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
+    let principal =
+        Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
+    // What the environment of this process names, another shell does not have; nor does it stand in this directory.
+    let global = Global {
+        connect: config.connect.clone(),
+        api_key_file: config.api_key_file.clone().filter(|_| config.connect.is_some()),
+        ..cx.global.clone()
+    };
+    let in_memory = config.connect.is_none() && config.store.as_deref() == Some(MEMORY_STORE);
+    let called = (!in_memory).then(|| invocation(&global, Some(&cx.cwd)));
+    Settings {
+        door: Door::Process(principal),
+        session: args.session.clone(),
+        called,
+        compat: args.compat,
+        leave,
+    }
+}
+
+/// An account without a name, as runs are recorded under it everywhere.
+#[cfg(unix)]
+fn unnamed() -> String {
+    format!("uid {}", rustix::process::getuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn unnamed() -> String {
+    "unnamed".to_owned()
+}
+
+#[cfg(unix)]
+async fn stop_on_signals(stop: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.cancel();
+        }
+        (Err(error), _) | (_, Err(error)) => tracing::warn!("signals end this process at once: {error}"),
+    }
+}
+
+#[cfg(not(unix))]
+async fn stop_on_signals(stop: CancellationToken) {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => stop.cancel(),
+        Err(error) => tracing::warn!("signals end this process at once: {error}"),
+    }
+}

@@ -1,0 +1,132 @@
+//! Opens the workbench, and asks it what is wrong in the settings that only it reads.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use skills_cli::{Context, DemoArgs, Done, Failure, connect, invocation};
+use skills_config::{AuditLog, Config, MEMORY_STORE};
+use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
+use skills_skill::safe_text;
+use skills_base::telemetry::Ring;
+use skills_tui::demo::{Play, Redaction, Script, shipped};
+use skills_tui::keymap::Keymap;
+use skills_tui::theme::{Depth, Themes};
+use skills_tui::{Exit, RunError, Settings};
+
+/// Opens the workbench until its user leaves it, or plays a demonstration in it.
+pub fn open(cx: &mut Context, log: Ring, demo: Option<&DemoArgs>) -> Result<Done, Failure> {
+    let play = demo.map(|args| play(cx, args)).transpose()?;
+    show(cx, log, play)
+}
+
+fn play(cx: &mut Context, args: &DemoArgs) -> Result<Play, Failure> {
+    let script = match &args.file {
+        None => {
+            // The shipped script speaks of the shipped skills.
+            cx.global.demo |= cx.global.roots.is_empty();
+            shipped().map_err(|error| Error::new(Code::InternalError, error))?
+        }
+        Some(file) => {
+            let source = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
+            Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
+        }
+    };
+    // A demonstration leaves nothing behind in anybody's own store, unless it is told which one to play on.
+    if cx.global.store.is_none() && cx.global.connect.is_none() {
+        cx.global.store = Some(MEMORY_STORE.to_owned());
+    }
+    let auto = match args.auto {
+        Some(seconds) if !(seconds.is_finite() && (0.1..=3600.0).contains(&seconds)) => {
+            return Err(Failure::usage("--auto takes 0.1 to 3600 seconds"));
+        }
+        seconds => seconds.map(Duration::from_secs_f64),
+    };
+    let home = cx.env.home.to_string_lossy().into_owned();
+    let redaction =
+        if args.no_redaction { Redaction::default() } else { Redaction::of(&home, cx.env.get("USER")) };
+    Ok(Play { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction })
+}
+
+fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
+    let mut config = cx.config()?;
+    if play.is_some() && config.store.as_deref() == Some(MEMORY_STORE) {
+        config.audit = AuditLog::Off;
+    }
+    if !std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "the workbench needs a terminal; skills --help lists the commands that need none",
+        ));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+    let invocation = invocation(&cx.global, Some(&cx.cwd));
+    let settings = Settings { log, invocation, ..Settings::of(&config) };
+    if config.connect.is_some() {
+        let remote = Arc::new(runtime.block_on(connect(&config, &cx.env))?);
+        let client: SharedClient = Arc::clone(&remote) as SharedClient;
+        let sessions: SharedSessionClient = remote;
+        let ended = runtime.block_on(skills_tui::run(client, Some(sessions), settings, play));
+        runtime.shutdown_background();
+        return left(ended);
+    }
+    let local = Arc::new(Local::open(config)?);
+    let worker = Arc::clone(&local);
+    // Runs that were left behind go on at once; what fails there is told as a notice.
+    runtime.spawn(async move { drop(worker.start_workers().await) });
+    let client: SharedClient = Arc::clone(&local) as SharedClient;
+    let sessions: SharedSessionClient = Arc::clone(&local) as SharedSessionClient;
+    let ended = runtime.block_on(skills_tui::run(client, Some(sessions), settings, play));
+    // Runs at hand are given back, so that others go on with them at once.
+    runtime.block_on(async {
+        match ended {
+            Ok(Exit::ShutDown) => local.stop_workers_at_once().await,
+            _ => local.stop_workers().await,
+        }
+    });
+    // Said again where it stays: a notice that came before the first frame was drawn nobody has seen.
+    for notice in local.take_notices() {
+        eprintln!("skills: {}", safe_text::line(&notice));
+    }
+    // A scan or a count that still goes on must not hold the exit.
+    runtime.shutdown_background();
+    left(ended)
+}
+
+fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
+    match ended {
+        Ok(_) => Ok(Done::Fine),
+        Err(RunError::Settings(error)) => Err(Failure::usage(error.to_string())),
+        Err(error @ RunError::Terminal(_)) => Err(Failure::usage(error.to_string())),
+        Err(error @ RunError::Missed(_)) => {
+            eprintln!("skills: {}", safe_text::line(&error.to_string()));
+            Ok(Done::Findings)
+        }
+    }
+}
+
+/// Problems of the key bindings and the theme, with file and line.
+pub fn settings_problems(config: &Config) -> Vec<String> {
+    let settings = Settings::of(config);
+    let keys = Keymap::shipped().and_then(|keymap| keymap.remapped(&settings.remaps));
+    let mut found: Vec<String> = keys.err().iter().map(ToString::to_string).collect();
+    match Themes::shipped() {
+        Err(error) => found.push(error.to_string()),
+        Ok(themes) => {
+            let (themes, wrong) = match &settings.theme_dir {
+                Some(dir) => themes.with_dir(dir),
+                None => (themes, Vec::new()),
+            };
+            found.extend(wrong.iter().map(ToString::to_string));
+            let theme = settings.theme.as_deref().map(|name| (name, themes.theme(name, Depth::True)));
+            if let Some((name, Err(error))) = theme {
+                let place = config.places.get("theme").map(|place| format!("{place}: ")).unwrap_or_default();
+                found.push(format!("{place}theme `{name}`: {error}"));
+            }
+        }
+    }
+    found
+}
