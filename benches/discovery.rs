@@ -13,9 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use skills_discovery::{
-    Document, EvalOptions, Request, Router, Weights, eval, queries_jsonl, skills_jsonl,
-};
+use skills_discovery::{Document, EvalOptions, Request, Router, Weights, eval, queries_jsonl, skills_jsonl};
 use skills_skill::IndexText;
 
 /// Skills of the largest public collection that was counted.

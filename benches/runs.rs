@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use serde_json::json;
+use skills_model::{Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
     Call, CallError, Caller, Engine, Explanation, Plan, Reply, Supervisor, SupervisorSettings,
 };
-use skills_model::{Command, Decision, Gate, RunState, Verdict};
 use skills_skill::contract::{Capability, Conformance, parse};
 use skills_store::{Launch, RunFilter, RunId, RunOptions, Sqlite, Store};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
-use skills_config::{Config, Env};
 use skills_api::{Client as _, Local, Needs, SessionClient as _, SettingsChange};
+use skills_config::{Config, Env};
 use skills_session::{Form, Ingredients, Instructions, Listed, Wire, catalogue_text, compose};
 use tokio::runtime::Runtime;
 

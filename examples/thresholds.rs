@@ -15,9 +15,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sets::{Seeded, corpus, filled, set, strangers};
-use skills_discovery::{
-    Answer, Case, Document, Expect, Fit, Request, VerdictReason, Weights, keeps,
-};
+use skills_discovery::{Answer, Case, Document, Expect, Fit, Request, VerdictReason, Weights, keeps};
 
 /// How far the first result of a request is above its threshold; far below where something else speaks against it.
 fn excess(answer: &Answer) -> f64 {

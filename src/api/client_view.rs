@@ -14,8 +14,8 @@ use super::ClientViewState;
 use super::client_order::english;
 use super::client_people;
 use super::client_places::{Found, Missed, Place, places};
-use skills_config::Config;
 use skills_base::files;
+use skills_config::Config;
 use skills_registry::Catalogue;
 use skills_session::Listed;
 use skills_skill::client::{

@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::*;
-use skills_config::Env;
 use crate::testing;
+use skills_config::Env;
 use skills_registry::{Entry, Shadowed};
 use skills_skill::client;
 

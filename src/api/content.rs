@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use super::{Code, Error};
-use skills_runs::Artifact;
 use skills_base::files::{Folder, Refusal};
+use skills_runs::Artifact;
 use skills_skill::read_regular;
 
 /// Largest file that is handed over, bytes: it is kept with the run and given to scripts on stdin.

@@ -10,7 +10,7 @@ use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
 use skills_base::files::Refusal;
 use skills_registry::Catalogue;
-use skills_skill::{self, BundleFile, Skill, lint};
+use skills_skill::{BundleFile, Skill, lint};
 
 /// How much of a text file is read.
 const TEXT_LIMIT: u64 = 1 << 20;
@@ -46,7 +46,7 @@ pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail
     Ok(SkillDetail {
         summary,
         skill: Arc::clone(skill),
-        body: skill::body(&source).to_owned(),
+        body: skills_skill::body(&source).to_owned(),
         source,
         findings,
         files: files
@@ -179,7 +179,7 @@ pub fn refused(skill: &Skill, path: &str, refusal: &Refusal) -> Error {
 
 /// The resource files of a skill; none where its folder cannot be read.
 fn files_of(skill: &Skill) -> Vec<BundleFile> {
-    skill.open().and_then(|bundle| skill::bundle_files(&bundle)).unwrap_or_default()
+    skill.open().and_then(|bundle| skills_skill::bundle_files(&bundle)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Code, Error};
+use skills_base::files::Folder;
 use skills_discovery::{
     self, Baseline, Case, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression, Router,
     golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
-use skills_base::files::Folder;
 use skills_registry::{Catalogue, RootState};
 use skills_skill::SkillId;
 
@@ -172,7 +172,7 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
 /// `invalid_request` for an empty query, `invalid_configuration` for a baseline that cannot be read.
 pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluation, Error> {
     let options = EvalOptions { policy: job.policy, with_body: job.with_body };
-    let report = discovery::eval(router, &golden.cases, options)
+    let report = skills_discovery::eval(router, &golden.cases, options)
         .map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;
     let regressions = match &job.baseline {
         None => None,
@@ -186,7 +186,7 @@ pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluat
                 _ => unreadable(file, &error),
             })?;
             let baseline: Baseline = serde_json::from_str(&text).map_err(|error| unreadable(file, &error))?;
-            Some(discovery::regressions(&report, &baseline, *tolerance))
+            Some(skills_discovery::regressions(&report, &baseline, *tolerance))
         }
     };
     let known: std::collections::HashSet<&SkillId> = router.ids().collect();

@@ -100,7 +100,9 @@ impl KeyRing {
         }
         let parts: Vec<&str> = stored.hash.split(':').collect();
         let (salt, digest) = match parts.as_slice() {
-            ["sha256", salt, digest] => (hex::decode(salt), hex::decode(digest).and_then(|d| d.try_into().ok())),
+            ["sha256", salt, digest] => {
+                (hex::decode(salt), hex::decode(digest).and_then(|d| d.try_into().ok()))
+            }
             _ => (None, None),
         };
         let (Some(salt), Some(digest)) = (salt, digest) else {
@@ -192,8 +194,6 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
         .map_err(|_| Error::new(Code::InternalError, "the system gives no random bytes"))?;
     Ok(bytes)
 }
-
-
 
 #[cfg(test)]
 mod tests {

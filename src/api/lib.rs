@@ -49,10 +49,6 @@ mod trace;
 mod trusting;
 mod types;
 
-pub use skills_base::audit::redacted_text;
-pub use skills_runs::{Reminder, Signs, terminal_bytes};
-pub use skills_session::call_order;
-pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
@@ -62,16 +58,16 @@ pub use eval::{EvalJob, Evaluation};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
-pub use origin::Origin;
 pub use local::{Local, Needs, eval, lint, usual_request};
 pub use local_files::LocalFiles;
-pub(crate) use looks::Looks;
+pub use looks::Looks;
 pub use names::near;
+pub use origin::Origin;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
     validate as package_validate,
 };
-pub(crate) use paging::LARGEST_PAGE;
+pub use paging::LARGEST_PAGE;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
@@ -96,6 +92,10 @@ pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
     Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
+pub use skills_base::audit::redacted_text;
+pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
+pub use skills_runs::{Reminder, Signs, terminal_bytes};
+pub use skills_session::call_order;
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;
 pub use types::{

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use skills_store::{Clock, Counts};
 use skills_base::telemetry::Metrics;
+use skills_store::{Clock, Counts};
 
 /// A batch is this part of the limit …
 const BATCHES: u64 = 20;

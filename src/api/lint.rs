@@ -10,11 +10,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{Code, Error, names};
-use skills_runs::{Capabilities, Place, check_value};
 use skills_registry::Catalogue;
+use skills_runs::{Capabilities, Place};
 use skills_skill::client::SameName;
-use skills_skill::contract::{self, Capability, Field, KnownCapabilities};
-use skills_skill::{self, Finding, Severity, Skill, SkillId, fix, lint};
+use skills_skill::contract::{self, KnownCapabilities};
+use skills_skill::{Finding, Severity, Skill, SkillId, fix, lint};
 
 /// One finding, and the bundle it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -97,7 +97,7 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
             let bytes = findings
                 .iter()
                 .find(|found| found.finding.span.is_some())
-                .and_then(|found| skill::read_regular(&found.path(), skill::MAX_BYTES).ok())
+                .and_then(|found| skills_skill::read_regular(&found.path(), skills_skill::MAX_BYTES).ok())
                 .unwrap_or_default();
             // A place counts bytes of the file; a file that is not UTF-8 is shown as far as it is.
             let source = match String::from_utf8(bytes) {
@@ -136,7 +136,7 @@ pub fn catalogue(catalogue: &Catalogue) -> LintReport {
 
 /// Skills of one name in folders of a client that keeps one of them, and not always the same.
 fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
-    let clients = skill::client::profiles();
+    let clients = skills_skill::client::profiles();
     let races = clients.iter().filter(|client| client.same_name.value() == Some(&SameName::Undefined));
     let mut findings = Vec::new();
     for client in races {
@@ -179,7 +179,7 @@ pub fn files_in_place(paths: &[PathBuf]) -> LintReport {
 }
 
 fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
-    let of_file = |path: &PathBuf| match skill::read_bundle(path) {
+    let of_file = |path: &PathBuf| match skills_skill::read_bundle(path) {
         Ok(skill) => of_skill(&skill, known),
         Err(refusal) => {
             let all = refusal.findings.into_iter();
@@ -256,7 +256,7 @@ impl Neighbors {
 
     fn calls(&self, skill: &Skill) -> Option<Vec<Finding>> {
         let location = skill.root_dir.join("skill.yaml");
-        let source = skill::read_regular_text(&location, skill::MAX_BYTES).ok()?;
+        let source = skills_skill::read_regular_text(&location, skills_skill::MAX_BYTES).ok()?;
         let contract = contract::parse(&location, &source).0?;
         let (places, shared) = self.capabilities.get_or_init(|| {
             let places: Vec<Place> =
@@ -279,22 +279,6 @@ impl Neighbors {
 fn capability_place(folder: &Path) -> Option<Place> {
     let holds = ["capabilities", "bindings"].iter().any(|name| folder.join(name).is_dir());
     holds.then(|| Place { dir: folder.to_owned(), bundle: None, shipped: false })
-}
-
-impl KnownCapabilities for Capabilities {
-    fn ids(&self) -> Vec<&str> {
-        let bound = self.bindings().map(|offered| offered.binding.capability.as_str());
-        let all: BTreeSet<&str> = Capabilities::ids(self).chain(bound).collect();
-        all.into_iter().collect()
-    }
-
-    fn declared(&self, id: &str) -> Option<&Capability> {
-        self.capability(id).map(|capability| &**capability)
-    }
-
-    fn check(&self, field: &Field, value: &serde_json::Value) -> Result<(), String> {
-        check_value(field, value)
-    }
 }
 
 fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> Vec<LintFinding> {
@@ -334,7 +318,7 @@ fn sorted(mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
 pub fn repair<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<FixedFile>, Error> {
     let mut fixed = Vec::new();
     for path in files {
-        let Ok(bytes) = skill::read_regular(path, skill::MAX_BYTES) else { continue };
+        let Ok(bytes) = skills_skill::read_regular(path, skills_skill::MAX_BYTES) else { continue };
         let Some(better) = fix::fix(&bytes) else { continue };
         replace(path, &better.bytes).map_err(|error| {
             Error::new(Code::InvalidConfiguration, format!("{} cannot be repaired: {error}", path.display()))

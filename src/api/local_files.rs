@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Code, Error, TargetChoice, content};
-use skills_config::expand;
 use skills_base::files::Folder;
+use skills_config::expand;
 
 /// Files of the working directory looked at.
 const MAX_LISTED: usize = 500;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{Code, Error};
 use skills_config::Config;
 use skills_discovery::{Adjustment, Adjustments};
-use skills_registry::policy::{self, Effect, Policy, Subject, Verdict};
 use skills_registry::Catalogue;
+use skills_registry::policy::{self, Effect, Policy, Subject, Verdict};
 use skills_skill::{Skill, SkillId, read_regular_text};
 
 /// A policy is written by hand; past this it is some other file.
@@ -220,8 +220,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use skills_config::Env;
     use crate::testing::catalogue;
+    use skills_config::Env;
 
     fn file(dir: &Path) -> PolicyFile {
         let config = Config::defaults(dir, &Env::at(dir));

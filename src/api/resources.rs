@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::{Code, Connection, Error, SharedClient, detail};
 use skills_base::files::Folder;
 use skills_session::{ToolError, read};
-use skills_skill::{self, Digest, Skill};
+use skills_skill::{Digest, Skill};
 
 /// Files of a skill, at most.
 pub const MOST_FILES: usize = 512;
@@ -91,7 +91,7 @@ pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise,
             files.push(PromisedFile { size: bytes.len() as u64, digest: Digest::of(&bytes), path });
         }
         let source = detail::source(&skill)?;
-        Ok(Promise { frontmatter: skill::frontmatter_json(&source), files })
+        Ok(Promise { frontmatter: skills_skill::frontmatter_json(&source), files })
     })
     .await
 }

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use super::{Code, Error};
-use skills_runs::{CallError, CallFailure};
 use skills_model::Refusal;
+use skills_runs::{CallError, CallFailure};
 use skills_session::ToolFailure;
 use skills_store::StoreError;
 

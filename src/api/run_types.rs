@@ -10,8 +10,8 @@ use super::operations::Scope;
 use super::run_history::EarlierAttempt;
 use super::session_client::SessionAccess;
 use super::{Code, LocalFiles};
-use skills_runs::Artifact;
 use skills_model::{Choice, Expiry, Verdict};
+use skills_runs::Artifact;
 use skills_skill::contract::Conformance;
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{

@@ -3,14 +3,13 @@
 use serde_json::Value;
 
 use super::{Code, Error};
-use skills_skill;
 
 /// The schema (JSON Schema 2020-12) as it is checked in: indented, with a final line feed.
 ///
 /// # Errors
 /// `internal_error` when it cannot be written as JSON.
 pub fn schema() -> Result<String, Error> {
-    let text = serde_json::to_string_pretty(&skill::schema());
+    let text = serde_json::to_string_pretty(&skills_skill::schema());
     text.map(|text| text + "\n")
         .map_err(|e| Error::new(Code::InternalError, format!("the schema is no JSON: {e}")))
 }

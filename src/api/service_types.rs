@@ -11,8 +11,8 @@ use strum::IntoEnumIterator as _;
 
 use super::ExecutionOptions;
 use super::operations::Scope;
-use skills_base::audit::{AnchorCheck, Verification};
 use skills_authoring::governance::QualityState;
+use skills_base::audit::{AnchorCheck, Verification};
 use skills_skill::SkillId;
 use skills_store::Health;
 

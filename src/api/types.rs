@@ -8,9 +8,9 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Code, Error};
-use skills_runs::Reminder;
-use skills_registry::{Change, Root, ScanProgress, Trusted};
 use skills_model::{Choice, Verdict};
+use skills_registry::{Change, Root, ScanProgress, Trusted};
+use skills_runs::Reminder;
 use skills_session::Allowance;
 use skills_skill::tokens::TokenCount;
 use skills_skill::{

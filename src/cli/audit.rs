@@ -6,8 +6,8 @@ use super::Context;
 use super::args::AuditAction;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, grouped};
-use skills_base::audit::Line;
 use skills_api::{AuditFilter, AuditReport, Needs};
+use skills_base::audit::Line;
 use skills_skill::safe_text;
 
 /// Runs `skills audit …`.

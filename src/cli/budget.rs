@@ -6,11 +6,11 @@ use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, about, counted, cut, fit, grouped, tokens, wrap};
+use serde_json::json;
 use skills_api::{BudgetView, Code, Error, Needs, call_order};
 use skills_session::{Listed, Made, Shown};
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
-use serde_json::json;
 
 /// Runs `skills budget`.
 pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {

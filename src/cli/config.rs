@@ -6,13 +6,13 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::Context;
 use super::args::ConfigAction;
 use super::failure::{Done, Failure};
 use super::output::{Ink, counted};
-use super::Context;
-use skills_config::{self, Config, ConfigError};
 use skills_api::{Code, Error};
 use skills_base::private_files;
+use skills_config::{Config, ConfigError};
 
 /// `skills config path --json`.
 #[derive(Serialize)]
@@ -61,7 +61,8 @@ fn path(cx: &mut Context) -> Result<Done, Failure> {
 }
 
 fn mistakes(cx: &Context) -> Vec<String> {
-    let mut found: Vec<String> = config::check(&cx.cwd, &cx.env).iter().map(ToString::to_string).collect();
+    let mut found: Vec<String> =
+        skills_config::check(&cx.cwd, &cx.env).iter().map(ToString::to_string).collect();
     if found.is_empty()
         && let Ok(config) = cx.config()
     {
@@ -104,7 +105,8 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
     if !file.exists() {
         let folder = file.parent().unwrap_or(&usual.dirs.config);
         private_files::create_folder(folder).map_err(|e| Failure::file(folder, &e))?;
-        private_files::replace(&file, config::TEMPLATE.as_bytes()).map_err(|e| Failure::file(&file, &e))?;
+        private_files::replace(&file, skills_config::TEMPLATE.as_bytes())
+            .map_err(|e| Failure::file(&file, &e))?;
     }
     let editor = cx.config().ok().and_then(|config| config.editor).or(usual.editor);
     let editor = editor.unwrap_or_else(|| "vi".to_owned());

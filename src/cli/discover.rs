@@ -8,8 +8,8 @@ use super::context::Reached;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took, wrap};
 use super::{Context, bar, ledger};
-use skills_discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
 use skills_api::{Code, Error, Needs, usual_request};
+use skills_discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
 use skills_skill::safe_text;
 
 /// Said by every screen that ranks.

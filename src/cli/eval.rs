@@ -7,9 +7,9 @@ use super::Context;
 use super::args::EvalArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took};
+use skills_api::{Code, Error, EvalJob, Evaluation};
 use skills_config::RankPolicy;
 use skills_discovery::{EvalReport, Policy};
-use skills_api::{self, Code, Error, EvalJob, Evaluation};
 use skills_skill::safe_text;
 
 /// How many lost queries are named.
@@ -29,7 +29,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         baseline: path(&args.baseline).map(|file| (file, args.tolerance)),
     };
     // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
-    let evaluation = gateway::eval(config, job).await.map_err(|error| match error.code {
+    let evaluation = skills_api::eval(config, job).await.map_err(|error| match error.code {
         Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
         _ => error,
     })?;

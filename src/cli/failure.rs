@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use super::output::{Ink, Look};
-use skills_config::Invocation;
 use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
+use skills_config::Invocation;
 use skills_skill::safe_text;
 
 /// How a command ended when nothing failed.

@@ -39,8 +39,8 @@ use clap::error::ErrorKind;
 
 use skills_config::{Config, Dirs, Env};
 
-pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
 use self::args::{Cli, Command};
+pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
 pub use self::context::{Context, connect};
 pub use self::failure::{Done, Failure};
 pub use self::output::Out;

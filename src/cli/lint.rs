@@ -7,8 +7,8 @@ use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
 use super::output::{Ink, counted};
+use skills_api::{LintReport, LintStyle};
 use skills_config::shown;
-use skills_api::{self, LintReport, LintStyle};
 use skills_skill::{Severity, safe_text};
 
 /// Runs the command.
@@ -20,7 +20,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let home = config.dirs.home.clone();
     let paths: Vec<PathBuf> = args.paths.iter().map(|path| cx.cwd.join(path)).collect();
-    let report = gateway::lint(config, paths, args.fix).await?;
+    let report = skills_api::lint(config, paths, args.fix).await?;
     let cwd = cx.cwd.clone();
     if cx.out.json {
         cx.out.value(&report)?;
@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
             cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
         }
         for findings in report.by_file() {
-            let text = gateway::lint_text(findings, &path(&findings[0].path()), style);
+            let text = skills_api::lint_text(findings, &path(&findings[0].path()), style);
             cx.out.raw(text.as_bytes())?;
         }
         if args.format == LintFormat::Text {

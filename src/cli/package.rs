@@ -8,7 +8,7 @@ use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, counted, size};
-use skills_api::{self, Needs, PackageJob, PackageReport};
+use skills_api::{Needs, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
 /// Runs `skills package-prepare`.
@@ -28,14 +28,14 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
         replace: args.force,
         dry_run: args.dry_run,
     };
-    let report = gateway::package_prepare(&job)?;
+    let report = skills_api::package_prepare(&job)?;
     let verb = if args.dry_run { "would pack" } else { "packed" };
     said(cx, &report, verb)
 }
 
 /// Runs `skills package-validate`.
 pub fn validate(cx: &mut Context, args: &PackageValidateArgs) -> Result<Done, Failure> {
-    let report = gateway::package_validate(&cx.cwd.join(&args.file))?;
+    let report = skills_api::package_validate(&cx.cwd.join(&args.file))?;
     said(cx, &report, "good")
 }
 

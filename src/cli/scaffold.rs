@@ -9,12 +9,12 @@ use super::args::{ScaffoldArgs, ScriptWord};
 use super::failure::{Done, Failure};
 use super::finding;
 use super::output::{Ink, Look, counted};
-use skills_api::{self, Scaffold, Scaffolded, ScriptLanguage};
+use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
 /// Runs the command.
 pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
-    if let Some(problem) = args.id.as_deref().and_then(gateway::id_problem) {
+    if let Some(problem) = args.id.as_deref().and_then(skills_api::id_problem) {
         return Err(Failure::usage(problem));
     }
     let missing = args.id.is_none() || args.description.is_none();
@@ -24,7 +24,7 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
         (None, Some(root)) => root.clone(),
         (None, None) => cx.cwd.clone(),
     };
-    let made = gateway::scaffold(&spec, &parent)?;
+    let made = skills_api::scaffold(&spec, &parent)?;
     if cx.out.json {
         cx.out.value(&made)?;
     } else {

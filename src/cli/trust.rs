@@ -11,8 +11,8 @@ use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, size};
-use skills_config::shown;
 use skills_api::{Code, Error, Local, Needs, TrustSubject};
+use skills_config::shown;
 use skills_registry::{Pin, TrustState, Trusted};
 use skills_skill::safe_text;
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use skills_skill::slice;
 use half::f16;
+use skills_skill::slice;
 
 /// The table that is part of this program.
 static SHIPPED: &[u8] = include_bytes!("../../assets/embedding/skill-embed-128.bin");

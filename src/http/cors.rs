@@ -61,3 +61,25 @@ pub(super) async fn share(State(origins): State<Arc<[Origin]>>, request: Request
 fn put(response: &mut Response, name: HeaderName, value: &'static str) {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_complete_origin_matches() {
+        let origins = [Origin::parse("https://docs.example").unwrap()];
+        let with = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::ORIGIN, value.parse().unwrap());
+            }
+            is_named(&origins, &headers)
+        };
+        assert!(with(&["https://docs.example"]));
+        for other in [&[][..], &["https://docs.example.evil.example"], &["http://docs.example"], &["null"]] {
+            assert!(!with(other), "{other:?}");
+        }
+        assert!(!with(&["https://docs.example", "https://evil.example"]));
+    }
+}

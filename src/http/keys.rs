@@ -64,7 +64,9 @@ mod tests {
         for headers in [headers("x-api-key", &key), headers("authorization", &format!("bearer {key}"))] {
             assert_eq!(ring.authenticate(&headers).await.unwrap().name, "ci");
         }
-        for headers in [HeaderMap::new(), headers("x-api-key", "skw_x"), headers("authorization", "Basic abc")] {
+        for headers in
+            [HeaderMap::new(), headers("x-api-key", "skw_x"), headers("authorization", "Basic abc")]
+        {
             assert_eq!(ring.authenticate(&headers).await.unwrap_err().code, Code::Unauthorized);
         }
     }

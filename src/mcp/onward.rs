@@ -1,8 +1,8 @@
 //! How a person decides what nobody could be asked about: commands with the options of this process, or, where the
 //! caller came over HTTP and its options say them nothing, the route.
 
-use skills_config::Invocation;
 use skills_api::operations::operation;
+use skills_config::Invocation;
 use skills_session::RunScriptArguments;
 use skills_skill::safe_text;
 

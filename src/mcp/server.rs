@@ -21,9 +21,9 @@ use super::caller::Door;
 use super::onward::Onward;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
-use skills_config::Invocation;
 use skills_api::operations::{Caller, Scope, Service, operations};
 use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
+use skills_config::Invocation;
 
 /// How long a call waits for the first scan of the skills.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ mod state;
 mod words;
 
 pub use state::{allowed, transition};
-pub(crate) use words::time_was_over;
+pub use words::time_was_over;
 pub use words::{
     Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
     Verdict, WorkerMove,

@@ -451,7 +451,7 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
 }
 
 /// `its time was over at 2026-07-14 09:28:30 UTC`.
-pub(crate) fn time_was_over(at_ms: i64) -> String {
+pub fn time_was_over(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     format!("its time was over at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
 }

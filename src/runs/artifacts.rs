@@ -168,7 +168,6 @@ fn settle(draft: tempfile::NamedTempFile, place: &Path) -> io::Result<()> {
     draft.persist(place).map(drop).map_err(|e| e.error)
 }
 
-
 /// Sixty-four lower-case hexadecimal digits: nothing else may become part of a path.
 fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

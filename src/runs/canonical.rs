@@ -28,7 +28,6 @@ pub fn idempotency_key(run: &str, step: &str) -> String {
     hex::encode(&Sha256::digest(format!("{run}/{step}").as_bytes()))
 }
 
-
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {

@@ -3,6 +3,7 @@
 //! It is put together from every registry folder of the form `capabilities/*.yaml`, `bindings/**/*.yaml`,
 //! `services/**/*.yaml`: roots that are registries, and bundles that bring their own. Nothing is run or contacted.
 
+mod known;
 mod read;
 mod remarks;
 

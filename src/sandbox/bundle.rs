@@ -342,7 +342,6 @@ fn name_of(place: &Path) -> String {
         .map_or_else(|| place.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
-
 fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
     fs::set_permissions(path, PermissionsExt::from_mode(mode))
         .map_err(|source| SandboxError::io("setting the mode of", path, source))

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use skills_cli::{Context, Done, Failure, ServeArgs};
 use skills_api::operations::Service;
 use skills_api::{Code, Error, KeyRing, Local, RateLimit};
+use skills_base::private_files;
+use skills_cli::{Context, Done, Failure, ServeArgs};
 use skills_http::{Authenticator, Patience, Server, Settings};
 use skills_mcp::{HttpSettings, SessionLimits};
-use skills_base::private_files;
 use skills_skill::safe_text;
 
 /// The environment variable that holds a key.

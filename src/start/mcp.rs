@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
-use skills_config::{Config, MEMORY_STORE};
 use skills_api::operations::{Principal, Service};
 use skills_api::{Code, Error, Local};
+use skills_cli::{Context, Done, Failure, Global, McpArgs, connect, invocation};
+use skills_config::{Config, MEMORY_STORE};
 use skills_mcp::{Door, Settings};
 use skills_skill::safe_text;
 

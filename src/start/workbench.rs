@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
+use skills_base::telemetry::Ring;
 use skills_cli::{Context, DemoArgs, Done, Failure, connect, invocation};
 use skills_config::{AuditLog, Config, MEMORY_STORE};
-use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
 use skills_skill::safe_text;
-use skills_base::telemetry::Ring;
 use skills_tui::demo::{Play, Redaction, Script, shipped};
 use skills_tui::keymap::Keymap;
 use skills_tui::theme::{Depth, Themes};

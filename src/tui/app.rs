@@ -28,12 +28,12 @@ use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
 use super::theme::{Depth, Theme, Themes};
-use skills_config::Invocation;
+pub use remembered::Remembered;
 use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
+use skills_base::telemetry::Ring;
+use skills_config::Invocation;
 use skills_registry::Catalogue;
 use skills_skill::safe_text;
-use skills_base::telemetry::Ring;
-pub use remembered::Remembered;
 
 /// Spinners turn ten times a second.
 pub const SPIN: Duration = Duration::from_millis(100);

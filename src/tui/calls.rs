@@ -14,8 +14,8 @@ use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use skills_config::Invocation;
 use skills_api::{Connection, Error, Event, LocalFiles, SharedClient, SharedSessionClient};
+use skills_config::Invocation;
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;

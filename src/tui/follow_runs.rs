@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::app::News;
 use super::pane::Message;
 use super::run_traffic::RunTold;
-use skills_config::Invocation;
 use skills_api::SharedClient;
+use skills_config::Invocation;
 
 /// How long the core holds a question that has no answer yet.
 const WAIT_MS: u64 = 30_000;

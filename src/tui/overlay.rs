@@ -19,7 +19,6 @@ use super::pane::{Effect, Message, PaneId, PickerKind};
 use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
-use skills_skill::SkillId;
 pub use chooser::Chooser;
 pub use help::{Help, Section};
 pub use log::LogView;
@@ -30,6 +29,7 @@ pub use sheet::{
     Asking, NAME_OF_EXPORT, OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order,
     name_of_script, state_word,
 };
+use skills_skill::SkillId;
 
 /// What a chooser chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,8 +28,8 @@ use super::settings::Settings;
 use super::shutdown::Shutdown;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
-use skills_config::GlyphSet;
 use skills_api::{SharedClient, SharedSessionClient};
+use skills_config::GlyphSet;
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use skills_config::Invocation;
 use skills_api::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
     Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
     TargetChoice,
 };
+use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};
 use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::clipboard::Clipboard;
+use crate::session_export::{Exported, every_form, write};
 use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
 use skills_session::{Api, Payload, Speaker};
-use crate::clipboard::Clipboard;
-use crate::session_export::{Exported, every_form, write};
 
 /// Something a pane asks of the core about sessions.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::keymap::Remap;
 use super::theme::Depth;
-use skills_config::{Config, GlyphSet, Invocation};
 use skills_api::{LocalFiles, Signs};
 use skills_base::telemetry::Ring;
+use skills_config::{Config, GlyphSet, Invocation};
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
 #[derive(Clone)]

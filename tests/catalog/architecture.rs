@@ -39,8 +39,22 @@ fn report(what: &str, findings: &[String]) {
 
 /// The crates in the order of their dependencies: each may use those before it.
 const CRATES: &[&str] = &[
-    "base", "skill", "config", "sandbox", "registry", "discovery", "model", "store", "session", "runs",
-    "authoring", "api", "tui", "http", "mcp", "cli",
+    "base",
+    "skill",
+    "config",
+    "sandbox",
+    "registry",
+    "discovery",
+    "model",
+    "store",
+    "session",
+    "runs",
+    "authoring",
+    "api",
+    "tui",
+    "http",
+    "mcp",
+    "cli",
 ];
 
 /// Translate between the core and the outside, and do not use each other.

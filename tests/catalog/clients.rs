@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use skills_config::{Config, Env};
 use skills_api::{BudgetView, Client as _, ClientViewState, Local, Needs, SessionClient as _};
+use skills_config::{Config, Env};
 use skills_session::Shown;
 
 /// A home folder and a repository, at a path of a chosen length: some clients count it.

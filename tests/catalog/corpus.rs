@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use skills_skill::{self, Severity};
+use skills_skill::Severity;
 
 use crate::corpus_data::data;
 
@@ -13,7 +13,7 @@ fn skill_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         if entry.file_type().unwrap().is_dir() {
             skill_files(&entry.path(), found);
-        } else if entry.file_name().to_str().is_some_and(skill::is_main_file) {
+        } else if entry.file_name().to_str().is_some_and(skills_skill::is_main_file) {
             found.push(entry.path());
         }
     }
@@ -28,7 +28,7 @@ fn every_file_of_the_corpus_goes_through() {
     let sources: Vec<_> = files.into_iter().map(|path| (std::fs::read(&path).unwrap(), path)).collect();
 
     let started = Instant::now();
-    let results: Vec<_> = sources.iter().map(|(bytes, path)| skill::parse(path, bytes, 0)).collect();
+    let results: Vec<_> = sources.iter().map(|(bytes, path)| skills_skill::parse(path, bytes, 0)).collect();
     let took = started.elapsed();
     eprintln!("{} files in {took:?}, {:?} each", sources.len(), took / u32::try_from(sources.len()).unwrap());
 
@@ -85,7 +85,7 @@ fn every_official_contract_of_the_public_registry_is_a_skill() {
     files.sort();
     let mut table = String::new();
     for path in &files {
-        let skill = skill::read_bundle(path).unwrap();
+        let skill = skills_skill::read_bundle(path).unwrap();
         let class = &skill.classification;
         let domain = skill.domain.map(|domain| domain.value).unwrap_or_default();
         let (role, invocation, effect) = (class.role.value, class.invocation.value, class.effect_mode.value);

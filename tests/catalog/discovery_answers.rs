@@ -1,7 +1,6 @@
 //! A person asks in their words: what wins, why, what is left out, and what happens while typing.
-use skills_discovery;
 
-use discovery::skills::{ask, router, typing};
+use crate::discovery::skills::{ask, router, typing};
 use skills_discovery::{Correction, ExcludedWhy, Fit, Group, LinkState, Policy, Request, Signal};
 use skills_skill::Role;
 

@@ -2,9 +2,7 @@
 //! strangers are turned down, in collections of every size.
 #![allow(clippy::unwrap_used, reason = "a set that cannot be read or ranked has to fail the test")]
 
-use skills_discovery;
-
-use discovery::sets::{Set, set};
+use crate::discovery::sets::{Set, set};
 use skills_discovery::{
     Case, Document, EvalOptions, EvalReport, Expect, Fit, Request, Router, Weights, eval,
 };

@@ -1,7 +1,6 @@
 //! Every link of the chain is needed: without it, something that a person relies on goes wrong.
-use skills_discovery;
 
-use discovery::skills::{documents, typing, with_body};
+use crate::discovery::skills::{documents, typing, with_body};
 use skills_discovery::{Document, LinkState, Request, Router, Weights, link_names};
 
 fn first(router: &Router, intent: &str) -> Option<String> {

@@ -1,7 +1,6 @@
 //! The ranking on five public query sets has to stay as good as it was measured.
-use skills_discovery;
 
-use discovery::sets::set;
+use crate::discovery::sets::set;
 use skills_discovery::{EvalOptions, eval};
 
 /// P@1 of the recipe on the development requests of a set, in per cent, and what may be missing of it.

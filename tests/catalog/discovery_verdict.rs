@@ -5,14 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use skills_discovery;
-
-use discovery::skills::{ask, router, typing};
+use crate::discovery::skills::{ask, router, typing};
 use serde::Deserialize;
-use skills_discovery::{
-    Answer, Correction, Document, Fit, Policy, Request, Router, VerdictReason, Weights,
-};
-use skills_skill::{self, Role};
+use skills_discovery::{Answer, Correction, Document, Fit, Policy, Request, Router, VerdictReason, Weights};
+use skills_skill::Role;
 
 #[derive(Deserialize)]
 struct Languages {
@@ -41,8 +37,8 @@ fn shipped() -> Router {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills");
     let locations = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().join("SKILL.md"));
     let read = |location: std::path::PathBuf| {
-        let skill = skill::read_bundle(&location).unwrap();
-        let text = skill::read_index_text(&skill).unwrap();
+        let skill = skills_skill::read_bundle(&location).unwrap();
+        let text = skills_skill::read_index_text(&skill).unwrap();
         Document::from_skill(&skill, Some(text))
     };
     filled(locations.filter(|location| location.is_file()).map(read).collect())

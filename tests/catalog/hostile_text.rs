@@ -12,10 +12,10 @@ use skills_discovery::{Document, Router, Weights};
 use skills_session::{Form, Listed, Wire, body_text, catalogue_text};
 use skills_skill::contract::expression::Expr;
 use skills_skill::tokens::TokenCount;
-use skills_skill::{self, contract, fix, lint, safe_text, tokens};
+use skills_skill::{contract, fix, lint, safe_text, tokens};
 use skills_tui::widgets::markdown;
 
-const LARGE: usize = skill::MAX_BYTES as usize;
+const LARGE: usize = skills_skill::MAX_BYTES as usize;
 const SMALL: usize = LARGE / 8;
 /// In proportion it would be 8; with the square of the size, 64.
 const MAX_GROWTH: u32 = 24;
@@ -116,8 +116,8 @@ fn compare(read: &dyn Fn(&str)) {
     }
 }
 
-fn skill_of(source: &str) -> Option<skill::Skill> {
-    skill::parse(Path::new("/s/x/SKILL.md"), source.as_bytes(), 0).ok()
+fn skill_of(source: &str) -> Option<skills_skill::Skill> {
+    skills_skill::parse(Path::new("/s/x/SKILL.md"), source.as_bytes(), 0).ok()
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn bodies_are_parsed_in_proportion() {
         let source = format!("---\nname: x\ndescription: Does x. Use for x.\n---\n{text}");
         let skill = skill_of(&source);
         skill.map(|skill| lint::bundle(&skill, &source));
-        let _ = skill::index_text(&source);
+        let _ = skills_skill::index_text(&source);
         let _ = fix::fix(source.as_bytes());
     });
 }
@@ -186,7 +186,7 @@ fn markdown_is_drawn_in_proportion() {
 fn text_is_indexed_in_proportion() {
     stays_in_proportion(|text| {
         let mut router = Router::new(Weights::shipped().unwrap());
-        let words = Document { text: Some(skill::index_text(text)), ..Document::new("x", "x", text) };
+        let words = Document { text: Some(skills_skill::index_text(text)), ..Document::new("x", "x", text) };
         router.update(vec![words], &[]);
         router.body_lines(text, 1, "extract tables from a pdf", 5);
     });

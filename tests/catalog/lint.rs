@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use skills_skill::{self, Finding, Skill, fix, lint};
+use skills_skill::{Finding, Skill, fix, lint};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/skills")
@@ -13,14 +13,14 @@ fn main_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         if entry.file_type().unwrap().is_dir() {
             main_files(&entry.path(), found);
-        } else if entry.file_name().to_str().is_some_and(skill::is_main_file) {
+        } else if entry.file_name().to_str().is_some_and(skills_skill::is_main_file) {
             found.push(entry.path());
         }
     }
 }
 
 fn read(name: &str) -> Skill {
-    skill::read_bundle(&fixtures().join(name).join("SKILL.md")).unwrap()
+    skills_skill::read_bundle(&fixtures().join(name).join("SKILL.md")).unwrap()
 }
 
 fn place(finding: &Finding) -> String {
@@ -35,7 +35,7 @@ fn every_defect_is_found_where_it_is() {
     let mut table = String::new();
     for path in files {
         let shown = path.strip_prefix(fixtures()).unwrap().display().to_string();
-        let findings = match skill::read_bundle(&path) {
+        let findings = match skills_skill::read_bundle(&path) {
             Ok(skill) => {
                 writeln!(table, "{shown}: {}", skill.name).unwrap();
                 lint::bundle(&skill, &std::fs::read_to_string(&path).unwrap())
@@ -47,7 +47,7 @@ fn every_defect_is_found_where_it_is() {
         };
         for finding in findings {
             let field = finding.field.as_deref().map_or_else(String::new, |field| format!(" [{field}]"));
-            let message = skill::safe_text::line(&finding.message).into_owned();
+            let message = skills_skill::safe_text::line(&finding.message).into_owned();
             let place = place(&finding);
             writeln!(table, "    {place} {} {}{field}: {message}", finding.severity, finding.code).unwrap();
         }
@@ -57,7 +57,7 @@ fn every_defect_is_found_where_it_is() {
 
 fn findings_of(frontmatter: &str, code: &str) -> (String, Vec<Finding>) {
     let source = format!("---\nname: a\n{frontmatter}\n---\n# A\n\nText.\n");
-    let skill = skill::parse(Path::new("/s/a/SKILL.md"), source.as_bytes(), 0).unwrap();
+    let skill = skills_skill::parse(Path::new("/s/a/SKILL.md"), source.as_bytes(), 0).unwrap();
     let found = skill.findings.into_iter().filter(|finding| finding.code == code).collect();
     (source, found)
 }
@@ -128,21 +128,21 @@ fn fields_are_read_in_every_spelling() {
 
 #[test]
 fn a_lone_contract_is_a_skill() {
-    let skill = skill::read_bundle(&fixtures().join("lone-contract/skill.yaml")).unwrap();
+    let skill = skills_skill::read_bundle(&fixtures().join("lone-contract/skill.yaml")).unwrap();
     assert_eq!((skill.id.as_str(), skill.name.as_str()), ("climate.convert", "Convert"));
     assert_eq!(
         skill.domain.map(|domain| (domain.value, domain.inferred)),
         Some(("climate".to_owned(), true))
     );
-    assert_eq!(skill.classification.attach_targets, [skill::AttachTarget::Output]);
-    assert_eq!(skill.kind.value, skill::Kind::Tool);
+    assert_eq!(skill.classification.attach_targets, [skills_skill::AttachTarget::Output]);
+    assert_eq!(skill.kind.value, skills_skill::Kind::Tool);
     assert!(!skill.has_body && skill.findings.is_empty());
 }
 
 #[test]
 fn the_checked_in_schema_is_the_one_of_the_types() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/schema/skill-frontmatter.json");
-    let made = format!("{}\n", serde_json::to_string_pretty(&skill::schema()).unwrap());
+    let made = format!("{}\n", serde_json::to_string_pretty(&skills_skill::schema()).unwrap());
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &made).unwrap();
@@ -152,8 +152,8 @@ fn the_checked_in_schema_is_the_one_of_the_types() {
 }
 
 /// What a person sees of a skill, without places and digests.
-fn essence(bytes: &[u8]) -> Option<(String, String, skill::Properties, skill::Clients, usize)> {
-    let skill = skill::parse(Path::new("/skills/some/SKILL.md"), bytes, 0).ok()?;
+fn essence(bytes: &[u8]) -> Option<(String, String, skills_skill::Properties, skills_skill::Clients, usize)> {
+    let skill = skills_skill::parse(Path::new("/skills/some/SKILL.md"), bytes, 0).ok()?;
     Some((skill.name, skill.description, skill.properties, skill.clients, skill.findings.len()))
 }
 
@@ -182,11 +182,11 @@ fn fixing_the_fixtures_repairs_what_is_marked_fixable() {
     for path in files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "md")) {
         let bytes = std::fs::read(&path).unwrap();
         check_fix(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let Ok(skill) = skill::parse(&path, &bytes, 0) else { continue };
+        let Ok(skill) = skills_skill::parse(&path, &bytes, 0) else { continue };
         let fixable = skill.findings.iter().any(|finding| finding.fixable);
         assert_eq!(fix::fix(&bytes).is_some(), fixable, "{}", path.display());
         let after = fix::fix(&bytes).map_or(bytes, |fixed| fixed.bytes);
-        let left = skill::parse(&path, &after, 0).unwrap().findings;
+        let left = skills_skill::parse(&path, &after, 0).unwrap().findings;
         assert!(left.iter().all(|finding| !finding.fixable), "{}: {left:?}", path.display());
     }
 }
@@ -233,14 +233,14 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = skill::parse(Path::new("/skills/some/SKILL.md"), &bytes, 0);
-        let _ = skill::parse(Path::new("/skills/some/skill.yaml"), &bytes, 0);
+        let _ = skills_skill::parse(Path::new("/skills/some/SKILL.md"), &bytes, 0);
+        let _ = skills_skill::parse(Path::new("/skills/some/skill.yaml"), &bytes, 0);
         let _ = fix::fix(&bytes);
     }
 
     #[test]
     fn mutated_files_are_read_and_reported(bytes in mutated()) {
-        let findings = match skill::parse(Path::new("/skills/some/SKILL.md"), &bytes, 0) {
+        let findings = match skills_skill::parse(Path::new("/skills/some/SKILL.md"), &bytes, 0) {
             Ok(skill) => skill.findings,
             Err(refusal) => {
                 prop_assert!(!refusal.findings.is_empty());
@@ -248,7 +248,7 @@ proptest! {
             }
         };
         if let Ok(source) = std::str::from_utf8(&bytes) {
-            let _ = skill::index_text(source);
+            let _ = skills_skill::index_text(source);
             for finding in &findings {
                 let known = lint::rules::by_code(&finding.code);
                 prop_assert!(known.is_some(), "{}", finding.code);

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use skills_discovery::{Answer, Document, ExcludedWhy, Fit, Group, Request, Router, Weights};
-use skills_skill;
 
 fn router() -> Router {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("skills");
@@ -12,8 +11,8 @@ fn router() -> Router {
     for entry in std::fs::read_dir(folder).unwrap() {
         let location = entry.unwrap().path().join("SKILL.md");
         if location.is_file() {
-            let skill = skill::read_bundle(&location).unwrap();
-            let text = skill::read_index_text(&skill).unwrap();
+            let skill = skills_skill::read_bundle(&location).unwrap();
+            let text = skills_skill::read_index_text(&skill).unwrap();
             documents.push(Document::from_skill(&skill, Some(text)));
         }
     }

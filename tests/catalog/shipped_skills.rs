@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use skills_skill::{self, AttachTarget, EffectMode, Invocation, Kind, Role, Skill, Status};
+use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Skill, Status};
 use strum::IntoEnumIterator;
 
 fn root() -> PathBuf {
@@ -17,7 +17,7 @@ fn shipped() -> BTreeMap<String, Skill> {
     for entry in std::fs::read_dir(root()).unwrap() {
         let location = entry.unwrap().path().join("SKILL.md");
         if location.is_file() {
-            let skill = skill::read_bundle(&location).unwrap_or_else(|refusal| panic!("{refusal:?}"));
+            let skill = skills_skill::read_bundle(&location).unwrap_or_else(|refusal| panic!("{refusal:?}"));
             skills.insert(skill.id.as_str().to_owned(), skill);
         }
     }
@@ -30,8 +30,8 @@ fn every_shipped_skill_is_clean() {
     for (id, skill) in shipped() {
         let source = std::fs::read_to_string(&skill.location).unwrap();
         // What one client cuts is a matter of taste, as long as the others list it whole.
-        let mut findings = skill::lint::bundle(&skill, &source);
-        findings.retain(|finding| finding.code != skill::lint::rules::DESCRIPTION_OVER_220.code);
+        let mut findings = skills_skill::lint::bundle(&skill, &source);
+        findings.retain(|finding| finding.code != skills_skill::lint::rules::DESCRIPTION_OVER_220.code);
         assert_eq!(findings, [], "{id}");
         assert_eq!(skill.name, id);
         assert!(skill.properties.unknown.is_empty(), "{id} has keys that the specification does not know");
@@ -100,7 +100,7 @@ fn together_they_show_every_role_kind_invocation_effect_target_and_status() {
 fn every_file_of_a_bundle_is_named_in_its_instructions() {
     for (id, skill) in shipped() {
         let source = std::fs::read_to_string(&skill.location).unwrap();
-        for file in skill::bundle_files(&skill.open().unwrap()).unwrap() {
+        for file in skills_skill::bundle_files(&skill.open().unwrap()).unwrap() {
             // What the engine reads is named in `skill.yaml`; instructions are for whoever loads the skill.
             let contract = ["skill.yaml", "capabilities/", "bindings/"];
             if contract.iter().any(|part| file.path.starts_with(part)) {

@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 
 use rmcp::model::{ElicitationAction, ProtocolVersion};
 use serde_json::json;
-use skills_api::operations::Scope;
 use skills_api::new_key;
+use skills_api::operations::Scope;
 
 use crate::cli_runs_fixture::Desk;
 use crate::mcp_client::Client;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use skills_api::{Client as _, Event, Local, Needs};
 use skills_config::{Config, Env};
 use skills_discovery::Request;
-use skills_api::{Client as _, Event, Local, Needs};
 
 fn write(root: &Path, id: &str, description: &str) {
     let folder = root.join(id);

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
 use skills_model::{Command as RunCommand, RunState, WorkerMove};
+use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
 use skills_store::{
     BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
 };

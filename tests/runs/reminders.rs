@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use skills_runs::{Reminder, Webhook, remind};
 use skills_model::{Command, Gate, RunState, WorkerMove};
+use skills_runs::{Reminder, Webhook, remind};
 use skills_store::{Launch, RunId, RunOptions, Sqlite, Store, WorkerId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

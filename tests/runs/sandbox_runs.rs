@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arena::{Bundle, open_folder, sandboxes};
-use skills_sandbox::{
-    Contents, End, InputFile, Level, Promise, Sandbox, SandboxError, Setup, Verify,
-};
+use skills_sandbox::{Contents, End, InputFile, Level, Promise, Sandbox, SandboxError, Setup, Verify};
 use tokio_util::sync::CancellationToken;
 
 const TELL: &str = "

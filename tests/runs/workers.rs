@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::json;
-use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
 use skills_model::{Asked, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerMove};
+use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
 use skills_store::{
     Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
 };
@@ -141,8 +141,7 @@ async fn a_thousand_runs_wait_at_their_gates_and_go_on_when_approved() {
         store.launch(launch(n, "ask")).await.unwrap();
     }
     let count = async |state: RunState| {
-        let page =
-            store.runs(skills_store::RunFilter { limit: 1, ..Default::default() }).await.unwrap();
+        let page = store.runs(skills_store::RunFilter { limit: 1, ..Default::default() }).await.unwrap();
         page.counts.get(&state).copied().unwrap_or(0)
     };
     until(&*store, "all wait", async || (count(RunState::WaitingForHuman).await == 1000).then_some(())).await;

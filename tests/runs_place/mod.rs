@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
-use skills_config::{Config, Env};
 use skills_api::{
     AttachRequest, Attached, Error, ExecutionOptions, LaunchRequest, Launched, Local, Needs, Ordered,
     RunClient as _, RunOrder,
 };
+use skills_config::{Config, Env};
 use skills_model::{Gate, RunState, Verdict};
 use skills_sandbox::{Sandbox, Setup};
 use skills_store::RunRecord;

@@ -13,13 +13,13 @@ use axum::response::Html;
 use runs_place::{Place, attachment, decide, object, request, resume};
 use serde_json::{Value, json};
 use service::{Mishap, Service};
-use skills_discovery::Request;
 use skills_api::remote::{Address, Key, Remote};
 use skills_api::{
     CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
     GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending, SessionAccess,
     SessionClient as _, SettingsChange, UnderWay,
 };
+use skills_discovery::Request;
 use skills_model::{RunState, Verdict};
 use skills_session::{Api, Speaker};
 use skills_skill::{AttachTarget, SkillId};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use skills_config::{Config, Env};
 use skills_api::{Local, Needs, SessionClient as _, ToolAnswer};
+use skills_config::{Config, Env};
 use skills_sandbox::{Sandbox, Setup};
 use skills_session::ToolFailure;
 

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
-use skills_model::{
-    Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove,
-};
+use skills_model::{Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove};
 use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
     Launch, NewEvent, RunFilter, RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError,

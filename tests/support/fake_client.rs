@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use skills_discovery::{Answer, BodyLine, Request};
 use skills_api::{
     Client, ClientView, Code, Connection, Counting, Diagnostics, Error, Event, FileContent, GovernanceFilter,
     GovernanceList, IndexProgress, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
+use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::{Catalogue, ScanProgress};
 use skills_skill::SkillId;
 use tokio::sync::{Semaphore, broadcast};

@@ -34,10 +34,7 @@ macro_rules! hand_runs_on {
                 self.$part.runs(filter).await
             }
 
-            async fn run(
-                &self,
-                run: &str,
-            ) -> Result<skills_api::RunDetail, skills_api::Error> {
+            async fn run(&self, run: &str) -> Result<skills_api::RunDetail, skills_api::Error> {
                 self.$part.run(run).await
             }
 
@@ -103,18 +100,14 @@ macro_rules! hand_runs_on {
                 self.$part.store_artifact(artifact).await
             }
 
-            async fn contract(
-                &self,
-                skill: &str,
-            ) -> Result<skills_api::ContractView, skills_api::Error> {
+            async fn contract(&self, skill: &str) -> Result<skills_api::ContractView, skills_api::Error> {
                 self.$part.contract(skill).await
             }
 
             async fn explain_capability(
                 &self,
                 capability: &str,
-            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error>
-            {
+            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error> {
                 self.$part.explain_capability(capability).await
             }
 
@@ -126,8 +119,7 @@ macro_rules! hand_runs_on {
                 &self,
                 capability: &str,
                 binding: Option<&str>,
-            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error>
-            {
+            ) -> Result<skills_api::CapabilityExplanation, skills_api::Error> {
                 self.$part.activate(capability, binding).await
             }
         }

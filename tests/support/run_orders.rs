@@ -14,9 +14,7 @@ use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
     ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
-use skills_model::{
-    Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition,
-};
+use skills_model::{Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
     Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,

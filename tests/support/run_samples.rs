@@ -9,11 +9,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use skills_runs::{BindingChoice, Explanation};
 use skills_api::{
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, RunDetail, StepState, StepView,
 };
 use skills_model::{Asked, Gate, RunState, Standing, allowed};
+use skills_runs::{BindingChoice, Explanation};
 use skills_skill::SkillId;
 use skills_skill::contract::{self, Conformance, StepAction};
 use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};

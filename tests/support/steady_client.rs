@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use skills_discovery::{Answer, BodyLine, Request};
 use skills_api::{
     Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter, GovernanceList,
     LevelTokens, ListFilter, Local, MetricsReport, SkillDetail, SkillList,
 };
+use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 use tokio::sync::broadcast;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ratatui::style::Color;
-use skills_config::GlyphSet;
 use skills_api::{Event, IndexProgress};
 use skills_base::telemetry::{Level, Ring};
+use skills_config::GlyphSet;
 use skills_tui::Settings;
 use skills_tui::app::{News, Want};
 use skills_tui::harness::Harness;
@@ -303,8 +303,7 @@ fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
 #[test]
 fn the_log_shows_newest_last_and_unsafe_text_is_made_visible() {
     let log = Ring::new();
-    let push =
-        |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skills_registry", text);
+    let push = |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skills_registry", text);
     (0..100).for_each(|at| push(format!("line {at} ")));
     push("a\x1b[31mb".to_owned());
     let settings = Settings { log: log.clone(), ..Settings::default() };

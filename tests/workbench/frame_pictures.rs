@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use skills_config::{Arguments, Config, Env};
 use skills_api::{Local, SharedSessionClient};
+use skills_config::{Arguments, Config, Env};
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::pane::Pane;

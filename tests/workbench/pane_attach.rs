@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use skills_api::{AttachCheck, AttachCheckResult, AttachPreview, AttachReason, Code, Error, TargetChoice};
 use skills_config::GlyphSet;
-use skills_api::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachReason, Code, Error, TargetChoice,
-};
 use skills_registry::{Catalogue, Entry};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, Stated};
 use skills_tui::Settings;

@@ -241,8 +241,7 @@ fn a_changed_bundle_shows_at_once_with_the_cursor_where_it_was() {
 fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let mut pane = opened();
     assert_eq!(pane.act(Action::PickClient), Some(vec![Effect::PickClient(None)]));
-    let effects =
-        pane.message(&Message::Picked(skills_tui::pane::PickerKind::Client, "codex".into()));
+    let effects = pane.message(&Message::Picked(skills_tui::pane::PickerKind::Client, "codex".into()));
     let budget = Effect::Session(SessionAsk::Budget("codex".into()));
     assert_eq!(effects, [Effect::ClientView(Some("codex".into())), budget]);
     let state = |id: &str| match id {

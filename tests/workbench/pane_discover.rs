@@ -95,10 +95,7 @@ fn an_answer_that_comes_late_is_dropped_and_the_last_good_one_stays() {
 fn a_question_that_failed_says_why_where_its_ranking_would_stand() {
     let mut pane = answered(INTENT, fits());
     let generation = typed(&mut pane, "s")[0].1;
-    let error = skills_api::Error::new(
-        skills_api::Code::InternalError,
-        "the index is being rebuilt",
-    );
+    let error = skills_api::Error::new(skills_api::Code::InternalError, "the index is being rebuilt");
     pane.message(&Message::Answer(generation, Err(error)));
     let screen = Screen::new(120, 40).text(&mut pane);
     assert!(screen.contains("the index is being rebuilt"), "{screen}");

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use skills_config::Invocation;
 use skills_api::{Code, Error, Event, RunOrder};
-use skills_registry::Change;
+use skills_config::Invocation;
 use skills_model::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skills_registry::Change;
 use skills_skill::SkillId;
 use skills_store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
 use skills_tui::Settings;

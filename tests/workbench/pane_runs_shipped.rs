@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use skills_config::{Config, Env};
 use skills_api::Local;
+use skills_config::{Config, Env};
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::panes::runs::Runs;

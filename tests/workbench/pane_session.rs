@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use skills_api::{Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient};
 use skills_config::{Config, Env, GlyphSet};
-use skills_api::{
-    Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient,
-};
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::panes::session::SessionPane;

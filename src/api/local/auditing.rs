@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::runs::Runs;
 use super::{Local, apart};
+use crate::{AuditFilter, AuditReport, Code, Error};
 use skills_base::audit::{AuditError, Entry, Line, Log, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};
-use crate::{AuditFilter, AuditReport, Code, Error};
 
 /// Lines shown where nobody says how many.
 const SHOWN: usize = 100;

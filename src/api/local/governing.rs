@@ -8,17 +8,17 @@ use rayon::prelude::*;
 
 use super::indexer::Shared;
 use super::{Local, apart};
-use skills_discovery::{Case, Expect, Fit, Request};
 use crate::known_contracts::KnownContracts;
 use crate::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
     trusting,
 };
 use skills_authoring::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
+use skills_discovery::{Case, Expect, Fit, Request};
+use skills_model::RunState;
 use skills_registry::policy::Policy;
 use skills_registry::trust::Glance;
 use skills_registry::{Catalogue, Trust, TrustState};
-use skills_model::RunState;
 use skills_skill::{Severity, Skill, SkillId, Status};
 use skills_store::SkillRuns;
 

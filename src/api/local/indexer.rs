@@ -11,10 +11,10 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 
 use super::index_cache::IndexCache;
-use skills_discovery::{Document, Router};
 use crate::{Event, IndexProgress};
+use skills_discovery::{Document, Router};
 use skills_registry::{Catalogue, RegistryEvent};
-use skills_skill::{self, Skill, SkillId};
+use skills_skill::{Skill, SkillId};
 
 /// Skills that go into the index while questions wait: about 20 ms of work.
 const BATCH: usize = 64;
@@ -77,8 +77,11 @@ impl Wanted {
     }
 
     fn document(&self, with_body: bool) -> Document {
-        let text =
-            if with_body { Some(skill::read_index_text(&self.skill).unwrap_or_default()) } else { None };
+        let text = if with_body {
+            Some(skills_skill::read_index_text(&self.skill).unwrap_or_default())
+        } else {
+            None
+        };
         let document = Document::from_skill(&self.skill, text);
         match &self.winner {
             Some(winner) => document.shadowed(winner.clone()),

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cache_file::{CacheFile, Found};
-use skills_base::files::Folder;
 use crate::{LevelSize, LevelTokens};
+use skills_base::files::Folder;
 use skills_session::{Listed, body_text, entry_text};
 use skills_skill::tokens::{self, TokenCount};
-use skills_skill::{self, BundleFile, Digest, Skill};
+use skills_skill::{BundleFile, Digest, Skill};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
 const EXACT_UP_TO: u64 = 1 << 20;
@@ -78,15 +78,18 @@ impl Levels {
             self.count(key("element", &format!("{name}\0{}", skill.digest)), || {
                 let source = skill.read().ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 source.map_or_else(TokenCount::default, |source| {
-                    tokens::count(&body_text(name, skill::body(&source)))
+                    tokens::count(&body_text(name, skills_skill::body(&source)))
                 })
             })
         } else {
             TokenCount::default()
         };
         let bundle = skill.open();
-        let files =
-            bundle.as_ref().ok().and_then(|bundle| skill::bundle_files(bundle).ok()).unwrap_or_default();
+        let files = bundle
+            .as_ref()
+            .ok()
+            .and_then(|bundle| skills_skill::bundle_files(bundle).ok())
+            .unwrap_or_default();
         let count = |file: &BundleFile| {
             bundle.as_ref().map_or_else(|_| TokenCount::default(), |bundle| self.file(bundle, file))
         };

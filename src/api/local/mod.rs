@@ -34,11 +34,11 @@ use super::{
     detail, door, listing, policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
+use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
 use skills_registry::{Catalogue, Registry, Settings, Trust};
-use skills_skill::{self, Skill, SkillId, client};
-use skills_base::telemetry::Metrics;
+use skills_skill::{Skill, SkillId, client};
 
 pub use self::once::{Needs, eval, lint};
 
@@ -386,7 +386,7 @@ impl Client for Local {
                 apart(move || {
                     let source = detail::source(&skill)?;
                     let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                    Ok(router.body_lines(skill::body(&source), skill.body_line, &intent, limit))
+                    Ok(router.body_lines(skills_skill::body(&source), skill.body_line, &intent, limit))
                 })
                 .await
             }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::{Local, SCAN_PATIENCE, apart, router};
-use skills_config::Config;
-use skills_discovery::Router;
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::lint::{self, LintReport};
 use crate::{Code, Error};
+use skills_config::Config;
+use skills_discovery::Router;
 use skills_skill::{Refusal, RefusalReason};
 
 /// How much of the core a command needs.

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::{Error, OperationCount};
-use skills_store::{Tally, TallyKind};
 use skills_base::telemetry::Metrics;
+use skills_store::{Tally, TallyKind};
 
 /// Counts by kind and name.
 type Counts = BTreeMap<(TallyKind, String), OperationCount>;

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::runs::Runs;
 use super::{Local, apart};
-use skills_base::audit::Entry;
-use skills_discovery::{Adjustments, Answer, Request};
 use crate::known_contracts::KnownContracts;
 use crate::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
 use crate::trusting::{self, TrustSubject};
 use crate::{Client as _, Code, Error, SkillSummary, door};
+use skills_base::audit::Entry;
+use skills_discovery::{Adjustments, Answer, Request};
 use skills_registry::policy::{Policy, Verdict};
 use skills_registry::trust::{Glance, is_bundle};
 use skills_registry::{Catalogue, Pin, Trust, TrustState};

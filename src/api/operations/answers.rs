@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use skills_discovery::BodyLine;
 use crate::{AgentView, Code, Error, LevelTokens, SessionSummary, TargetChoice, ToolAnswer};
+use skills_discovery::BodyLine;
 use skills_session::ToolError;
 use skills_store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
 

@@ -9,9 +9,7 @@ use super::arguments::{
     Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
 };
 use super::{Asked, Hints, Operation, Route, Scope, execute};
-use crate::{
-    AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder,
-};
+use crate::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder};
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 

@@ -3,8 +3,8 @@
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
 use super::{Asked, Hints, Operation, Route, Scope};
-use skills_discovery::Request;
 use crate::{Code, Error, ListFilter};
+use skills_discovery::Request;
 
 /// Skills that a tool call is answered with at once, where it does not say how many.
 pub(super) const TOOL_PAGE: usize = 50;

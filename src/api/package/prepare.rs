@@ -13,10 +13,10 @@ use super::{
     FORMAT, MANIFEST, MAX_BYTES, MAX_FILE, MAX_FILES, Manifest, PackageFinding, PackageReport, PackedFile,
     path_problem, runs,
 };
-use skills_base::files;
 use crate::{Code, Error, lint};
+use skills_base::files;
 use skills_registry::trust::{FileKind, SeenFile, is_bundle, whole};
-use skills_skill::{self, Digest, Skill, SkillId, contract, is_main_file};
+use skills_skill::{Digest, Skill, SkillId, contract, is_main_file};
 
 /// Folders that tools leave behind.
 const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
@@ -63,7 +63,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     let main = main_file(&bundle);
     let linted = lint::files(std::slice::from_ref(&main));
     report.lint = linted.findings;
-    let skill = skill::read_bundle(&main).ok();
+    let skill = skills_skill::read_bundle(&main).ok();
     report.runs = runs(&bundle, skill.as_ref());
     let id = bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     report.skill_id = Some(SkillId::new(id.clone()));
@@ -202,7 +202,7 @@ pub(super) fn main_file(bundle: &Path) -> PathBuf {
 /// The contract's version, else the frontmatter's.
 fn version(bundle: &Path, skill: Option<&Skill>) -> Option<String> {
     let file = bundle.join("skill.yaml");
-    let contract = skill::read_regular_text(&file, skill::MAX_BYTES).ok();
+    let contract = skills_skill::read_regular_text(&file, skills_skill::MAX_BYTES).ok();
     let contract = contract.and_then(|text| contract::parse(&file, &text).0).map(|contract| contract.version);
     let stated = skill.and_then(|skill| match skill.properties.metadata.get("version") {
         Some(Value::String(version)) => Some(version.clone()),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{Code, Error, LintFinding, lint};
 use skills_registry::trust::is_bundle;
-use skills_skill::{self, Digest, SkillId};
+use skills_skill::{Digest, SkillId};
 
 /// Most bytes of a manifest.
 const MAX_MANIFEST: u64 = 4 << 20;
@@ -35,7 +35,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         Error::new(code, format!("{}: {error}", file.display()))
     };
     let mut report = PackageReport { file: Some(file.to_owned()), ..PackageReport::empty() };
-    let bytes = match skill::read_regular(file, MAX_ARCHIVE) {
+    let bytes = match skills_skill::read_regular(file, MAX_ARCHIVE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             let message = format!("a package has {} MiB at most", MAX_ARCHIVE >> 20);
@@ -74,7 +74,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let plain = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
     if plain && bundle.is_dir() && is_bundle(&bundle) {
         let main = main_file(&bundle);
-        let skill = skill::read_bundle(&main).ok();
+        let skill = skills_skill::read_bundle(&main).ok();
         report.runs = runs(&bundle, skill.as_ref());
         let inside = |found: LintFinding| {
             // The private folder means nothing to anybody.

@@ -9,12 +9,12 @@ use tokio::sync::broadcast;
 use super::Remote;
 use super::call::{Arguments, arguments, written};
 use super::wire::Trouble;
-use skills_discovery::{Answer, BodyLine, Request};
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
     CallerView, Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
     GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
 };
+use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 

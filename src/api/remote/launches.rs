@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::call::{Arguments, PATIENT, arguments, unknown};
 use super::wire::Trouble;
 use super::{Inner, Remote};
-use skills_config::quoted;
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::{
     AttachCheck, AttachPreview, AttachReason, AttachRequest, Attached, CapabilityRequest, Code, Error,
     ExecutionOptions, LaunchRequest, Launched, NewArtifact, StoredArtifact, content, new_trace_id,
 };
+use skills_config::quoted;
 use skills_skill::{AttachTarget, Digest};
 use skills_store::IdempotencyOutcome;
 

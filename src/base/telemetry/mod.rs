@@ -40,9 +40,7 @@ pub enum Stderr {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// `SKILLS_LOG` says nothing that can be understood.
-    #[error(
-        "SKILLS_LOG={value}: {why}; allowed: levels and targets as in `info,skills_registry=debug`"
-    )]
+    #[error("SKILLS_LOG={value}: {why}; allowed: levels and targets as in `info,skills_registry=debug`")]
     Filter {
         /// As set.
         value: String,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use skills_api::operations::Scope;
 use skills_api::Origin;
+use skills_api::operations::Scope;
 
 /// `skills serve`
 #[derive(Debug, Args)]

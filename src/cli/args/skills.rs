@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use skills_discovery::Policy;
 use skills_api::MOST_RESULTS;
+use skills_discovery::Policy;
 use skills_skill::Role;
 
 /// `skills discover`

@@ -12,7 +12,7 @@ use crate::Context;
 use crate::args::RunsWatchArgs;
 use crate::failure::{Done, Failure};
 use crate::output::Ink;
-use skills_api::{self, Needs};
+use skills_api::Needs;
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunId, RunRecord};
@@ -89,7 +89,7 @@ fn unworked(
     voice: &mut Voice,
 ) {
     let work = caller.line(&["runs", "work", &run.id.0]);
-    let Some(told) = gateway::unworked(run, clock::now_ms(), clock::age) else {
+    let Some(told) = skills_api::unworked(run, clock::now_ms(), clock::age) else {
         warned.remove(&run.id);
         return;
     };

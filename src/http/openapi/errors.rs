@@ -17,7 +17,7 @@ const OF_BODIES: [u16; 3] = [408, 413, 415];
 const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
 
 /// The codes of each status, in the order of the table of codes.
-pub(in crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
+pub(crate) fn by_status() -> BTreeMap<u16, Vec<Code>> {
     let mut all: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in Code::iter() {
         all.entry(code.status()).or_default().push(code);

@@ -223,12 +223,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate;
 
     const SOURCE: &str = "---\nname: Pdf\ndescripton: x\ndescription: Extracts tables: from \u{202e}[31m PDF files of every kind that a person may come across when they work in an office, so that they can be read\n---\n# Tables\n";
 
     fn findings() -> Vec<Finding> {
-        skill::parse(Path::new("/s/pdf/SKILL.md"), SOURCE.as_bytes(), 0).unwrap().findings
+        crate::parse(Path::new("/s/pdf/SKILL.md"), SOURCE.as_bytes(), 0).unwrap().findings
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
 }
 
 /// Lines of a text; a line without a line feed at the end counts.
-pub(in crate) fn lines(text: &str) -> usize {
+pub(crate) fn lines(text: &str) -> usize {
     let open = !text.is_empty() && !text.ends_with('\n');
     tokens::count_bytes(text, |byte| byte == b'\n') + usize::from(open)
 }

@@ -8,11 +8,11 @@ use super::failed;
 use super::integrity::{damage, digest};
 use super::read;
 use super::rows::{append, apply, as_of, execute, get, json as encode, moved, own_steps, signed, standing};
-use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 use crate::{
     CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
     StoreError, expiry,
 };
+use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 
 /// A command with what is kept beside it.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::command::{Order, command};
 use super::failed;
 use super::rows::{append, as_of, column, find, moved};
-use skills_model::{Command, RunState};
 use crate::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
+use skills_model::{Command, RunState};
 
 /// The sidecar's own event, whichever way it went.
 const RECORDED: &str =

@@ -1,7 +1,6 @@
 //! Whether what a run would run on is what was written: digests beside its inputs and checkpoints. The database has no
 //! sums over its pages, so a byte that changed on the disk shows nowhere else.
 
-
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 

@@ -9,8 +9,8 @@ use super::integrity::digest;
 use super::rows::{
     append, as_of, execute, get, json as encode, moved, own_steps, signed, standing, write_events,
 };
-use skills_model::{Command, Next, RunState, allowed, transition};
 use crate::{Begun, EventKind, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
+use skills_model::{Command, Next, RunState, allowed, transition};
 
 /// Idempotency look-up and creation in one transaction.
 pub(super) fn launch(connection: &Connection, launch: &Launch, now_ms: i64) -> Result<Begun, StoreError> {

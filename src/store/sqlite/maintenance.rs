@@ -9,8 +9,8 @@ use rusqlite::{Connection, ErrorCode, params};
 use super::rows::execute;
 use super::schema::is_damage;
 use super::{failed, integrity};
-use skills_base::private_files;
 use crate::{Glance, Health, Moment, StoreError, WorkerId};
+use skills_base::private_files;
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;

@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::{
     Sqlite, checkpoints, command, control, integrity, launch, maintenance, read, report, rows, work,
 };
-use skills_model::{Command, Standing, WorkerMove};
 use crate::{
     Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
     Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord,
     Store, StoreError, WorkerId, WriteFailure,
 };
+use skills_model::{Command, Standing, WorkerMove};
 
 #[async_trait]
 impl Store for Sqlite {

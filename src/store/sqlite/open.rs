@@ -7,8 +7,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::guard::FileGuard;
 use super::{Sqlite, failed, reading, schema};
-use skills_base::private_files;
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
+use skills_base::private_files;
 
 /// Names of the files beside a database, by what they add to its name.
 pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];

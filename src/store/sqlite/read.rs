@@ -7,11 +7,11 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
 use super::rows::{REPLAYS, RUN_COLUMNS, SEQ, as_of, column, listed, listed_columns, record, state};
-use skills_model::RunState;
 use crate::{
     Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
     StepIntent, StepRecord, StoreError, WorkerId,
 };
+use skills_model::RunState;
 
 /// Rows of a page when the filter names none.
 const PAGE: usize = 100;

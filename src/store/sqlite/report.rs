@@ -6,10 +6,10 @@ use serde_json::json;
 use super::rows::{apply, column, execute, get, json as encode, moved, own_steps, standing, write_events};
 use super::work::{has_begun, keep_intent};
 use super::{checkpoints, failed};
-use skills_model::{Command, Gate, Lease, Next, RunState, transition};
 use crate::{
     Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
 };
+use skills_model::{Command, Gate, Lease, Next, RunState, transition};
 
 /// A worker's report and everything that belongs to it.
 #[derive(Debug)]

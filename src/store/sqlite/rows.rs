@@ -9,10 +9,8 @@ use serde_json::Value;
 
 use super::failed;
 use super::integrity::digest;
+use crate::{BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry};
 use skills_model::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
-use crate::{
-    BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry,
-};
 
 /// The columns that [`record`] reads, in its order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \

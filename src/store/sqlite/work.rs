@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use super::rows::{append, apply, execute, get, json as encode, moved, standing};
 use super::{checkpoints, failed, integrity, read};
-use skills_model::{Command, Next, Refusal, WorkerMove, transition};
 use crate::{
     Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
 };
+use skills_model::{Command, Next, Refusal, WorkerMove, transition};
 
 /// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;

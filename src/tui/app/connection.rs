@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
-use skills_skill::safe_text;
 use crate::header::Place;
 use crate::overlay::Overlay;
 use crate::pane::{Message, PaneId};
 use crate::run_traffic::RunTold;
 use crate::widgets::ages::duration;
+use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
+use skills_skill::safe_text;
 
 impl App {
     /// Takes news of the connection.
@@ -184,14 +184,12 @@ mod tests {
     use ratatui::layout::Rect;
 
     use super::*;
-    use skills_api::Event;
     use crate::app::{News, Remembered};
     use crate::pane::Pane;
     use crate::panes::session::SessionPane;
-    use crate::panes::{
-        attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs,
-    };
+    use crate::panes::{attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs};
     use crate::settings::Settings;
+    use skills_api::Event;
 
     fn app(ascii: bool, now: Instant) -> App {
         let glyphs = if ascii { skills_config::GlyphSet::Ascii } else { skills_config::GlyphSet::Unicode };

@@ -6,7 +6,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use super::{App, SPIN};
-use skills_api::Connection;
 use crate::action::Action;
 use crate::header::Header;
 use crate::overlay::shade;
@@ -16,6 +15,7 @@ use crate::widgets::figures;
 use crate::widgets::measure::cells;
 use crate::widgets::pen::Pen;
 use crate::{footer, glyphs::Glyphs};
+use skills_api::Connection;
 
 /// The least window that the workbench fits in.
 pub const LEAST: (u16, u16) = (40, 10);
@@ -64,11 +64,7 @@ impl App {
         let (items, fixed, seen_key) = self.here(|here| {
             let (items, fixed) = here.footer();
             let seen = here.keymap.key_for(Action::Seen, &[crate::action::Context::Error], false);
-            (
-                items,
-                fixed,
-                seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)),
-            )
+            (items, fixed, seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)))
         });
         self.notices.draw(middle, &mut pen, &seen_key, now);
 

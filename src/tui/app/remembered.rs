@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::App;
-use skills_base::private_files;
 use crate::pane::PaneId;
+use skills_base::private_files;
 
 /// The state file, as YAML.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

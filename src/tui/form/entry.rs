@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::read::{read, type_name, typed};
 use super::text::Text;
-use skills_skill::contract::{Field, FieldType};
 use crate::widgets::measure::shown;
+use skills_skill::contract::{Field, FieldType};
 
 /// How a value is given.
 #[derive(Debug, Clone)]

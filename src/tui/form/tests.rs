@@ -7,10 +7,10 @@ use ratatui::buffer::Buffer;
 use serde_json::json;
 
 use super::*;
-use skills_skill::contract::FieldType;
 use crate::glyphs::{ASCII, UNICODE};
 use crate::pane::Draw;
 use crate::theme::{Depth, Theme};
+use skills_skill::contract::FieldType;
 
 fn field(kind: FieldType) -> Field {
     Field::of(kind)

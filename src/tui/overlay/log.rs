@@ -6,8 +6,6 @@ use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
 use super::{Hint, Outcome, Overlay, centred, frame};
-use skills_skill::safe_text;
-use skills_base::telemetry::{Record, Ring};
 use crate::action::Action;
 use crate::theme::Role;
 use crate::widgets::ages::time_of_day;
@@ -16,6 +14,8 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::wrap::wrap;
+use skills_base::telemetry::{Record, Ring};
+use skills_skill::safe_text;
 
 /// Cells of the column that says where a line comes from.
 const PLACE: u16 = 18;

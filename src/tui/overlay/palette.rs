@@ -9,7 +9,6 @@ use ratatui::layout::{Position, Rect};
 
 use super::chooser::{named, underline_letters};
 use super::{Hint, Outcome, Overlay, centred, frame, row_at};
-use skills_skill::SkillId;
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
@@ -20,6 +19,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::wrap::wrap_to;
+use skills_skill::SkillId;
 
 /// One action as the palette offers it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use ratatui::layout::{Position, Rect};
 use serde_json::Value;
 
 use super::{Hint, Outcome, Overlay, frame};
-use skills_skill::safe_text;
 use crate::action::{Action, Context};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
@@ -18,6 +17,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::wrap::break_code;
+use skills_skill::safe_text;
 
 /// What is read, as it is: it is made safe where it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -23,9 +23,9 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use super::Overlay;
+use crate::pane::PaneId;
 use skills_api::{ContractView, DecisionSheet, InputFields};
 use skills_store::{RunId, RunRecord};
-use crate::pane::PaneId;
 
 /// A checkpoint offered: its number and what it stands after.
 pub type Offered = (u64, String);

@@ -7,8 +7,8 @@
 use ratatui::style::Style;
 
 use super::pen::Pen;
-use skills_discovery::SignalSums;
 use crate::theme::{BarStyle, Role};
+use skills_discovery::SignalSums;
 
 /// The roles of the five signals, in their order.
 pub const SIGNALS: [Role; 5] =

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
 use super::rich::Seg;
-use skills_skill::safe_text;
 use crate::theme::Role;
+use skills_skill::safe_text;
 
 /// Longer texts and lines are shown without colours: some grammars are slow on them.
 const MAX_BYTES: usize = 256 * 1024;

@@ -1,7 +1,7 @@
 //! Numbers as people read them in columns: two decimals, thousands apart, `3.2k`, `41 kB`.
 
-use skills_skill::tokens::TokenCount;
 use crate::glyphs::Glyphs;
+use skills_skill::tokens::TokenCount;
 
 /// A score or an addend with two decimals; nothing is a dot.
 #[must_use]

@@ -7,8 +7,8 @@ use super::figures::{count, counted};
 use super::measure::{cells, cut_end};
 use super::rich::{RichLine, Seg};
 use super::wrap::break_code;
-use skills_skill::safe_text;
 use crate::theme::Role;
+use skills_skill::safe_text;
 
 /// Cells per level.
 const INDENT: usize = 2;

@@ -6,8 +6,8 @@ use super::bars::{Place, legend, lettered, stacked};
 use super::figures::{plain_score, score};
 use super::measure::{cells, cut_end, shown};
 use super::pen::Pen;
-use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
 use crate::theme::Role;
+use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
 
 /// Widths of the columns name, description, body, semantic, sum.
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];

@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr;
 use super::code;
 use super::rich::{RichLine, Seg};
 use super::wrap::{break_code, wrap};
-use skills_skill::{safe_text, slice};
 use crate::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::theme::Role;
+use skills_skill::{safe_text, slice};
 
 /// Lines of a Markdown text at a width. Line numbers in [`RichLine::source`] count in `text` from 1.
 #[must_use]

@@ -4,9 +4,9 @@ use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
 use super::rich::Seg;
+use crate::theme::Role;
 use skills_discovery::{Mark, Signal};
 use skills_skill::safe_text;
-use crate::theme::Role;
 
 /// The role of a mark.
 #[must_use]

@@ -103,12 +103,10 @@ async fn an_answer_that_does_not_come_is_a_timeout_of_whoever_was_shorter() {
     assert_eq!(error.code, CallFailure::UpstreamTimeout, "{error}");
     assert!(error.message.contains("no answer within 0.2 s"), "{error}");
     bench.bind("b", "web", "openapi", "slow", "");
-    let error = call(
-        &bench.broker(),
-        skills_runs::Call { timeout: Duration::from_millis(200), ..bench.call("x") },
-    )
-    .await
-    .unwrap_err();
+    let error =
+        call(&bench.broker(), skills_runs::Call { timeout: Duration::from_millis(200), ..bench.call("x") })
+            .await
+            .unwrap_err();
     assert_eq!(error.code, CallFailure::StepTimeout, "{error}");
     bench.services.get_mut("web").unwrap().timeout = Some(Duration::from_millis(200));
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();

@@ -2,8 +2,8 @@
 //! shown is what runs.
 
 use serde_json::json;
-use skills_runs::AtGate;
 use skills_model::{Choice, Command, Gate, RunState, Verdict};
+use skills_runs::AtGate;
 use skills_store::RunId;
 
 use super::kit::{Bench, asked, completed};

@@ -1,8 +1,8 @@
 //! Gates before a step: every outcome, and what a person's yes is worth.
 
 use serde_json::json;
-use skills_runs::Executed;
 use skills_model::{RunState, Verdict};
+use skills_runs::Executed;
 use skills_store::StepStatus;
 
 use super::kit::{Bench, asked, completed, failed, failing};

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use skills_runs::{
-    Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply,
-};
 use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_runs::{Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply};
 use skills_skill::contract::{Capability, Conformance, Contract, parse};
 use skills_store::{
     AuditMode, Claimed, Launch, RunEvent, RunId, RunOptions, RunRecord, Sqlite, StepRecord, StepStatus,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
-use skills_runs::{Executed, LogLine, PARALLEL, idempotency_key};
 use skills_model::RunState;
+use skills_runs::{Executed, LogLine, PARALLEL, idempotency_key};
 use skills_store::{AuditMode, StepStatus};
 
 use super::kit::{Bench, asked, completed, failed, failing};
@@ -243,10 +243,7 @@ steps:
         Box::pin(async move {
             cancel.cancelled().await;
             told.notify_one();
-            Err(skills_runs::CallError::new(
-                skills_runs::CallFailure::Canceled,
-                "stopped",
-            ))
+            Err(skills_runs::CallError::new(skills_runs::CallFailure::Canceled, "stopped"))
         })
     });
     bench.fake.does("x.pay", move |_, _, cancel| {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use skills_runs::Executed;
 use skills_model::{Choice, Command, Gate, RunState, Verdict};
+use skills_runs::Executed;
 use skills_store::StepStatus;
 use tokio_util::sync::CancellationToken;
 

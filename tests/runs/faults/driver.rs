@@ -10,14 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
+use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
     Call, CallError, Caller, Engine, Explanation, Leases, Plan, Reply, Supervisor, SupervisorSettings,
 };
-use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_skill::contract::{Capability, Conformance, parse};
-use skills_store::{
-    Clocks, Idempotency, Launch, RunFilter, RunId, RunOptions, RunRecord, Sqlite, Store,
-};
+use skills_store::{Clocks, Idempotency, Launch, RunFilter, RunId, RunOptions, RunRecord, Sqlite, Store};
 use tokio_util::sync::CancellationToken;
 
 pub const FOLDER: &str = "SKILLS_FAULTS_FOLDER";

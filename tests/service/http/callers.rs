@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
-use skills_api::{Needs, RateLimit};
 use skills_api::{KeyRing, Origin, new_key};
-use skills_http::{Settings};
+use skills_api::{Needs, RateLimit};
+use skills_http::Settings;
 use skills_skill::contract::{Endpoint, Reach};
 
 use super::events::Stream;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use skills_api::operations::{Scope, operation, steady};
 use skills_api::{Code, Needs, RateLimit};
 use skills_api::{KeyRing, new_key};
-use skills_http::{Settings};
+use skills_http::Settings;
 use strum::IntoEnumIterator as _;
 use tokio::time::Instant;
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use skills_api::operations::{Operation, Service, operation, to_query};
 use skills_api::{Local, Needs};
 use skills_http::{Server, Settings};
-use skills_mcp::{self, HttpSettings, SessionLimits};
+use skills_mcp::{HttpSettings, SessionLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -48,7 +48,7 @@ impl House {
         let origins = settings.cors.iter().map(|origin| origin.as_str().to_owned()).collect();
         let (any_host, stop) = (!loopback, end.child_token());
         let mcp = HttpSettings { any_host, origins, stop, limits };
-        let more = mcp::routes(service.clone(), mcp);
+        let more = skills_mcp::routes(service.clone(), mcp);
         let settings = Settings { metrics: core.recorder(), more, ..settings };
         let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), service, settings).await.unwrap();
         let address = server.address();

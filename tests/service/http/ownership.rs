@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
-use skills_api::{Needs, SessionClient as _, SettingsChange};
 use skills_api::{KeyRing, new_key};
-use skills_http::{Settings};
+use skills_api::{Needs, SessionClient as _, SettingsChange};
+use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
 use super::house::{Answer, House, filled};

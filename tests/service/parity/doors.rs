@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
-use skills_config::{Arguments, Config, Env};
 use skills_api::operations::{Caller, Method, Service, operation, to_query};
 use skills_api::{ErrorBody, Local, Needs};
+use skills_config::{Arguments, Config, Env};
 use std::sync::Arc;
 
 use crate::cli_runs_fixture::Desk;

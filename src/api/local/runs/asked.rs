@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{Room, Runs};
-use skills_config::quoted;
-use skills_runs::{AtGate, Plan};
 use crate::{Code, Error};
-use skills_registry::{SHIPPED, shipped_versions};
+use skills_config::quoted;
 use skills_model::{Asked, Choice, Command, Decision, Gate, Verdict};
+use skills_registry::{SHIPPED, shipped_versions};
+use skills_runs::{AtGate, Plan};
 use skills_skill::contract::Capability;
 use skills_store::{RunId, RunRecord, StoreError};
 

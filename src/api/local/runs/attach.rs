@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use super::contracts::{self, Contracted};
 use super::references::{self, Found};
 use super::{Room, Runs, same_as};
-use skills_runs::check_inputs;
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content,
 };
+use skills_runs::check_inputs;
 use skills_skill::contract::{Capability, StepAction};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Skill};
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use skills_base::audit::Entry;
-use skills_runs::{Artifact, digest_of};
 use skills_model::{Command, Expiry, Verdict};
+use skills_runs::{Artifact, digest_of};
 use skills_store::{
     AuditMode, CommandEffect, CommandOutcome, Control, ControlOutcome, DecisionRecord, RunId, RunRecord,
 };

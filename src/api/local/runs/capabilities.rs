@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{Runs, contracts, people, sheet};
+use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
 use skills_runs::{Caller as _, Capabilities};
-use crate::{CapabilityExplanation, Code, Error, names};
 use skills_skill::contract::{Capability, Step, StepAction};
 
 impl Runs {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{Local, apart};
-use skills_config::MEMORY_STORE;
 use crate::{AuditPurged, Error, StoreHealth, StoreReset};
+use skills_config::MEMORY_STORE;
 use skills_store::{Health, Unavailability};
 
 /// Why the store cannot be used, where an error is about that.

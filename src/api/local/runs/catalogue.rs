@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use skills_runs::{Capabilities, Place};
 use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
+use skills_runs::{Capabilities, Place};
 
 /// Folders that make a place one of capabilities.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::room::store_file;
 use super::{Room, Runs};
-use skills_runs::{Caller as _, Capabilities, Workplace};
 use crate::{Check, Error};
 use skills_registry::RootState;
+use skills_runs::{Caller as _, Capabilities, Workplace};
 use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
 use skills_store::{Glance, RunFilter, Store};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::contracts::{self, Contracted};
 use super::{Runs, sheet};
-use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
 use crate::{ContractStep, ContractView, Error};
+use skills_runs::{Caller as _, Capabilities, Plan, digest_of};
 use skills_skill::contract::{Capability, Step, StepAction};
 use skills_skill::{Finding, Severity};
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use skills_runs::{Capabilities, Plan};
 use crate::{Code, Error};
 use skills_registry::{Catalogue, Trust};
+use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
 use skills_skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
-use skills_runs::{AtGate, Plan};
 use crate::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
 use skills_model::Gate;
+use skills_runs::{AtGate, Plan};
 use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 
 /// Events read at a time.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::contracts::{self, Contracted};
 use super::room::place_of_root;
 use super::{Runs, people};
-use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
+use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
 use skills_skill::{Invocation, Skill, SkillId};
 use skills_store::{Idempotency, Launch, RunId, RunOptions};
 

@@ -7,10 +7,10 @@ use std::time::Instant;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
-use skills_model::Asked;
-use skills_skill::contract::{Capability, Conformance};
 use skills_base::telemetry::Metrics;
+use skills_model::Asked;
+use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
+use skills_skill::contract::{Capability, Conformance};
 
 /// A broker, and where its calls are counted.
 pub(super) struct Measured {

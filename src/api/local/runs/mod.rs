@@ -48,15 +48,15 @@ pub(super) use self::launch::files as handed_over;
 use self::room::{Calling, Room};
 use super::Local;
 use super::indexer::Shared;
-use skills_base::audit::Recorder;
-use skills_config::Config;
 use crate::policies::{self, PolicyFile};
 use crate::{Error, Event, Looks, names};
+use skills_base::audit::Recorder;
+use skills_base::telemetry::Metrics;
+use skills_config::Config;
 use skills_registry::policy::{Policy, Verdict};
 use skills_registry::{Registry, Trust};
 use skills_sandbox::Sandbox;
 use skills_skill::Skill;
-use skills_base::telemetry::Metrics;
 
 /// Everything about runs.
 pub(super) struct Runs {

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 
 use super::audited;
 use skills_base::audit::Recorder;
+use skills_base::telemetry::{KeyOutcome, Metrics};
 use skills_model::{Command, Standing};
 use skills_store::{
     Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
     Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
     StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
 };
-use skills_base::telemetry::{KeyOutcome, Metrics};
 
 /// A store, and where it is counted.
 pub(super) struct Observed {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::{Room, Runs, find, launch, people};
-use skills_runs::{Plan, check_inputs, check_outputs};
 use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
 use skills_model::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{CommandEffect, CommandOutcome, Decided, DecisionRecord, RunId, RunRecord, StoreError};
 
 /// A decision as it was sent: what it leaves out may be missing.

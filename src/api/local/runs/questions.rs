@@ -9,8 +9,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{Room, Runs};
 use crate::Error;
-use skills_registry::RegistryEvent;
 use skills_model::RunState;
+use skills_registry::RegistryEvent;
 use skills_store::RunFilter;
 
 /// Longest time between two passes: not every file that a script loads is watched.

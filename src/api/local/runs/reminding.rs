@@ -6,9 +6,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Room, Runs};
+use crate::{Check, Event};
 use skills_config::{Notify, WebhookTo};
 use skills_runs::{Webhook, remind};
-use crate::{Check, Event};
 
 /// Reminders on their way to the workbench at most.
 const WAITING_REMINDERS: usize = 64;

@@ -11,11 +11,11 @@ use super::super::SCAN_PATIENCE;
 use super::Runs;
 use super::measured::Measured;
 use super::observed::Observed;
+use crate::{Code, Error};
 use skills_base::audit::Anchor;
 use skills_config::MEMORY_STORE;
-use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
-use crate::{Code, Error};
 use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
+use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
     self, AuditAnchor, AuditAnchors, Claimed, Clocks, Counts, KnownStores, OpenOptions, Reset, Sessions,
@@ -187,9 +187,7 @@ impl Runs {
     ///
     /// # Errors
     /// As [`Self::room`].
-    pub(in crate::local) async fn counts(
-        self: &Arc<Self>,
-    ) -> Result<Option<Arc<dyn Counts>>, Error> {
+    pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
         if self.room.get().is_none() && !self.counts_file()?.is_some_and(|file| file.exists()) {
             return Ok(None);
         }
@@ -263,13 +261,13 @@ impl Runs {
     /// Gives the store's path a new, empty store; what was there is kept under another name.
     pub(super) fn reset_store(&self) -> Result<Reset, Error> {
         let file = self.store_on_disk()?;
-        Ok(store::reset(&file, &self.store_options(&file), Clocks::system())?)
+        Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
     }
 
     /// Accepts the store that is at the store's path now; answers its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
         let file = self.store_on_disk()?;
-        Ok(store::adopt(&file, &self.store_options(&file), Clocks::system())?)
+        Ok(skills_store::adopt(&file, &self.store_options(&file), Clocks::system())?)
     }
 
     fn store_on_disk(&self) -> Result<PathBuf, Error> {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use skills_config::quoted;
 use crate::AttachRequest;
+use skills_config::quoted;
 
 /// The command line.
 pub(super) fn cli(skill: &str, request: &AttachRequest) -> String {

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::gist;
-use skills_runs::{AtGate, Caller, Explanation, Plan};
 use crate::DecisionSheet;
 use skills_model::{Asked, Gate};
+use skills_runs::{AtGate, Caller, Explanation, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::launch::{Prepared, inputs_error};
 use super::{Runs, capabilities, contracts};
-use skills_runs::{Capabilities, Plan, check_inputs};
 use crate::{CapabilityRequest, Code, Error, Launched};
 use skills_registry::policy::Subject;
+use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::gist;
-use skills_runs::{Artifact, Plan, is_repeatable};
 use crate::{StepState, StepView};
 use skills_model::{Gate, RunState};
+use skills_runs::{Artifact, Plan, is_repeatable};
 use skills_skill::contract::{Contract, Step, StepAction};
 use skills_store::{EventKind, RunEvent, RunRecord, StepRecord, StepStatus};
 

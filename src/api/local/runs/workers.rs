@@ -8,9 +8,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control::Wish;
 use super::{Room, Runs, find};
-use skills_runs::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
 use crate::{Code, Error};
 use skills_model::RunState;
+use skills_runs::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Local;
-use skills_base::files::Folder;
 use crate::{AgentView, Code, Error, names};
+use skills_base::files::Folder;
 use skills_session::{Agent, call_order, parse_agent};
 
 /// Largest definition that is read, in bytes.

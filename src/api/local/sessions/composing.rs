@@ -6,17 +6,15 @@ use std::sync::Arc;
 use super::kept::LastCall;
 use super::prepared::Ready;
 use super::{Local, tools};
-use skills_base::files::Folder;
 use crate::local::levels::{self, Levels};
-use crate::{
-    CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail,
-};
+use crate::{CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail};
+use skills_base::files::Folder;
 use skills_session::{
     Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
 };
+use skills_skill::Digest;
 use skills_skill::tokens::TokenCount;
-use skills_skill::{self, Digest};
 
 /// What a model may answer with, in tokens, in an exported request.
 const MOST_ANSWERED: u32 = 4_096;
@@ -114,7 +112,7 @@ impl Local {
         let levels = Arc::clone(&self.levels);
         super::super::apart(move || {
             let source = detail::source(&skill)?;
-            let body = skill::body(&source).to_owned();
+            let body = skills_skill::body(&source).to_owned();
             let entry = levels::entry(&skill);
             let files = skill.open().and_then(|bundle| sizes(&levels, &bundle)).unwrap_or_default();
             Ok(LevelsView {
@@ -133,7 +131,7 @@ impl Local {
 
 /// The resource files of a bundle with their sizes.
 pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(String, LevelSize)>> {
-    let files = skill::bundle_files(bundle)?.into_iter();
+    let files = skills_skill::bundle_files(bundle)?.into_iter();
     let sized = files.map(|file| {
         let size = LevelSize::new(file.bytes, levels.file(bundle, &file));
         (file.path, size)

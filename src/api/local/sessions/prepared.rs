@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::NotListed;
 use crate::local::levels::Levels;
-use skills_registry::policy::Policy;
 use skills_registry::Catalogue;
+use skills_registry::policy::Policy;
 use skills_session::{Allowance, Composed, Form, Listed, Wire};
 use skills_skill::tokens::TokenCount;
 

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Local;
 use super::tools::{Leave, told};
-use skills_runs::{Artifact, Artifacts};
 use crate::Error;
 use crate::local::runs::handed_over;
+use skills_runs::{Artifact, Artifacts};
 use skills_sandbox::{InputFile, Outcome, SandboxError, Spec};
 use skills_session::{RunScriptArguments, Session, ToolError, ToolFailure, arguments};
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Local;
-use skills_base::files::{self, Folder};
 use crate::local::levels;
 use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
+use skills_base::files::{self, Folder};
 use skills_registry::Catalogue;
 use skills_session::{Active, Session, body_text, entry_text};
-use skills_skill::{self, Digest, Skill, SkillId};
+use skills_skill::{Digest, Skill, SkillId};
 
 impl Local {
     /// Of each loaded skill that is not simply as it was loaded, how it is.
@@ -96,7 +96,7 @@ pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Fo
 }
 
 fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {
-    let read = here.map_or_else(|| files::read_file(location, skill::MAX_BYTES), Skill::read);
+    let read = here.map_or_else(|| files::read_file(location, skills_skill::MAX_BYTES), Skill::read);
     match read.map_err(std::io::Error::from) {
         // As it is loaded: what is no text is replaced before it is digested.
         Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {

@@ -17,7 +17,6 @@ use skills_session::{
     Active, Agent, Compat, ListArguments, Listed, LoadArguments, LoadMode, ReadArguments, ReadSkillArguments,
     Session, Tool, ToolError, ToolFailure, UnloadArguments, Wire, arguments, body_text, read,
 };
-use skills_skill;
 use skills_skill::tokens::TokenCount;
 
 /// How many skills a listing names where nothing else is asked for.
@@ -84,7 +83,7 @@ impl Local {
     pub(super) fn active(&self, wanted: &str) -> Result<Active, Error> {
         let skill = self.resolve(wanted)?;
         let source = detail::source(&skill)?;
-        let body = skill::body(&source).to_owned();
+        let body = skills_skill::body(&source).to_owned();
         let mut properties = Map::new();
         let given = &skill.properties;
         for (key, value) in [("license", &given.license), ("compatibility", &given.compatibility)] {
@@ -98,7 +97,7 @@ impl Local {
         if !given.metadata.is_empty() {
             properties.insert("metadata".to_owned(), Value::Object(given.metadata.clone()));
         }
-        let (name, digest) = (skill.id.as_str(), skill::Digest::of(source.as_bytes()));
+        let (name, digest) = (skill.id.as_str(), skills_skill::Digest::of(source.as_bytes()));
         // Of the same text as everywhere: the body in its element. Loading waits for no vocabulary.
         let element = body_text(name, &body);
         let counted = self.levels.known_body(name, &digest, &element);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use skills_session::Speaker;
-use skills_skill::contract::{Field, FieldType};
 use crate::form::Form;
 use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
 use crate::session_traffic::SessionAsk;
 use crate::terminal::LONGEST_COPY;
 use crate::widgets::figures::bytes;
+use skills_session::Speaker;
+use skills_skill::contract::{Field, FieldType};
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,6 @@ use super::decision_keys::HELD;
 use super::decision_limits::meanwhile;
 use super::decision_way::Way;
 use super::parts::Button;
-use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
-use skills_model::{Choice, Verdict};
-use skills_store::RunId;
 use crate::action::Action;
 use crate::field::Field;
 use crate::form::Text;
@@ -20,6 +17,9 @@ use crate::pane::{Effect, PaneId, Target};
 use crate::run_traffic::RunAsk;
 use crate::widgets::measure::shown;
 use crate::widgets::scroll::Scroll;
+use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
+use skills_model::{Choice, Verdict};
+use skills_store::RunId;
 
 /// Names of the texts that are kept.
 const NOTES: &str = "notes";

@@ -6,12 +6,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent,
 use ratatui::layout::{Position, Rect};
 
 use super::decision::{Decision, Focus};
-use skills_api::Event;
 use crate::action::{Action, Context};
 use crate::overlay::{Hint, Outcome, Overlay};
 use crate::pane::{Effect, Message, PaneId};
 use crate::run_traffic::RunTold;
 use crate::widgets::pen::Pen;
+use skills_api::Event;
 
 /// A key that opened the sheet and comes again before this is over is held, not typed.
 pub(super) const HELD: Duration = Duration::from_secs(1);

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use super::decision::{Decision, Focus, Standing};
 use super::parts;
-use skills_api::{DecisionSheet, RunDetail};
-use skills_model::{Expiry, Verdict};
 use crate::theme::Role;
 use crate::widgets::ages::{age, time_of_day, until_younger};
 use crate::widgets::measure::shown;
 use crate::widgets::rich::Seg;
+use skills_api::{DecisionSheet, RunDetail};
+use skills_model::{Expiry, Verdict};
 
 /// What becomes of a run whose wait is over.
 pub(super) fn then(expiry: Expiry) -> &'static str {
@@ -122,13 +122,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use skills_api::operations::Scope;
-    use skills_api::{Code, Error, RunOrder, Sending, UnderWay};
-    use skills_store::RunId;
     use crate::action::Action;
     use crate::overlay::{Outcome, Overlay as _};
     use crate::pane::{Effect, PaneId};
     use crate::run_traffic::RunAsk;
+    use skills_api::operations::Scope;
+    use skills_api::{Code, Error, RunOrder, Sending, UnderWay};
+    use skills_store::RunId;
 
     fn sheet(changes: serde_json::Value) -> DecisionSheet {
         let mut sheet = json!({

@@ -7,7 +7,6 @@ use ratatui::layout::{Position, Rect};
 use super::decision::{Decision, Drawn, Focus, Standing};
 use super::decision_limits::outlook;
 use super::parts::{self, LABEL, Row};
-use skills_api::DecisionSheet;
 use crate::on_its_way;
 use crate::overlay::{centred, frame};
 use crate::theme::Role;
@@ -17,6 +16,7 @@ use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::wrap;
+use skills_api::DecisionSheet;
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 76;

@@ -1,11 +1,11 @@
 //! The decision sheet while its answer is on its way: how far it is, that it comes once, and how it is taken back.
 
 use super::decision::{Decision, Standing, Waiting};
-use skills_api::{Sending, UnderWay};
 use crate::on_its_way::is_unsent;
 use crate::overlay::Outcome;
 use crate::pane::Effect;
 use crate::run_traffic::RunAsk;
+use skills_api::{Sending, UnderWay};
 
 /// How far an answer is on its way, and whether this sheet sent it.
 #[derive(Debug, Clone)]

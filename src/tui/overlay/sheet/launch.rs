@@ -8,7 +8,6 @@ use ratatui::layout::{Position, Rect};
 use serde_json::{Map, Value};
 
 use super::parts::{self, Button, LABEL};
-use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 use crate::action::{Action, Context};
 use crate::form::{Acted, Form, Look};
 use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
@@ -20,6 +19,7 @@ use crate::widgets::measure::shown;
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;

@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 use super::choice::{Choice, state_word};
 use super::parts::Button;
 use super::{Offered, OrderKind};
-use skills_api::{Code, Error, InputFields, RunOrder};
-use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
-use skills_skill::contract::{Field, FieldType};
-use skills_store::RunRecord;
 use crate::action::Action;
 use crate::form::Form;
 use crate::overlay::Outcome;
 use crate::pane::{Effect, PaneId};
 use crate::run_traffic::RunAsk;
 use crate::widgets::measure::shown;
+use skills_api::{Code, Error, InputFields, RunOrder};
+use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
+use skills_skill::contract::{Field, FieldType};
+use skills_store::RunRecord;
 
 /// Names of the two fields of a signal.
 const SIGNAL: &str = "signal";

@@ -7,7 +7,6 @@ use ratatui::layout::{Position, Rect};
 use super::choice::state_word;
 use super::order::{Focus, OrderSheet};
 use super::parts::{self, LABEL};
-use skills_model::RunState;
 use crate::form::Look;
 use crate::overlay::{centred, frame};
 use crate::pane::Draw;
@@ -17,6 +16,7 @@ use crate::widgets::measure::{cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::{wrap, wrap_to};
+use skills_model::RunState;
 
 /// Width of the box where there is room.
 const WIDTH: u16 = 72;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use nucleo_matcher::Utf32String;
 
-use skills_api::{Error, TargetChoice};
-use skills_skill::AttachTarget;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
+use skills_api::{Error, TargetChoice};
+use skills_skill::AttachTarget;
 
 /// The references of one type, those that fit, and the cursor among them.
 #[derive(Default)]

@@ -1,11 +1,11 @@
 //! What is composed: the request as it stands, whether it may be sent, and sending it once.
 
 use super::{Attach, Part};
-use skills_api::{AttachRequest, ExecutionOptions};
-use skills_skill::AttachTarget;
 use crate::pane::Effect;
 use crate::run_traffic::RunAsk;
 use crate::widgets::measure::shown;
+use skills_api::{AttachRequest, ExecutionOptions};
+use skills_skill::AttachTarget;
 
 impl Attach {
     /// The request as it stands, with the inputs that can be read.

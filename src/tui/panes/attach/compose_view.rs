@@ -6,7 +6,6 @@ use ratatui::style::Modifier;
 use strum::IntoEnumIterator as _;
 
 use super::{Attach, Part};
-use skills_skill::{AttachTarget, SkillId};
 use crate::form::{Form, Look};
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -16,6 +15,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::wrap_to;
+use skills_skill::{AttachTarget, SkillId};
 
 /// From this height on there is a blank row between two parts.
 const ROOMY: u16 = 30;

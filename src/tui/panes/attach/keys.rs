@@ -6,12 +6,12 @@ use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
 use super::{Attach, Part, Same};
-use skills_skill::AttachTarget;
 use crate::action::{Action, Command, Context};
 use crate::form::{Acted, Form};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::widgets::ages::until_older;
 use crate::widgets::measure::shown;
+use skills_skill::AttachTarget;
 
 impl Pane for Attach {
     fn id(&self) -> PaneId {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::widgets::measure::shown;
 use skills_api::{AttachReason, Attached, Error, RunDetail};
 use skills_store::{EventKind, NewEvent, RunId};
-use crate::widgets::measure::shown;
 
 /// The last attachment.
 #[derive(Debug, Clone)]

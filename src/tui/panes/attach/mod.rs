@@ -20,14 +20,14 @@ use ratatui::layout::Rect;
 use self::choices::Choices;
 use self::last::Last;
 use self::preview::Previewing;
-use skills_api::{ContractView, Error, Event};
-use skills_registry::Catalogue;
-use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
-use skills_store::EventKind;
 use crate::field::Field;
 use crate::form::Form;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_traffic::{RunAsk, RunTold};
+use skills_api::{ContractView, Error, Event};
+use skills_registry::Catalogue;
+use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
+use skills_store::EventKind;
 
 /// References asked for at once.
 const CHOICES: usize = 200;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use skills_api::{AttachCheckResult, AttachPreview, Error};
 use crate::widgets::scroll::Scroll;
+use skills_api::{AttachCheckResult, AttachPreview, Error};
 
 /// The preview and what was asked.
 #[derive(Debug, Default)]

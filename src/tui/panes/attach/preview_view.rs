@@ -7,8 +7,6 @@ use serde_json::Value;
 
 use super::result_view::check_name;
 use super::{Attach, Part, Same};
-use skills_api::{AttachCheckResult, AttachPreview};
-use skills_skill::EffectMode;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::figures::{bytes, counted};
@@ -18,6 +16,8 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::{break_code, wrap, wrap_to};
+use skills_api::{AttachCheckResult, AttachPreview};
+use skills_skill::EffectMode;
 
 /// From this height on there is air between the parts.
 const ROOMY: u16 = 28;

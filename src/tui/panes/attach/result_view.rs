@@ -7,8 +7,6 @@ use ratatui::style::Modifier;
 use super::Attach;
 use super::compose_view::Plan;
 use super::last::Last;
-use skills_api::{AttachReason, Attached};
-use skills_model::RunState;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -19,6 +17,8 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::{cut_line, wrap_to};
+use skills_api::{AttachReason, Attached};
+use skills_model::RunState;
 
 /// Rows of what came of it, in a block of so many.
 const fn output_rows(height: u16) -> usize {

@@ -4,10 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Browse, items};
-use skills_api::BudgetView;
-use skills_session::{Listed, Shown, Unit};
-use skills_skill::SkillId;
-use skills_skill::tokens::TokenCount;
 use crate::pane::Effect;
 use crate::session_traffic::SessionAsk;
 use crate::theme::Role;
@@ -15,6 +11,10 @@ use crate::widgets::figures::{count, token_count};
 use crate::widgets::measure::shown;
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
+use skills_api::BudgetView;
+use skills_session::{Listed, Shown, Unit};
+use skills_skill::SkillId;
+use skills_skill::tokens::TokenCount;
 
 /// The budget of the chosen client, and what became of each entry that is not whole.
 #[derive(Debug, Default)]

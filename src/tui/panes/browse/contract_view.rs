@@ -9,8 +9,6 @@ use ratatui::style::Modifier;
 
 use super::Browse;
 use super::detail_view::{finding_lines, scrolled};
-use skills_api::{Code, ContractStep, ContractView};
-use skills_skill::contract::Field;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -21,6 +19,8 @@ use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::wrap_to;
+use skills_api::{Code, ContractStep, ContractView};
+use skills_skill::contract::Field;
 
 /// Lanes that a graph may have side by side, in the share of the width that it may take.
 const LANES_SHARE: usize = 4;
@@ -277,8 +277,7 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
         _ => {}
     }
     head.push(Seg::new(shown(what), Role::Text));
-    let mut lines =
-        vec![crate::widgets::wrap::cut_line(&RichLine::from_segs(head), width, glyphs.ellipsis)];
+    let mut lines = vec![crate::widgets::wrap::cut_line(&RichLine::from_segs(head), width, glyphs.ellipsis)];
     let mut add = |segs: &[Seg]| lines.extend(wrap_to(segs, width, 3, glyphs.ellipsis));
     if let Some(binding) = &step.binding {
         let bound = is_bound(binding);

@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use skills_api::{ContractView, Error, FileContent, SkillDetail};
-use skills_skill::{SkillId, safe_text};
 use crate::pane::{Effect, RenderJob};
 use crate::theme::Role;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::tree::{TreeRow, rows};
 use crate::widgets::wrap::break_code;
+use skills_api::{ContractView, Error, FileContent, SkillDetail};
+use skills_skill::{SkillId, safe_text};
 
 /// How many rendered texts are kept.
 const KEPT: usize = 24;

@@ -8,7 +8,6 @@ use ratatui::style::Modifier;
 
 use super::detail::{TABS, Tab, raw};
 use super::{Browse, Part};
-use skills_skill::{Finding, Severity};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::measure::{cells, shown};
@@ -16,6 +15,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::{wrap, wrap_to};
+use skills_skill::{Finding, Severity};
 
 impl Browse {
     /// Findings of the skill that is shown: with those that need the other skills once they have come.

@@ -4,7 +4,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
-use skills_registry::Trusted;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::figures::{bytes, counted, token_count};
@@ -13,6 +12,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::cut_line;
+use skills_registry::Trusted;
 
 /// Rows the strip takes in a part of that height.
 #[must_use]

@@ -4,7 +4,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Browse;
-use skills_registry::{RootOrigin, RootState};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::SIGNALS;
@@ -13,6 +12,7 @@ use crate::widgets::measure::{cells, cut_middle, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use skills_registry::{RootOrigin, RootState};
 
 impl Browse {
     pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 use super::detail::syntax_of;
 use super::detail_view::scrolled;
 use super::{Browse, Part};
-use skills_api::FileText;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::figures::{bytes, counted};
@@ -14,6 +13,7 @@ use crate::widgets::hex::hex;
 use crate::widgets::measure::{cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
+use skills_api::FileText;
 
 impl Browse {
     pub(super) fn draw_files(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
@@ -109,11 +109,7 @@ impl Browse {
 }
 
 /// Lines with their numbers; only those in sight are built, the others stay empty.
-fn numbered(
-    lines: &[RichLine],
-    scroll: &mut crate::widgets::scroll::Scroll,
-    window: Rect,
-) -> Vec<RichLine> {
+fn numbered(lines: &[RichLine], scroll: &mut crate::widgets::scroll::Scroll, window: Rect) -> Vec<RichLine> {
     let height = usize::from(window.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
     let seen = scroll.offset..scroll.offset + height;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use nucleo_matcher::Utf32String;
 
+use crate::widgets::measure::shown;
 use skills_api::{ClientView, ClientViewState};
 use skills_registry::Catalogue;
 use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
-use crate::widgets::measure::shown;
 
 /// Why a bundle is not among the skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use ratatui::layout::Rect;
 use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
-use skills_skill::Invocation;
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::measure::shown as safe;
+use skills_skill::Invocation;
 
 impl Pane for Browse {
     fn id(&self) -> PaneId {

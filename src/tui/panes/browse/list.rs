@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use strum::Display;
 
 use super::items::{Entry, Standing};
-use skills_registry::Catalogue;
-use skills_skill::{Role, SkillId};
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::measure::shown;
+use skills_registry::Catalogue;
+use skills_skill::{Role, SkillId};
 
 /// What the skills are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]

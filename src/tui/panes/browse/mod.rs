@@ -22,15 +22,15 @@ use ratatui::layout::Rect;
 use self::detail::{Detail, Tab};
 use self::items::{Entry, Standing};
 use self::list::{GroupBy, Row, SortBy, Wishes};
-use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
-use skills_registry::{Catalogue, ScanProgress};
-use skills_skill::{Refusal, SkillId};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_traffic::{RunAsk, RunTold};
 use crate::session_traffic::SessionTold;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
+use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
+use skills_registry::{Catalogue, ScanProgress};
+use skills_skill::{Refusal, SkillId};
 
 /// How many skills one request for token counts names at most.
 const LEVELS_AT_ONCE: usize = 256;

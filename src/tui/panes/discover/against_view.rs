@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 use super::Discover;
 use super::rival::{compare, nearest};
 use super::why_view::draw_differences;
-use skills_discovery::Hit;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{Place, stacked};
@@ -15,6 +14,7 @@ use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
+use skills_discovery::Hit;
 
 impl Discover {
     pub(super) fn draw_against(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::listing::PAGE_SIZE;
-use skills_discovery::{Answer, Policy, Request};
 use skills_api::Error;
+use skills_discovery::{Answer, Policy, Request};
 use skills_skill::Role;
 
 /// The choices beside the intent.

@@ -10,7 +10,6 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::view::fit_sign;
 use super::{Discover, Part};
-use skills_discovery::{Answer, Correction, Fit, QueryWord};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::figures::{count, score, took};
@@ -18,6 +17,7 @@ use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::wrap_to;
+use skills_discovery::{Answer, Correction, Fit, QueryWord};
 
 /// From this height on the verdict may take two rows.
 const TALL: u16 = 16;

@@ -6,10 +6,10 @@ use ratatui::layout::Rect;
 
 use super::rows::Item;
 use super::{Discover, Part};
-use skills_skill::Invocation;
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::figures::count;
+use skills_skill::Invocation;
 
 impl Pane for Discover {
     fn id(&self) -> PaneId {

@@ -26,13 +26,13 @@ use self::listing::Listing;
 pub use self::listing::Lookup;
 use self::rows::{Opened, Row};
 use self::selection::Chosen;
-use skills_discovery::BodyLine;
-use skills_api::{Event, LevelTokens, SkillDetail};
-use skills_registry::{Catalogue, ScanProgress};
-use skills_skill::SkillId;
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::widgets::scroll::Scroll;
+use skills_api::{Event, LevelTokens, SkillDetail};
+use skills_discovery::BodyLine;
+use skills_registry::{Catalogue, ScanProgress};
+use skills_skill::SkillId;
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,8 +7,6 @@ use ratatui::style::Modifier;
 use super::rows::{Density, Item, Outcome, Row};
 use super::view::{DISCLAIMER, disclaimer};
 use super::{Discover, Part};
-use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
-use skills_skill::AttachTarget;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::{Place, stacked};
@@ -19,6 +17,8 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::wrap_to;
+use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
+use skills_skill::AttachTarget;
 
 /// What a full bar means, unless the best score is higher: typing does not rescale.
 const SCALE: f64 = 3.5;

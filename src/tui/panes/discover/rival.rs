@@ -1,8 +1,8 @@
 //! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
 
-use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 use crate::widgets::ledger::is_stop_word;
 use crate::widgets::measure::{cells, cut_end, shown};
+use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 
 /// Scores that are nearer than this look the same.
 pub const LEVEL: f64 = 0.005;

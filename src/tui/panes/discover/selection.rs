@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::listing::Lookup;
 use super::rows::{self, Item, Opened, Outcome};
 use super::{Discover, Part};
-use skills_discovery::{Answer, Hit};
-use skills_api::Error;
-use skills_skill::SkillId;
 use crate::pane::{Effect, PaneId, Target};
+use skills_api::Error;
+use skills_discovery::{Answer, Hit};
+use skills_skill::SkillId;
 
 /// What the person put the cursor on.
 #[derive(Debug, Clone, PartialEq, Eq)]

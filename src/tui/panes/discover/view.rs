@@ -5,11 +5,11 @@ use ratatui::layout::Rect;
 
 use super::rows::Item;
 use super::{Discover, Drawn, Part};
-use skills_discovery::Fit;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::pen::Pen;
 use crate::widgets::rule::{Joint, Title, divider};
+use skills_discovery::Fit;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;

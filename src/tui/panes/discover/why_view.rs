@@ -8,7 +8,6 @@ use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
 use super::{Discover, Part, Want};
-use skills_discovery::{Answer, Fit, Hit, LinkState, Mark};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
@@ -20,6 +19,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::wrap_to;
+use skills_discovery::{Answer, Fit, Hit, LinkState, Mark};
 
 /// More rows than any explanation has.
 const TALLEST: u16 = 90;
@@ -212,11 +212,8 @@ impl Discover {
                 let marks: Vec<Mark> = line.marks.clone();
                 let segs = marked(&line.text, &marks, Role::Text, pen.glyphs.ascii);
                 let room = column.width.saturating_sub(digits + 5);
-                let line = crate::widgets::wrap::cut_line(
-                    &RichLine::from_segs(segs),
-                    room,
-                    pen.glyphs.ellipsis,
-                );
+                let line =
+                    crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), room, pen.glyphs.ellipsis);
                 pen.line(column.x + 5 + digits, at, &line, room);
             }
             let rows = lines.len().min(6) as u16;

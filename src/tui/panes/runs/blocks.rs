@@ -5,9 +5,6 @@ use serde_json::Value;
 use super::Runs;
 use super::detail::Stop;
 use super::detail_view::{label_of, short_id};
-use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
-use skills_model::{CommandName, RunState};
-use skills_store::{EventKind, RunRecord};
 use crate::action::Action;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -16,6 +13,9 @@ use crate::widgets::json_lines::{fields, on_one_line};
 use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::wrap_to;
+use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
+use skills_model::{CommandName, RunState};
+use skills_store::{EventKind, RunRecord};
 
 /// Lines of a corrected text that are listed.
 const DIFFERING: usize = 8;

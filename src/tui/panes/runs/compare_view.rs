@@ -9,8 +9,6 @@ use super::state_view::scrolled;
 use super::steps_view::sign;
 use super::view::spinner;
 use super::{Part, Runs};
-use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
-use skills_store::{RunId, RunRecord};
 use crate::overlay::state_word;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
 use crate::run_traffic::RunAsk;
@@ -24,6 +22,8 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::wrap::wrap_to;
+use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
+use skills_store::{RunId, RunRecord};
 
 /// Differences shown of one thing.
 const SHOWN: usize = 6;

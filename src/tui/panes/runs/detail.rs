@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use crate::widgets::scroll::Scroll;
 use skills_api::{Error, RunDetail};
 use skills_store::{RunEvent, RunId};
-use crate::widgets::scroll::Scroll;
 
 /// Details kept for coming back to.
 const KEPT: usize = 24;

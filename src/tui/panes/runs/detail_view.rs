@@ -11,9 +11,6 @@ use super::list::{Group, has_expired, tail};
 use super::steps_view::{Axis, head, inside};
 use super::view::spinner;
 use super::{Part, Runs, live};
-use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
-use skills_model::{Expiry, Gate, RunState};
-use skills_store::RunRecord;
 use crate::action::Action;
 use crate::overlay::state_word;
 use crate::pane::Draw;
@@ -24,6 +21,9 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::{cut_line, wrap_to};
+use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
+use skills_model::{Expiry, Gate, RunState};
+use skills_store::RunRecord;
 
 /// Wishes of sidecars that are told above the steps.
 const WISHES: usize = 2;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use skills_model::RunState;
-use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 use crate::pane::Effect;
 use crate::run_traffic::RunAsk;
+use skills_model::RunState;
+use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
 /// Runs asked for at once.
 const PAGE: usize = 200;

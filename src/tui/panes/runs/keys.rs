@@ -6,11 +6,11 @@ use ratatui::layout::Rect;
 
 use super::detail::{Showing, Stop};
 use super::{Part, Row, Runs, list};
-use skills_model::RunState;
-use skills_store::Holder;
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::widgets::ages::{until_older, until_younger};
+use skills_model::RunState;
+use skills_store::Holder;
 
 impl Pane for Runs {
     fn id(&self) -> PaneId {

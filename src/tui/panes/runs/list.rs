@@ -3,11 +3,11 @@
 use nucleo_matcher::Utf32String;
 
 use super::feed::Known;
-use skills_model::{Asked, Gate, RunState};
-use skills_store::{RunFilter, RunId, RunRecord};
 use crate::widgets::ages::age;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::measure::shown;
+use skills_model::{Asked, Gate, RunState};
+use skills_store::{RunFilter, RunId, RunRecord};
 
 /// Where a run stands in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

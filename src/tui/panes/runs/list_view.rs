@@ -7,8 +7,6 @@ use ratatui::style::Modifier;
 use super::list::{Group, Row, tail, word};
 use super::view::spinner;
 use super::{Part, Runs};
-use skills_model::RunState;
-use skills_store::RunRecord;
 use crate::on_its_way::briefly;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -19,6 +17,8 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::wrap_to;
+use skills_model::RunState;
+use skills_store::RunRecord;
 
 /// Rows that say why a part of the list is missing.
 const TROUBLE: u16 = 4;

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use skills_api::{RunDetail, SidecarWish, StepState};
-use skills_model::Choice;
-use skills_skill::safe_text;
-use skills_store::{EventKind, RunEvent, RunId};
 use crate::theme::Role;
 use crate::widgets::ages::{duration, time_of_day};
 use crate::widgets::measure::{cells, shown};
 use crate::widgets::rich::{RichLine, Seg};
+use skills_api::{RunDetail, SidecarWish, StepState};
+use skills_model::Choice;
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent, RunId};
 
 /// The lines of an event in the output, the white space of what was printed as it is; none for one that says nothing
 /// to a person.

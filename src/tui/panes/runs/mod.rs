@@ -27,11 +27,6 @@ use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::list::{Row, rows};
 use self::way::OnTheWay;
-use skills_api::{Error, RunDetail};
-use skills_registry::Catalogue;
-use skills_model::RunState;
-use skills_skill::{Kind, Skill};
-use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_traffic::{RunAsk, RunTold};
@@ -39,6 +34,11 @@ use crate::typed::Typed;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::measure::shown;
 use crate::widgets::scroll::Scroll;
+use skills_api::{Error, RunDetail};
+use skills_model::RunState;
+use skills_registry::Catalogue;
+use skills_skill::{Kind, Skill};
+use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

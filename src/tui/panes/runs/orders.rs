@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::{Part, Runs};
-use skills_api::{ContractView, pause_wanted};
-use skills_model::{CommandName, Gate, RunState};
-use skills_skill::SkillId;
-use skills_store::{RunId, RunRecord};
 use crate::action::{Action, Command};
 use crate::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
 use crate::pane::{Effect, PaneId, Picker, PickerKind, Target};
 use crate::run_traffic::RunAsk;
 use crate::widgets::measure::shown;
+use skills_api::{ContractView, pause_wanted};
+use skills_model::{CommandName, Gate, RunState};
+use skills_skill::SkillId;
+use skills_store::{RunId, RunRecord};
 
 /// Other waiting runs whose sheets are asked for, to be decided together.
 const TOGETHER: usize = 24;

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
 use super::{Part, Runs, live};
-use skills_api::{RunDetail, StepView};
-use skills_store::RunEvent;
 use crate::overlay::{Passage, Reading};
 use crate::pane::Effect;
 use crate::theme::Role;
 use crate::widgets::ages::{duration, time_of_day};
 use crate::widgets::measure::{cells, shown};
+use skills_api::{RunDetail, StepView};
+use skills_store::RunEvent;
 
 impl Runs {
     /// Opens what the cursor is on as a text of its own.

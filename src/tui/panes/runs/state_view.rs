@@ -9,7 +9,6 @@ use super::detail::Showing;
 use super::detail_view::label_of;
 use super::keys::rows_of;
 use super::{Part, Runs};
-use skills_api::{RunDetail, changes};
 use crate::action::Action;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
@@ -19,6 +18,7 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
+use skills_api::{RunDetail, changes};
 
 /// Lists longer than this begin folded.
 const LONG: usize = 12;

@@ -1,12 +1,12 @@
 //! The steps of a run with bars of time. Time in which nothing ran (a night before an approval) takes no room.
 
-use skills_api::{StepState, StepView};
 use crate::glyphs::Glyphs;
 use crate::theme::Role;
 use crate::widgets::ages::{duration, time_of_day};
 use crate::widgets::json_lines::fields;
 use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::rich::{RichLine, Seg};
+use skills_api::{StepState, StepView};
 
 /// When each step ran, on an axis without idle time.
 pub struct Axis {

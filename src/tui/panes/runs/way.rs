@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Runs;
 use super::blocks::{Line, Making};
-use skills_api::{ConnectionState, Error, Sending, UnderWay};
-use skills_model::{CommandName, Gate};
-use skills_store::{RunId, RunRecord};
 use crate::action::{Action, Command};
 use crate::on_its_way::{is_unsent, whole};
 use crate::overlay::{name_of_decision, name_of_launch};
@@ -16,6 +13,9 @@ use crate::theme::Role;
 use crate::widgets::measure::shown;
 use crate::widgets::rich::Seg;
 use crate::widgets::wrap::wrap_to;
+use skills_api::{ConnectionState, Error, Sending, UnderWay};
+use skills_model::{CommandName, Gate};
+use skills_store::{RunId, RunRecord};
 
 /// What is known of the way to the core.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use skills_api::NotListed;
-use skills_session::{Fill, Made, Unit};
 use crate::theme::Role;
 use crate::widgets::figures::count;
 use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
+use skills_api::NotListed;
+use skills_session::{Fill, Made, Unit};
 
 /// Rows that the box below needs to say anything.
 const SINCE: usize = 5;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{SessionPane, Tab};
-use skills_api::{LoadedFrom, SessionView};
 use crate::pane::Effect;
 use crate::session_traffic::{Newest, SessionAsk};
 use crate::widgets::figures::counted;
 use crate::widgets::measure::shown;
+use skills_api::{LoadedFrom, SessionView};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
@@ -148,10 +148,10 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_api::{Code, Error};
     use crate::pane::{Message, Pane as _};
     use crate::run_traffic::RunTold;
     use crate::session_traffic::SessionTold;
+    use skills_api::{Code, Error};
 
     #[test]
     fn a_session_that_could_not_be_fetched_is_fetched_when_calls_get_through_again() {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::Fold;
-use skills_api::{ComposedView, DiffLine, LevelSize};
-use skills_session::{Entry, Part, PartKind, Turn};
-use skills_skill::safe_text;
 use crate::glyphs::UNICODE;
 use crate::theme::Role;
 use crate::widgets::figures::{bytes, count, token_count};
 use crate::widgets::measure::cells;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::wrap::break_code;
+use skills_api::{ComposedView, DiffLine, LevelSize};
+use skills_session::{Entry, Part, PartKind, Turn};
+use skills_skill::safe_text;
 
 /// Entries of the catalogue, and lines of a body, that stay in sight when folded.
 const KEPT: usize = 3;

@@ -8,8 +8,6 @@ use ratatui::layout::Rect;
 
 use super::given::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
-use skills_api::ComposedView;
-use skills_session::{Speaker, Turn};
 use crate::glyphs::UNICODE;
 use crate::pane::{Draw, Effect, RenderJob};
 use crate::theme::Role;
@@ -18,6 +16,8 @@ use crate::widgets::measure::{cells, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::wrap::{cut_line, wrap_to};
+use skills_api::ComposedView;
+use skills_session::{Speaker, Turn};
 
 /// Cells of a title beside its note.
 const TITLE: u16 = 36;

@@ -8,13 +8,13 @@ use ratatui::layout::Rect;
 use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
-use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
 use crate::action::{Action, Command, Context};
 use crate::overlay::{Asking, Sheet, name_of_script};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::session_traffic::SessionAsk;
 use crate::widgets::figures::bytes;
 use crate::widgets::measure::shown as safe;
+use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
 
 /// The choice of a new session with the settings of the one that is open.
 pub(super) const LIKE_THIS: &str = "like";

@@ -5,9 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Part, SessionPane};
-use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
-use skills_session::PartKind;
-use skills_skill::tokens::TokenCount;
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
@@ -18,6 +15,9 @@ use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
 use crate::widgets::wrap::wrap_to;
+use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
+use skills_session::PartKind;
+use skills_skill::tokens::TokenCount;
 
 /// Rows for how the selected skill stands.
 const TOLD: usize = 3;

@@ -4,9 +4,6 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use skills_api::{LevelSize, LevelsView, LoadedFrom};
-use skills_session::{Fill, Part, PartKind};
-use skills_skill::safe_text;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
@@ -15,6 +12,9 @@ use crate::widgets::measure::{cut_end, cut_middle, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
 use crate::widgets::wrap::wrap;
+use skills_api::{LevelSize, LevelsView, LoadedFrom};
+use skills_session::{Fill, Part, PartKind};
+use skills_skill::safe_text;
 
 /// From this width on the levels stand side by side.
 const BESIDE: u16 = 72;

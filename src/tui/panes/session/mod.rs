@@ -20,14 +20,14 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
-use skills_api::{ComposedView, LevelsView, SessionView, Standing};
-use skills_registry::Catalogue;
-use skills_session::{Active, Api};
 use crate::pane::{Effect, PickerKind};
 use crate::session_traffic::SessionAsk;
 use crate::typed::Typed;
 use crate::widgets::rich::RichLine;
 use crate::widgets::scroll::Scroll;
+use skills_api::{ComposedView, LevelsView, SessionView, Standing};
+use skills_registry::Catalogue;
+use skills_session::{Active, Api};
 
 /// The parts that can have the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

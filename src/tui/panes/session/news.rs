@@ -5,8 +5,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{SessionPane, Tab};
-use skills_api::{Code, Event, SettingsChange};
-use skills_session::Api;
 use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet};
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::run_traffic::RunTold;
@@ -14,6 +12,8 @@ use crate::session_export::{Format, short_id};
 use crate::session_traffic::{SessionAsk, SessionTold};
 use crate::widgets::ages::moment;
 use crate::widgets::measure::shown;
+use skills_api::{Code, Event, SettingsChange};
+use skills_session::Api;
 
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {

@@ -6,14 +6,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::SessionPane;
-use skills_api::{DiffLine, SinceLast};
-use skills_session::Form;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::figures::{bytes, count, counted};
 use crate::widgets::measure::{cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rule::Title;
+use skills_api::{DiffLine, SinceLast};
+use skills_session::Form;
 
 /// Up to so many entries of the catalogue are told by name.
 const NAMED: usize = 4;

@@ -1,0 +1,24 @@
+//! What a check of contracts may know of the capabilities here.
+
+use std::collections::BTreeSet;
+
+use skills_skill::contract::{Capability, Field, KnownCapabilities};
+
+use super::Capabilities;
+use crate::check_value;
+
+impl KnownCapabilities for Capabilities {
+    fn ids(&self) -> Vec<&str> {
+        let bound = self.bindings().map(|offered| offered.binding.capability.as_str());
+        let all: BTreeSet<&str> = Capabilities::ids(self).chain(bound).collect();
+        all.into_iter().collect()
+    }
+
+    fn declared(&self, id: &str) -> Option<&Capability> {
+        self.capability(id).map(|capability| &**capability)
+    }
+
+    fn check(&self, field: &Field, value: &serde_json::Value) -> Result<(), String> {
+        check_value(field, value)
+    }
+}
