@@ -13,7 +13,7 @@ use super::{Code, Error, names};
 use skills_registry::Catalogue;
 use skills_runs::{Capabilities, Place};
 use skills_skill::client::SameName;
-use skills_skill::contract::{self, KnownCapabilities};
+use skills_skill::contract;
 use skills_skill::{Finding, Severity, Skill, SkillId, fix, lint};
 
 /// One finding, and the bundle it is about.
