@@ -48,6 +48,7 @@ mod testing;
 mod trace;
 mod trusting;
 mod types;
+mod why;
 
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
@@ -102,4 +103,7 @@ pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
     FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
     SkillDetail, SkillList, SkillSummary, UnderWay,
+};
+pub use why::{
+    CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest, WhyTerm, why,
 };

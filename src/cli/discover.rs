@@ -54,7 +54,7 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
 }
 
 /// The words of the command line, or standard input for a single `-`.
-fn intent(words: &[String]) -> Result<String, Failure> {
+pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
     if words != ["-"] {
         return Ok(words.join(" "));
     }

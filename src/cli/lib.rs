@@ -30,6 +30,7 @@ mod schema;
 mod session;
 mod trust;
 mod verify;
+mod why;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -185,6 +186,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Discover(args) => runtime.block_on(discover::run(cx, &args)),
         Command::List(args) => runtime.block_on(list::run(cx, &args)),
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
+        Command::Why(args) => runtime.block_on(why::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
         Command::Run(args) => runtime.block_on(runs::run(cx, &args)),

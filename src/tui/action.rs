@@ -56,6 +56,7 @@ pub enum Action {
     GroupBy,
     PickClient,
     DiscoverThis,
+    Why,
     // discover
     FocusIntent,
     TogglePolicy,

@@ -23,7 +23,7 @@ use super::keymap::Keymap;
 use super::located::LocatedError;
 use super::notices::Notices;
 use super::offers::Here;
-use super::overlay::{Outcome, Overlay};
+use super::overlay::{Reading, Outcome, Overlay};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
@@ -49,6 +49,8 @@ pub enum News {
     All(Message),
     /// The client profiles, to choose one: who asked, the one in force, `(id, name)`.
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
+    /// A text that a pane asked for, to be read over everything.
+    Read(PaneId, Box<Reading>),
     /// A wish was carried out; a note says so.
     Done(String),
     /// A wish failed: what, and where or what to do.
@@ -209,6 +211,11 @@ impl App {
                 self.choose_client(pane, current.as_deref(), profiles);
             }
             News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
+            // A dialog that was opened meanwhile may hold what somebody types.
+            News::Read(..) if self.overlay.is_some() => {
+                self.notices.note("the report is ready: ask again after this dialog", now);
+            }
+            News::Read(pane, reading) => self.effects_of(pane, vec![Effect::Read(reading)], now),
             News::Done(note) => self.notices.note(note, now),
             News::Failed(what, place) => self.notices.error(what, place),
         }

@@ -13,8 +13,9 @@ use tokio::task::AbortHandle;
 use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::widgets::render::render;
+use super::why_report;
 use super::widgets::rich::RichLine;
-use skills_api::{Connection, Error, Event, LocalFiles, SharedClient, SharedSessionClient};
+use skills_api::{Connection, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
 use skills_config::Invocation;
 
 /// Rendered texts kept for coming back to.
@@ -228,6 +229,15 @@ impl Calls {
                         Err(error) => vec![failed("no view as that client", &error)],
                     }
                 });
+            }
+            Effect::Why(request) => {
+                let under_way = self.spawn("why", async move {
+                    match why(&*client, &request).await {
+                        Ok(report) => vec![News::Read(pane, Box::new(why_report::reading(&report)))],
+                        Err(error) => vec![failed("the checks of the skill could not be made", &error)],
+                    }
+                });
+                self.tell_if_slow("the checks of the skill", under_way);
             }
             Effect::ClientView(None) => self.tell(answer(Message::ClientView(None))),
             Effect::PickClient(current) => {

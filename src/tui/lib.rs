@@ -36,6 +36,7 @@ pub mod svg;
 pub mod terminal;
 pub mod theme;
 mod typed;
+mod why_report;
 pub mod widgets;
 
 pub use run::{Exit, RunError, run, run_panes};

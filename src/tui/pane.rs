@@ -18,7 +18,9 @@ use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
 use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
-use skills_api::{ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail};
+use skills_api::{
+    ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail, WhyRequest,
+};
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
@@ -92,6 +94,8 @@ pub enum Effect {
     Sheet(Box<Sheet>),
     /// Show a text whole, over everything.
     Read(Box<Reading>),
+    /// Show why clients use a skill or do not; without a request, for that of Discover.
+    Why(WhyRequest),
     /// Something failed: what, and where or what to do. Stays until it is seen.
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
@@ -320,6 +324,10 @@ pub trait Pane {
     /// How many runs this process works at this moment: they stop when it ends.
     fn under_way(&self) -> usize {
         0
+    }
+    /// The request that is typed here, where this pane takes one.
+    fn request(&self) -> Option<String> {
+        None
     }
     /// Texts to keep for the next session, oldest first (the intents asked).
     fn kept(&self) -> Vec<String> {

@@ -7,7 +7,7 @@ use clap::builder::styling::Style;
 
 /// What belongs together, in the order of the page. What is in no group stands under the last title.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Find and check skills", &["discover", "list", "describe", "lint", "eval", "governance"]),
+    ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Keep runs", &["db", "audit", "audit-purge"]),
     ("Write and share skills", &["scaffold", "package-prepare", "package-validate", "schema"]),

@@ -33,7 +33,7 @@ pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
-    Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
+    Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -162,6 +162,8 @@ pub enum Command {
     List(ListArgs),
     /// Show one skill: record, findings, files, tokens.
     Describe(DescribeArgs),
+    /// Explain why clients do or do not use a skill for a request.
+    Why(WhyArgs),
     /// Check skills against the specification and good practice.
     Lint(LintArgs),
     /// Measure the ranking against queries with known answers.

@@ -92,6 +92,22 @@ pub struct DescribeArgs {
     pub source: bool,
 }
 
+/// `skills why`
+#[derive(Debug, Args)]
+#[command(after_help = "Checks, in order: the client searches the folder, the file can be parsed, the skill wins its \
+    name, it is offered to the model, its description survives the client's budget, it ranks first, it has the terms of \
+    the request, no exclusion clause matches.\nExits with 1 when a check fails.")]
+pub struct WhyArgs {
+    /// Id, name or location of a skill; also of a file that cannot be parsed.
+    pub skill: String,
+    /// The request; `-` reads it from standard input. Without one, only the checks that need none are made.
+    #[arg(value_name = "REQUEST")]
+    pub intent: Vec<String>,
+    /// Check only this client (repeatable); those that search the skill's folder by default.
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Vec<String>,
+}
+
 /// How `skills lint` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LintFormat {

@@ -229,6 +229,13 @@ impl App {
                     self.overlay = Some(sheet);
                 }
                 Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
+                Effect::Why(mut request) => {
+                    if request.intent.is_none() {
+                        request.intent = self.panes.iter().find_map(|pane| pane.request());
+                    }
+                    self.notices.note("checking", now);
+                    self.wants.push(Want::Call(pane, Effect::Why(request)));
+                }
                 Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
                 Effect::Trouble(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {

@@ -10,6 +10,7 @@ use super::{Browse, Part};
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::measure::shown as safe;
+use skills_api::WhyRequest;
 use skills_skill::Invocation;
 
 impl Pane for Browse {
@@ -72,6 +73,10 @@ impl Pane for Browse {
             Action::CopyAs => vec![Effect::Pick(self.copy_choices()?)],
             Action::Edit => vec![self.edit()?],
             Action::DiscoverThis => vec![self.discover_this()?],
+            Action::Why => {
+                let skill_id = self.shown_entry()?.id.to_string();
+                vec![Effect::Why(WhyRequest { skill_id, ..WhyRequest::default() })]
+            }
             Action::AttachThis => {
                 let skill = Some(self.shown_entry()?.id.clone());
                 vec![Effect::Go(PaneId::Attach, Some(Target::Attach { skill, target: None }))]
@@ -367,6 +372,7 @@ impl Browse {
             on_skill(shown(Action::Sort, "sort")),
             on_skill(shown(Action::GroupBy, "group")),
             on_skill(shown(Action::DiscoverThis, "discover")),
+            on_skill(shown(Action::Why, "why")),
             self.attach_command(),
             self.launch_command(false),
             on_skill(shown(Action::LoadSkill, "load")),
@@ -399,6 +405,7 @@ impl Browse {
             shown(Action::Back, "list"),
             on_skill(shown(Action::Edit, "edit")),
             on_skill(shown(Action::DiscoverThis, "discover")),
+            on_skill(shown(Action::Why, "why")),
             self.attach_command(),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),

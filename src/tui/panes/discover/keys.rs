@@ -9,6 +9,7 @@ use super::{Discover, Part};
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::figures::count;
+use skills_api::WhyRequest;
 use skills_skill::Invocation;
 
 impl Pane for Discover {
@@ -107,6 +108,10 @@ impl Pane for Discover {
 
     fn wanted(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.wanted)
+    }
+
+    fn request(&self) -> Option<String> {
+        Some(self.field.text().trim().to_owned()).filter(|text| !text.is_empty())
     }
 
     fn kept(&self) -> Vec<String> {
@@ -245,6 +250,10 @@ impl Discover {
                 Some(vec![Effect::Go(PaneId::Attach, Some(target))])
             }
             Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
+            Action::Why => {
+                let intent = Some(self.field.text().to_owned());
+                Some(vec![Effect::Why(WhyRequest { skill_id: id.to_string(), intent, ..WhyRequest::default() })])
+            }
             Action::Edit => {
                 let skill = self.catalogue.by_id(id.as_str())?;
                 Some(vec![Effect::Edit(skill.location.clone(), 1)])
@@ -387,6 +396,7 @@ impl Discover {
             shown(Action::CycleRole, "role"),
             shown(Action::PickDomain, "domain"),
             shown(Action::ToggleBody, "body"),
+            on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             self.attach_command(),

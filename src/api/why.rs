@@ -1,0 +1,644 @@
+//! `why`: every check between a skill's file and the moment a client's model loads it for a request.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use super::{Client, ClientView, ClientViewState, Code, Error};
+use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request};
+use skills_session::Shown;
+use skills_skill::{Finding, Refusal, Severity, SkillId};
+
+/// Which skill, for which request, in which clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WhyRequest {
+    /// Id, unambiguous name or location; also of a file that cannot be parsed.
+    pub skill_id: String,
+    /// The request; without one, only the checks that need none are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20_000))]
+    pub intent: Option<String>,
+    /// Ids of client profiles; those that search the skill's folder, where absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<String>,
+}
+
+/// What is checked, in the order in which it decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum CheckKind {
+    /// The client searches the folder.
+    Folder,
+    /// The file can be parsed.
+    Parse,
+    /// The skill wins its name.
+    Name,
+    /// The client offers the skill to its model.
+    Offered,
+    /// The description survives the client's catalog budget.
+    Description,
+    /// The skill is ranked first, and fits.
+    Rank,
+    /// The skill has the terms of the request.
+    Terms,
+    /// No exclusion clause of the description matches the request.
+    Exclusion,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum CheckResult {
+    /// Nothing stands in the way.
+    Pass,
+    /// This is a reason why the skill is not used.
+    Fail,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// A check with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WhyCheck {
+    /// What was checked.
+    pub check: CheckKind,
+    /// The result.
+    pub result: CheckResult,
+    /// What the result rests on, as a sentence without a final stop.
+    pub evidence: String,
+    /// What to do, where the check failed and something can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl WhyCheck {
+    fn new(check: CheckKind, result: CheckResult, evidence: impl Into<String>) -> Self {
+        Self { check, result, evidence: evidence.into(), help: None }
+    }
+
+    fn pass(check: CheckKind, evidence: impl Into<String>) -> Self {
+        Self::new(check, CheckResult::Pass, evidence)
+    }
+
+    fn fail(check: CheckKind, evidence: impl Into<String>, help: impl Into<String>) -> Self {
+        let help = help.into();
+        Self { help: (!help.is_empty()).then_some(help), ..Self::new(check, CheckResult::Fail, evidence) }
+    }
+
+    fn unknown(check: CheckKind, evidence: impl Into<String>) -> Self {
+        Self::new(check, CheckResult::Unknown, evidence)
+    }
+}
+
+/// A description that a client's budget cuts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CutDescription {
+    /// What the model is given.
+    pub shown: String,
+    /// What it is not given.
+    pub cut: String,
+    /// Terms of the request that stand in the cut part only.
+    pub lost_terms: Vec<String>,
+}
+
+/// The checks of one client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientChecks {
+    /// Id of its profile.
+    pub client: String,
+    /// Its name.
+    pub name: String,
+    /// Where the profile's facts come from.
+    pub source: String,
+    /// Whether the client searches the skill's folder.
+    pub searches_folder: bool,
+    /// The checks, in order; none after the first that fails.
+    pub checks: Vec<WhyCheck>,
+    /// The description, where the client cuts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<CutDescription>,
+}
+
+/// A term of the request, in the skill and in the first result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhyTerm {
+    /// As it stands in the request.
+    pub term: String,
+    /// Fields of the skill that have it.
+    pub fields: Vec<String>,
+    /// Points that it gives the skill.
+    pub points: f64,
+    /// Fields of the first result that have it.
+    pub winner_fields: Vec<String>,
+    /// Points that it gives the first result.
+    pub winner_points: f64,
+}
+
+/// The skill's place in the ranking for the request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhyRanking {
+    /// The skill's place among all results, from 1; none where it is not a result.
+    pub rank: Option<usize>,
+    /// Its score.
+    pub score: Option<f64>,
+    /// The first result; the second, where the skill itself is first.
+    pub rival: Option<SkillId>,
+    /// The rival's score.
+    pub rival_score: Option<f64>,
+    /// The verdict about the first result.
+    pub verdict: String,
+    /// The terms of the request without stop words.
+    pub terms: Vec<WhyTerm>,
+}
+
+/// The report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhyReport {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its file.
+    pub location: PathBuf,
+    /// The request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    /// Whether no check failed: with a request, the skill is first and fits.
+    pub wins: bool,
+    /// Checks that hold for every client: the file, and the ranking.
+    pub checks: Vec<WhyCheck>,
+    /// The checks of each client.
+    pub clients: Vec<ClientChecks>,
+    /// Clients that do not search the skill's folder and were not asked for by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_clients: Vec<String>,
+    /// The ranking, where there is a request and the file can be parsed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<WhyRanking>,
+}
+
+/// The skill in question, parsed or not.
+struct Subject {
+    id: SkillId,
+    location: PathBuf,
+    description: String,
+    parse: WhyCheck,
+    /// The copy that wins its name in the catalog.
+    shadowed_by: Option<PathBuf>,
+    parsed: bool,
+}
+
+/// Makes every check for a skill.
+///
+/// # Errors
+/// `not_found` with near names; those of `discover` and `client_view`.
+pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<WhyReport, Error> {
+    core.wait_for_catalog().await?;
+    let subject = subject(core, &request.skill_id).await?;
+    let intent = request.intent.as_deref().map(str::trim).filter(|intent| !intent.is_empty());
+    let ranking = match intent.filter(|_| subject.parsed) {
+        Some(intent) => Some(ranked(core, &subject, intent).await?),
+        None => None,
+    };
+    let (ranking, rank_checks) = ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
+    let known = core.client_profiles().await?;
+    let asked = |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
+    // An unknown client is refused with the near ids.
+    for unknown in request.clients.iter().filter(|id| !known.iter().any(|(known, _)| known == *id)) {
+        core.client_view(unknown).await?;
+    }
+    let views = known.iter().filter(|(id, _)| asked(id)).map(|(id, _)| core.client_view(id));
+    let views = futures::future::try_join_all(views).await?;
+    let terms = ranking.as_ref().map_or(&[][..], |ranking| ranking.terms.as_slice());
+    let mut clients: Vec<ClientChecks> =
+        views.iter().map(|view| client_checks(view, &subject, terms, intent.is_some())).collect();
+    let mut other_clients = Vec::new();
+    if request.clients.is_empty() && clients.iter().any(|client| client.searches_folder) {
+        let (searching, others): (Vec<_>, Vec<_>) =
+            clients.into_iter().partition(|client| client.searches_folder);
+        other_clients = others.into_iter().map(|client| client.name).collect();
+        clients = searching;
+    }
+    let mut checks = vec![subject.parse.clone()];
+    if let Some(winner) = &subject.shadowed_by {
+        checks.push(WhyCheck::fail(
+            CheckKind::Name,
+            format!("another copy wins the name in this catalog: {}", winner.display()),
+            "remove or rename one of the two copies",
+        ));
+    }
+    checks.extend(rank_checks);
+    let failed = |check: &WhyCheck| check.result == CheckResult::Fail;
+    let wins = !checks.iter().any(failed) && !clients.iter().any(|client| client.checks.iter().any(failed));
+    Ok(WhyReport {
+        skill_id: subject.id,
+        location: subject.location,
+        intent: intent.map(str::to_owned),
+        wins,
+        checks,
+        clients,
+        other_clients,
+        ranking,
+    })
+}
+
+async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject, Error> {
+    match core.describe(wanted).await {
+        Ok(detail) => Ok(Subject {
+            id: detail.summary.skill_id.clone(),
+            location: detail.summary.location.clone(),
+            description: detail.summary.description.clone(),
+            parse: parsed(&detail.findings),
+            shadowed_by: detail.summary.shadowed_by.clone(),
+            parsed: true,
+        }),
+        Err(error) if error.code == Code::NotFound => {
+            let catalogue = core.catalogue().await?;
+            let refusal = catalogue.refused.iter().find(|refusal| is_named(refusal, wanted)).ok_or(error)?;
+            Ok(Subject {
+                id: refusal.id.clone(),
+                location: refusal.location.clone(),
+                description: String::new(),
+                parse: refused(refusal),
+                shadowed_by: None,
+                parsed: false,
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn is_named(refusal: &Refusal, wanted: &str) -> bool {
+    let path = Path::new(wanted);
+    let folder = refusal.location.parent();
+    refusal.id.as_str() == wanted
+        || refusal.location == path
+        || folder.is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
+}
+
+fn place_of(finding: &Finding) -> String {
+    let file = finding.file.display();
+    finding.span.map_or_else(|| file.to_string(), |span| format!("{file}:{}", span.line))
+}
+
+/// The check of a file that could be parsed, with the first finding of a repair.
+fn parsed(findings: &[Finding]) -> WhyCheck {
+    match findings.iter().find(|finding| finding.severity == Severity::Error) {
+        None => WhyCheck::pass(CheckKind::Parse, "the file can be parsed"),
+        Some(error) => WhyCheck {
+            help: Some(error.help.clone()),
+            ..WhyCheck::pass(
+                CheckKind::Parse,
+                format!(
+                    "the file can be parsed here, with an error: {}: {} ({})",
+                    place_of(error),
+                    error.message,
+                    error.code
+                ),
+            )
+        },
+    }
+}
+
+fn refused(refusal: &Refusal) -> WhyCheck {
+    match refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error) {
+        Some(error) => WhyCheck::fail(
+            CheckKind::Parse,
+            format!("{}: {} ({})", place_of(error), error.message, error.code),
+            error.help.clone(),
+        ),
+        None => WhyCheck::fail(
+            CheckKind::Parse,
+            "the file is refused",
+            "run `skills lint` on its folder",
+        ),
+    }
+}
+
+/// The skill's place in the ranking, and the checks made of it.
+async fn ranked(
+    core: &(impl Client + ?Sized),
+    subject: &Subject,
+    intent: &str,
+) -> Result<(WhyRanking, Vec<WhyCheck>), Error> {
+    let request = |skill: Option<SkillId>, limit: usize| Request {
+        intent: intent.to_owned(),
+        skill,
+        limit,
+        ..Request::default()
+    };
+    let own = core.discover(request(Some(subject.id.clone()), 1)).await?;
+    let first = core.discover(request(None, 2)).await?;
+    let hit = own.results.first();
+    let rank = hit.map(|hit| hit.rank.unwrap_or(1));
+    let winner = first.results.first().filter(|winner| winner.skill_id != subject.id);
+    let rival = winner.or_else(|| first.results.get(1));
+    let terms = terms(intent, &first, hit, winner);
+    let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
+    checks.extend(terms_check(&terms, hit, winner));
+    if let Some(hit) = hit {
+        checks.push(match &hit.exclusion_note {
+            Some(clause) => WhyCheck::fail(
+                CheckKind::Exclusion,
+                format!("the request matches an exclusion clause of the description: “{clause}”"),
+                "narrow the clause, if the skill is meant for this request",
+            ),
+            None => WhyCheck::pass(CheckKind::Exclusion, "no exclusion clause matches the request"),
+        });
+    }
+    let ranking = WhyRanking {
+        rank,
+        score: hit.map(|hit| hit.score),
+        rival: rival.map(|rival| rival.skill_id.clone()),
+        rival_score: rival.map(|rival| rival.score),
+        verdict: first.verdict.sentence.clone(),
+        terms,
+    };
+    Ok((ranking, checks))
+}
+
+fn rank_check(
+    subject: &Subject,
+    own: &Answer,
+    first: &Answer,
+    rank: Option<usize>,
+    rival: Option<&Hit>,
+) -> WhyCheck {
+    let kind = CheckKind::Rank;
+    let Some((rank, hit)) = rank.zip(own.results.first()) else {
+        let left_out = own.excluded.iter().find(|excluded| excluded.skill_id == subject.id);
+        return match (left_out, own.attachable.first()) {
+            (Some(excluded), _) => WhyCheck::fail(kind, format!("not a result: {}", excluded.why), match excluded.reason {
+                ExcludedWhy::Deprecated => "change its status, or search with --include-deprecated",
+                ExcludedWhy::Policy(_) => "`skills policy explain` names the rule",
+                _ => "",
+            }),
+            (None, Some(_)) => WhyCheck::fail(
+                kind,
+                "not a result: a sidecar is offered for attachment only",
+                "change its role, if people should find it by a request",
+            ),
+            (None, None) => WhyCheck::fail(
+                kind,
+                "not a result: no term of the request matches the skill",
+                "use the words of the request in the description",
+            ),
+        };
+    };
+    let score = hit.score;
+    match (rank, rival) {
+        (1, _) if first.fit == Fit::None => WhyCheck::fail(
+            kind,
+            format!("first with {score:.2}, and below the threshold: {}", first.verdict.sentence),
+            "use more of the request's words in the description",
+        ),
+        (1, Some(second)) => WhyCheck::pass(
+            kind,
+            format!("first with {score:.2}, {:.2} ahead of {}", score - second.score, second.skill_id),
+        ),
+        (1, None) => WhyCheck::pass(kind, format!("first with {score:.2}, and the only result")),
+        (rank, Some(winner)) => WhyCheck::fail(
+            kind,
+            format!(
+                "rank {rank} with {score:.2}; {} wins with {:.2}, {:.2} ahead",
+                winner.skill_id,
+                winner.score,
+                winner.score - score
+            ),
+            "",
+        ),
+        (rank, None) => WhyCheck::unknown(kind, format!("rank {rank} with {score:.2}")),
+    }
+}
+
+/// The words of the request that are not stop words, in the skill and in the winner.
+fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>) -> Vec<WhyTerm> {
+    let of = |hit: Option<&Hit>, word: usize| -> (Vec<String>, f64) {
+        let Some(breakdown) = hit.map(|hit| &hit.breakdown) else { return (Vec::new(), 0.0) };
+        let rows: Vec<usize> = (0..breakdown.words.len())
+            .filter(|row| breakdown.words[*row].query_word == Some(word))
+            .collect();
+        let mut fields: Vec<String> = Vec::new();
+        for part in breakdown.parts.iter().filter(|part| rows.contains(&part.word)) {
+            if let Some(field) = part.field.as_ref().filter(|field| !fields.contains(field)) {
+                fields.push(field.clone());
+            }
+        }
+        (fields, rows.iter().map(|row| breakdown.words[*row].sum).sum())
+    };
+    let words = answer.words.iter().enumerate().filter(|(_, word)| !word.stop);
+    words
+        .map(|(at, word)| {
+            let (fields, points) = of(own, at);
+            let (winner_fields, winner_points) = of(winner, at);
+            let term = intent.get(word.start as usize..word.end as usize).unwrap_or_default().to_owned();
+            WhyTerm { term, fields, points, winner_fields, winner_points }
+        })
+        .collect()
+}
+
+fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>) -> Option<WhyCheck> {
+    own?;
+    if terms.is_empty() {
+        return Some(WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words"));
+    }
+    let list = |terms: &[&WhyTerm], show: fn(&WhyTerm) -> String| {
+        terms.iter().map(|term| show(term)).collect::<Vec<_>>().join(", ")
+    };
+    let quoted = |term: &WhyTerm| format!("“{}”", term.term);
+    let missing: Vec<&WhyTerm> = terms.iter().filter(|term| term.fields.is_empty()).collect();
+    let winning: Vec<&WhyTerm> =
+        missing.iter().copied().filter(|term| !term.winner_fields.is_empty()).collect();
+    let missing_text = list(&missing, quoted);
+    Some(match winner {
+        _ if missing.is_empty() => WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request"),
+        Some(winner) if !winning.is_empty() => WhyCheck::fail(
+            CheckKind::Terms,
+            format!(
+                "missing: {missing_text}; {} has {}",
+                winner.skill_id,
+                list(&winning, |term| format!("“{}” ({})", term.term, term.winner_fields.join(", ")))
+            ),
+            format!("add {} to the description, where the skill does that", list(&winning, quoted)),
+        ),
+        Some(_) => WhyCheck::pass(
+            CheckKind::Terms,
+            format!("missing: {missing_text}; the first result does not have them either"),
+        ),
+        None => WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it wins without them")),
+    })
+}
+
+/// The checks of a client, up to the first that fails.
+fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_request: bool) -> ClientChecks {
+    use CheckKind::{Folder, Name, Offered, Parse};
+    let name = &view.name;
+    let state = view.entries.iter().find(|entry| entry.skill_id == subject.id).map(|entry| &entry.state);
+    let mut checks = Vec::new();
+    let mut searches_folder = true;
+    let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
+    let mut description = None;
+    let read = |how: Option<&str>| match how {
+        Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file after a repair: {how}")),
+        None => WhyCheck::pass(Parse, format!("{name} reads the file")),
+    };
+    match state {
+        None | Some(ClientViewState::NotLooked) => {
+            searches_folder = false;
+            checks.push(WhyCheck::fail(
+                Folder,
+                format!("{name} does not search {}", folder_of(&subject.location)),
+                format!("copy or link the folder into one that {name} searches: `skills list --client {}`", view.client),
+            ));
+        }
+        Some(ClientViewState::TooDeep(top)) => checks.push(WhyCheck::fail(
+            Folder,
+            format!("too deep: {name} searches only folders directly below {}", top.display()),
+            format!("move the folder directly below {}", top.display()),
+        )),
+        Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
+        Some(ClientViewState::Dropped(why)) => {
+            let help = subject.parse.help.clone().unwrap_or_default();
+            checks.extend([searched(), WhyCheck::fail(Parse, format!("{name} drops it: {why}"), help)]);
+        }
+        Some(ClientViewState::Unknown(what)) => {
+            checks.extend([searched(), WhyCheck::unknown(Parse, what.clone())]);
+        }
+        Some(ClientViewState::Shadowed(winner)) => checks.extend([
+            searched(),
+            read(None),
+            WhyCheck::fail(
+                Name,
+                format!("another skill of the same name wins: {}", winner.display()),
+                "remove or rename one of the two",
+            ),
+        ]),
+        Some(ClientViewState::ForPeople(said)) => checks.extend([
+            searched(),
+            read(None),
+            WhyCheck::pass(Name, "it wins its name"),
+            WhyCheck::fail(
+                Offered,
+                format!("people call it, the model cannot: {said}"),
+                "remove the setting, if the model should use the skill by itself",
+            ),
+        ]),
+        Some(ClientViewState::Waiting(until)) => checks.extend([
+            searched(),
+            read(None),
+            WhyCheck::pass(Name, "it wins its name"),
+            WhyCheck::fail(Offered, format!("not offered yet: {until}"), ""),
+        ]),
+        Some(
+            state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
+        ) => {
+            checks.push(searched());
+            checks.push(match state {
+                ClientViewState::Repaired(how) => read(Some(how)),
+                _ => read(None),
+            });
+            checks.push(match state {
+                ClientViewState::Either(others) => WhyCheck::unknown(
+                    Name,
+                    format!(
+                        "several skills have its name, and which one {name} lists differs between starts: {}",
+                        others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+                    ),
+                ),
+                _ => WhyCheck::pass(Name, "it wins its name"),
+            });
+            let withheld = view
+                .not_listed
+                .iter()
+                .find(|group| group.names.iter().any(|name| name == subject.id.as_str()));
+            match withheld {
+                Some(group) => checks.push(WhyCheck::fail(Offered, group.why.clone(), "")),
+                None => {
+                    checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
+                    let (check, cut) = description_check(view, subject, terms, has_request);
+                    checks.extend(check);
+                    description = cut;
+                }
+            }
+        }
+    }
+    ClientChecks {
+        client: view.client.clone(),
+        name: name.clone(),
+        source: view.source.clone(),
+        searches_folder,
+        checks,
+        description,
+    }
+}
+
+fn folder_of(location: &Path) -> String {
+    let folder = location.parent().and_then(Path::parent).unwrap_or(location);
+    folder.display().to_string()
+}
+
+/// What the client's catalog budget leaves of the description.
+fn description_check(
+    view: &ClientView,
+    subject: &Subject,
+    terms: &[WhyTerm],
+    has_request: bool,
+) -> (Option<WhyCheck>, Option<CutDescription>) {
+    let kind = CheckKind::Description;
+    let entry = view.list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(&subject.id));
+    let Some((listed, shown)) = entry else { return (None, None) };
+    let all = subject.description.chars().count();
+    let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
+    let kept = match shown {
+        Shown::Whole if !listed.cut => {
+            return (Some(WhyCheck::pass(kind, format!("all {all} characters of the description are shown"))), None);
+        }
+        Shown::Beyond => {
+            let evidence = "the catalog is over the client's budget, and how it shortens is not published";
+            return (Some(WhyCheck::unknown(kind, evidence)), None);
+        }
+        Shown::Omitted { why } => {
+            let help = "shorten descriptions or switch skills off: `skills budget` shows the catalog";
+            return (Some(WhyCheck::fail(kind, format!("not in the catalog: {why}"), help)), None);
+        }
+        Shown::NameOnly { .. } => "",
+        Shown::Whole | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
+    };
+    // A client that rewrites the text has no cut that can be shown in the original.
+    let full = subject.description.trim();
+    let common = full.chars().zip(kept.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let (head, tail) = full.split_at(common);
+    let is_in = |text: &str, term: &str| text.to_lowercase().contains(&term.to_lowercase());
+    let lost_terms: Vec<String> = terms
+        .iter()
+        .map(|term| &term.term)
+        .filter(|term| is_in(tail, term) && !is_in(head, term))
+        .cloned()
+        .collect();
+    let count = head.chars().count();
+    let why = match shown {
+        Shown::Shortened { why, .. } | Shown::NameOnly { why } => why.clone(),
+        _ if cut_by_client => "the client's own limit for one description".to_owned(),
+        _ => String::new(),
+    };
+    let because = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let evidence = if count == 0 {
+        format!("only the name is shown{because}")
+    } else {
+        format!("{count} of {all} characters are shown{because}")
+    };
+    let help = "put what decides first, or shorten the description";
+    let check = if !lost_terms.is_empty() {
+        let lost = lost_terms.iter().map(|term| format!("“{term}”")).collect::<Vec<_>>().join(", ");
+        WhyCheck::fail(kind, format!("{evidence}; cut off: {lost}"), help)
+    } else if has_request && count > 0 {
+        WhyCheck::pass(kind, format!("{evidence}; no term of the request is cut off"))
+    } else {
+        WhyCheck::fail(kind, evidence, help)
+    };
+    let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms };
+    (Some(check), Some(cut))
+}

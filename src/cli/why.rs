@@ -1,0 +1,117 @@
+//! `skills why`: every check between a skill's file and its use for a request.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::WhyArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, cells, wrap};
+use skills_api::{CheckKind, CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, why};
+use skills_skill::safe_text;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
+    let intent = super::discover::intent(&args.intent)?;
+    let core = cx.reach(Needs::Index).await?;
+    let request = WhyRequest {
+        skill_id: args.skill.clone(),
+        intent: (!intent.trim().is_empty()).then_some(intent),
+        clients: args.client.clone(),
+    };
+    let report = why(&*core, &request).await?;
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let text = render(&report, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if report.wins { Done::Fine } else { Done::Findings })
+}
+
+fn label(check: CheckKind) -> &'static str {
+    match check {
+        CheckKind::Folder => "folder",
+        CheckKind::Parse => "parse",
+        CheckKind::Name => "name",
+        CheckKind::Offered => "offered",
+        CheckKind::Description => "description",
+        CheckKind::Rank => "rank",
+        CheckKind::Terms => "terms",
+        CheckKind::Exclusion => "exclusion",
+    }
+}
+
+fn line(out: &mut String, check: &WhyCheck, look: Look) {
+    let (sign, ink) = match (check.result, look.unicode) {
+        (CheckResult::Pass, true) => ("✓", Ink::Good),
+        (CheckResult::Pass, false) => ("ok", Ink::Good),
+        (CheckResult::Fail, true) => ("✗", Ink::Bad),
+        (CheckResult::Fail, false) => ("!!", Ink::Bad),
+        (CheckResult::Unknown, _) => ("?", Ink::Warn),
+    };
+    let sign_width = if look.unicode { 1 } else { 2 };
+    let indent = 2 + sign_width + 1 + 13;
+    let sign = format!("{}{}", ink.paint(sign, look.colour), " ".repeat(sign_width - cells(sign).min(sign_width)));
+    let width = look.room(100).saturating_sub(indent);
+    let mut text = wrap(&safe_text::line(&check.evidence), width).into_iter();
+    let name = Ink::Strong.paint(label(check.check), look.colour);
+    let pad = " ".repeat(13 - label(check.check).len());
+    let _ = writeln!(out, "  {sign} {name}{pad}{}", text.next().unwrap_or_default());
+    for more in text {
+        let _ = writeln!(out, "{}{more}", " ".repeat(indent));
+    }
+    if let Some(help) = &check.help {
+        for (at, more) in wrap(&safe_text::line(help), width.saturating_sub(6)).iter().enumerate() {
+            let head = if at == 0 { "help: " } else { "      " };
+            let _ = writeln!(out, "{}{}", " ".repeat(indent), Ink::Muted.paint(&format!("{head}{more}"), look.colour));
+        }
+    }
+}
+
+/// The report as text.
+pub fn render(report: &WhyReport, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let _ = writeln!(
+        out,
+        "{}  {}",
+        strong(&safe_text::line(report.skill_id.as_str())),
+        Ink::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.colour)
+    );
+    if let Some(intent) = &report.intent {
+        let _ = writeln!(out, "request: {}", safe_text::line(intent));
+    }
+    out.push('\n');
+    for check in &report.checks {
+        line(&mut out, check, look);
+    }
+    if let Some(ranking) = &report.ranking {
+        let _ = writeln!(out, "    {}", Ink::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour));
+    }
+    for client in &report.clients {
+        let _ = writeln!(out, "\n{}", strong(&safe_text::line(&client.name)));
+        for check in &client.checks {
+            line(&mut out, check, look);
+        }
+        if let Some(description) = &client.description {
+            let cut: String = description.cut.chars().take(200).collect();
+            let _ = writeln!(
+                out,
+                "    {} {}",
+                Ink::Muted.paint("not shown:", look.colour),
+                safe_text::line(&cut)
+            );
+        }
+    }
+    if !report.other_clients.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            Ink::Muted.paint(
+                &format!("do not search this folder: {}", safe_text::line(&report.other_clients.join(", "))),
+                look.colour
+            )
+        );
+    }
+    out
+}

@@ -1,0 +1,86 @@
+//! The report of why clients use a skill or do not, as a text to read.
+
+use crate::overlay::{Passage, Reading};
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use skills_api::{CheckResult, WhyCheck, WhyRanking, WhyReport};
+
+/// Cells of the column that names the check.
+const NAME_WIDTH: usize = 13;
+/// Cells of the column that has its result.
+const RESULT_WIDTH: usize = 9;
+
+/// The report, section by section.
+pub fn reading(report: &WhyReport) -> Reading {
+    let mut passages = Vec::new();
+    let title = match &report.intent {
+        Some(intent) => format!("Why {}: {intent}", report.skill_id),
+        None => format!("Why {}", report.skill_id),
+    };
+    let answer = match (&report.intent, report.wins) {
+        (Some(_), true) => "The skill is offered and ranks first for this request.",
+        (Some(_), false) => "The skill is not used for this request. The first check that failed decides.",
+        (None, true) => "Clients offer the skill. Type a request in Discover to check the ranking, too.",
+        (None, false) => "Some clients do not offer the skill. The first check that failed decides.",
+    };
+    passages.push(text("", answer, if report.wins { Role::Success } else { Role::Warning }));
+    passages.push(text("", &report.location.display().to_string(), Role::Muted));
+    passages.push(Passage::Heading("File and ranking".to_owned()));
+    report.checks.iter().for_each(|check| push_check(check, &mut passages));
+    if let Some(ranking) = &report.ranking {
+        push_terms(report, ranking, &mut passages);
+    }
+    for client in &report.clients {
+        passages.push(Passage::Heading(client.name.clone()));
+        client.checks.iter().for_each(|check| push_check(check, &mut passages));
+        if let Some(description) = &client.description {
+            let before = format!("{:<width$}", "not shown", width = RESULT_WIDTH + NAME_WIDTH);
+            passages.push(text(&before, &description.cut, Role::Muted));
+        }
+    }
+    if !report.other_clients.is_empty() {
+        passages.push(Passage::Heading("Clients that do not search this folder".to_owned()));
+        passages.push(text("", &report.other_clients.join(", "), Role::Muted));
+    }
+    Reading { title: shown(&title), what: "report".to_owned(), passages }
+}
+
+fn push_check(check: &WhyCheck, passages: &mut Vec<Passage>) {
+    let (result, role) = match check.result {
+        CheckResult::Pass => ("pass", Role::Text),
+        CheckResult::Fail => ("FAIL", Role::Danger),
+        CheckResult::Unknown => ("unknown", Role::Warning),
+    };
+    let before = format!("{result:<RESULT_WIDTH$}{:<NAME_WIDTH$}", check.check.to_string());
+    passages.push(text(&before, &check.evidence, role));
+    if let Some(help) = &check.help {
+        let before = format!("{:>width$}", "help: ", width = RESULT_WIDTH + NAME_WIDTH);
+        passages.push(text(&before, help, Role::Info));
+    }
+}
+
+/// Each term of the request: what it gives the skill, and what it gives the rival.
+fn push_terms(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Passage>) {
+    passages.push(Passage::Heading("Terms of the request".to_owned()));
+    passages.push(text("verdict  ", &ranking.verdict, Role::Muted));
+    let side = |fields: &[String], points: f64| match fields {
+        [] => format!("{points:+.2} not in its text"),
+        fields => format!("{points:+.2} in {}", fields.join(", ")),
+    };
+    let width = ranking.terms.iter().map(|term| shown(&term.term).chars().count()).max().unwrap_or(0) + 2;
+    for term in &ranking.terms {
+        let own = format!("{} {}", report.skill_id, side(&term.fields, term.points));
+        let line = match &ranking.rival {
+            Some(rival) if ranking.rank != Some(1) => {
+                format!("{own}; {rival} {}", side(&term.winner_fields, term.winner_points))
+            }
+            _ => own,
+        };
+        let role = if term.fields.is_empty() { Role::Warning } else { Role::Text };
+        passages.push(text(&format!("{:<width$}", shown(&term.term)), &line, role));
+    }
+}
+
+fn text(before: &str, text: &str, role: Role) -> Passage {
+    Passage::Text { before: before.to_owned(), text: text.to_owned(), role }
+}
