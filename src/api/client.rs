@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    CallerView, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
-    GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
+    CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
+    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail,
+    SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
@@ -79,6 +80,12 @@ pub trait Client: Send + Sync + 'static {
 
     /// What a client (by the id of its profile) finds, drops and shadows among the present roots.
     async fn client_view(&self, client: &str) -> Result<ClientView, Error>;
+
+    /// What another description of a skill would change. Nothing is written.
+    ///
+    /// # Errors
+    /// `invalid_request` for a description without text; `invalid_configuration` for a golden set that cannot be read.
+    async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error>;
 
     /// The client profiles known, `(id, name)`.
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;

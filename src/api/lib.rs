@@ -10,6 +10,7 @@ mod content;
 mod contract_types;
 mod detail;
 mod door;
+mod draft;
 mod error;
 mod eval;
 mod keys;
@@ -54,6 +55,7 @@ pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use door::MOST_RESULTS;
+pub use draft::{DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
@@ -105,5 +107,6 @@ pub use types::{
     SkillDetail, SkillList, SkillSummary, UnderWay,
 };
 pub use why::{
-    CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest, WhyTerm, why,
+    CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest,
+    WhyTerm, why,
 };

@@ -203,7 +203,8 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         Some(intent) => Some(ranked(core, &subject, intent).await?),
         None => None,
     };
-    let (ranking, rank_checks) = ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
+    let (ranking, rank_checks) =
+        ranking.map_or((None, Vec::new()), |(ranking, checks)| (Some(ranking), checks));
     let known = core.client_profiles().await?;
     let asked = |id: &str| request.clients.is_empty() || request.clients.iter().any(|wanted| wanted == id);
     // An unknown client is refused with the near ids.
@@ -276,7 +277,8 @@ fn is_named(refusal: &Refusal, wanted: &str) -> bool {
     let folder = refusal.location.parent();
     refusal.id.as_str() == wanted
         || refusal.location == path
-        || folder.is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
+        || folder
+            .is_some_and(|folder| folder == path || folder.file_name().is_some_and(|name| name == wanted))
 }
 
 fn place_of(finding: &Finding) -> String {
@@ -310,11 +312,7 @@ fn refused(refusal: &Refusal) -> WhyCheck {
             format!("{}: {} ({})", place_of(error), error.message, error.code),
             error.help.clone(),
         ),
-        None => WhyCheck::fail(
-            CheckKind::Parse,
-            "the file is refused",
-            "run `skills lint` on its folder",
-        ),
+        None => WhyCheck::fail(CheckKind::Parse, "the file is refused", "run `skills lint` on its folder"),
     }
 }
 
@@ -371,11 +369,15 @@ fn rank_check(
     let Some((rank, hit)) = rank.zip(own.results.first()) else {
         let left_out = own.excluded.iter().find(|excluded| excluded.skill_id == subject.id);
         return match (left_out, own.attachable.first()) {
-            (Some(excluded), _) => WhyCheck::fail(kind, format!("not a result: {}", excluded.why), match excluded.reason {
-                ExcludedWhy::Deprecated => "change its status, or search with --include-deprecated",
-                ExcludedWhy::Policy(_) => "`skills policy explain` names the rule",
-                _ => "",
-            }),
+            (Some(excluded), _) => WhyCheck::fail(
+                kind,
+                format!("not a result: {}", excluded.why),
+                match excluded.reason {
+                    ExcludedWhy::Deprecated => "change its status, or search with --include-deprecated",
+                    ExcludedWhy::Policy(_) => "`skills policy explain` names the rule",
+                    _ => "",
+                },
+            ),
             (None, Some(_)) => WhyCheck::fail(
                 kind,
                 "not a result: a sidecar is offered for attachment only",
@@ -418,9 +420,8 @@ fn rank_check(
 fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>) -> Vec<WhyTerm> {
     let of = |hit: Option<&Hit>, word: usize| -> (Vec<String>, f64) {
         let Some(breakdown) = hit.map(|hit| &hit.breakdown) else { return (Vec::new(), 0.0) };
-        let rows: Vec<usize> = (0..breakdown.words.len())
-            .filter(|row| breakdown.words[*row].query_word == Some(word))
-            .collect();
+        let rows: Vec<usize> =
+            (0..breakdown.words.len()).filter(|row| breakdown.words[*row].query_word == Some(word)).collect();
         let mut fields: Vec<String> = Vec::new();
         for part in breakdown.parts.iter().filter(|part| rows.contains(&part.word)) {
             if let Some(field) = part.field.as_ref().filter(|field| !fields.contains(field)) {
@@ -454,7 +455,9 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>) -> Op
         missing.iter().copied().filter(|term| !term.winner_fields.is_empty()).collect();
     let missing_text = list(&missing, quoted);
     Some(match winner {
-        _ if missing.is_empty() => WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request"),
+        _ if missing.is_empty() => {
+            WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request")
+        }
         Some(winner) if !winning.is_empty() => WhyCheck::fail(
             CheckKind::Terms,
             format!(
@@ -491,7 +494,10 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             checks.push(WhyCheck::fail(
                 Folder,
                 format!("{name} does not search {}", folder_of(&subject.location)),
-                format!("copy or link the folder into one that {name} searches: `skills list --client {}`", view.client),
+                format!(
+                    "copy or link the folder into one that {name} searches: `skills list --client {}`",
+                    view.client
+                ),
             ));
         }
         Some(ClientViewState::TooDeep(top)) => checks.push(WhyCheck::fail(
@@ -594,7 +600,10 @@ fn description_check(
     let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
     let kept = match shown {
         Shown::Whole if !listed.cut => {
-            return (Some(WhyCheck::pass(kind, format!("all {all} characters of the description are shown"))), None);
+            return (
+                Some(WhyCheck::pass(kind, format!("all {all} characters of the description are shown"))),
+                None,
+            );
         }
         Shown::Beyond => {
             let evidence = "the catalog is over the client's budget, and how it shortens is not published";

@@ -1,3 +1,4 @@
 //! What authors do with skills beyond reading them.
 
 pub mod governance;
+pub mod write_back;

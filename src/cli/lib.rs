@@ -11,6 +11,7 @@ mod db;
 mod describe;
 mod discover;
 mod doctor;
+mod draft;
 mod eval;
 mod failure;
 mod finding;
@@ -186,6 +187,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Discover(args) => runtime.block_on(discover::run(cx, &args)),
         Command::List(args) => runtime.block_on(list::run(cx, &args)),
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
+        Command::Draft(args) => runtime.block_on(draft::run(cx, &args)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),

@@ -6,7 +6,7 @@ use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, cells, wrap};
-use skills_api::{CheckKind, CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, why};
+use skills_api::{CheckKind, CheckResult, ClientChecks, Needs, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
 /// Runs the command.
@@ -51,7 +51,8 @@ fn line(out: &mut String, check: &WhyCheck, look: Look) {
     };
     let sign_width = if look.unicode { 1 } else { 2 };
     let indent = 2 + sign_width + 1 + 13;
-    let sign = format!("{}{}", ink.paint(sign, look.colour), " ".repeat(sign_width - cells(sign).min(sign_width)));
+    let sign =
+        format!("{}{}", ink.paint(sign, look.colour), " ".repeat(sign_width - cells(sign).min(sign_width)));
     let width = look.room(100).saturating_sub(indent);
     let mut text = wrap(&safe_text::line(&check.evidence), width).into_iter();
     let name = Ink::Strong.paint(label(check.check), look.colour);
@@ -63,7 +64,12 @@ fn line(out: &mut String, check: &WhyCheck, look: Look) {
     if let Some(help) = &check.help {
         for (at, more) in wrap(&safe_text::line(help), width.saturating_sub(6)).iter().enumerate() {
             let head = if at == 0 { "help: " } else { "      " };
-            let _ = writeln!(out, "{}{}", " ".repeat(indent), Ink::Muted.paint(&format!("{head}{more}"), look.colour));
+            let _ = writeln!(
+                out,
+                "{}{}",
+                " ".repeat(indent),
+                Ink::Muted.paint(&format!("{head}{more}"), look.colour)
+            );
         }
     }
 }
@@ -86,9 +92,26 @@ pub fn render(report: &WhyReport, look: Look) -> String {
         line(&mut out, check, look);
     }
     if let Some(ranking) = &report.ranking {
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour));
+        let _ = writeln!(
+            out,
+            "    {}",
+            Ink::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour)
+        );
     }
-    for client in &report.clients {
+    let passes = |client: &&ClientChecks| {
+        client.description.is_none() && client.checks.iter().all(|check| check.result == CheckResult::Pass)
+    };
+    let passing: Vec<&str> =
+        report.clients.iter().filter(passes).map(|client| client.name.as_str()).collect();
+    if !passing.is_empty() {
+        let sign = if look.unicode { "✓" } else { "ok" };
+        let names = safe_text::line(&passing.join(", ")).into_owned();
+        let _ = writeln!(out, "\n{}", strong(&names));
+        let all =
+            "every check passes: folder searched, file read, name won, offered, description shown in full";
+        let _ = writeln!(out, "  {} {all}", Ink::Good.paint(sign, look.colour));
+    }
+    for client in report.clients.iter().filter(|client| !passes(client)) {
         let _ = writeln!(out, "\n{}", strong(&safe_text::line(&client.name)));
         for check in &client.checks {
             line(&mut out, check, look);

@@ -14,6 +14,7 @@ mod body_lines;
 mod confidence;
 mod derived;
 mod document;
+mod draft;
 mod embedding;
 mod eval;
 mod fast_hash;
@@ -55,6 +56,9 @@ pub use answer::{
 };
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
+pub use draft::{
+    Advice, ChangedQuery, ClauseValue, GoldenChange, GoldenFigures, advice, clause_values, clauses, compare,
+};
 pub use embedding::{Embedding, EmbeddingError};
 pub use eval::{
     Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses, OperatingPoint, Regression,

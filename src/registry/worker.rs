@@ -244,7 +244,8 @@ impl Worker {
                 shared.progress.send_replace(progress);
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
             }
-            if partly && published.elapsed() >= PARTIAL {
+            // A command that reads once waits for the whole scan: nobody reads a partial snapshot.
+            if partly && self.settings.watch && published.elapsed() >= PARTIAL {
                 publish(shared, tree, &[]);
                 published = Instant::now();
             }

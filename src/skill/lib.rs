@@ -37,5 +37,5 @@ pub use notes::slice;
 pub use parse::{MAX_BYTES, parse};
 pub use record::{Clients, Properties, RealPaths, Refusal, RefusalReason, Skill};
 pub use regular::{open_regular, read_regular, read_regular_text};
-pub use text::{IndexText, body, frontmatter_json, index_text, read_index_text};
+pub use text::{IndexText, body, frontmatter_json, frontmatter_range, index_text, read_index_text};
 pub use yaml::yaml_message;

@@ -25,6 +25,12 @@ pub fn body(source: &str) -> &str {
     slice(source, fence::split(source).body)
 }
 
+/// The bytes of the YAML between the fences of a `SKILL.md`; empty where there is no frontmatter.
+#[must_use]
+pub fn frontmatter_range(source: &str) -> std::ops::Range<usize> {
+    fence::split(source).yaml
+}
+
 /// The frontmatter of a `SKILL.md` as its author wrote it, every key, as JSON; none where it is missing, or is YAML
 /// that only a repair makes readable.
 #[must_use]

@@ -57,6 +57,7 @@ pub enum Action {
     PickClient,
     DiscoverThis,
     Why,
+    Draft,
     // discover
     FocusIntent,
     TogglePolicy,

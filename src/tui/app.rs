@@ -23,7 +23,7 @@ use super::keymap::Keymap;
 use super::located::LocatedError;
 use super::notices::Notices;
 use super::offers::Here;
-use super::overlay::{Reading, Outcome, Overlay};
+use super::overlay::{Outcome, Overlay, Reading};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;

@@ -12,11 +12,13 @@ use tokio::task::AbortHandle;
 
 use super::app::News;
 use super::pane::{Effect, Message, PaneId, RenderJob};
-use super::widgets::render::render;
 use super::why_report;
+use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use skills_api::{Connection, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
+use skills_api::{Code, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
+use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
+use skills_skill::SkillId;
 
 /// Rendered texts kept for coming back to.
 const KEPT: usize = 128;
@@ -41,6 +43,8 @@ pub struct Calls {
     news: Sender<News>,
     /// The discover call under way, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
+    /// The draft that is being measured.
+    drafting: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
     finished: (Sender<Rendering>, Receiver<Rendering>),
@@ -70,6 +74,7 @@ impl Calls {
             local_files: None,
             news,
             ranking: HashMap::new(),
+            drafting: None,
             rendered: HashMap::new(),
             order: VecDeque::new(),
             finished: tokio::sync::mpsc::channel(KEPT),
@@ -239,6 +244,22 @@ impl Calls {
                 });
                 self.tell_if_slow("the checks of the skill", under_way);
             }
+            Effect::Draft { request, generation } => {
+                let task = self.spawn("draft", async move {
+                    let report = client.draft(request).await.map(Arc::new);
+                    answer(Message::Draft(generation, report))
+                });
+                // A newer text takes the place of the one that is being measured.
+                if let Some(older) = self.drafting.replace(task) {
+                    older.abort();
+                }
+            }
+            Effect::WriteDescription { skill_id, present, description } => {
+                self.spawn("write_description", async move {
+                    let written = write_description(&*client, &skill_id, &present, description).await;
+                    answer(Message::DescriptionWritten(skill_id, written))
+                });
+            }
             Effect::ClientView(None) => self.tell(answer(Message::ClientView(None))),
             Effect::PickClient(current) => {
                 self.spawn("client_profiles", async move {
@@ -271,6 +292,7 @@ impl Calls {
             | Effect::Trouble(..)
             | Effect::Awaited(_)
             | Effect::Read(_)
+            | Effect::EditDescription(_)
             | Effect::Keep(..) => {}
         }
     }
@@ -364,6 +386,37 @@ impl Calls {
             drop(running);
         };
         tokio::spawn(guarded).abort_handle()
+    }
+}
+
+/// Writes a description into the file of a skill on this machine.
+async fn write_description(
+    client: &dyn Core,
+    skill: &SkillId,
+    present: &str,
+    description: String,
+) -> Result<String, Error> {
+    let refused = |message: String| Error::new(Code::SkillChanged, message);
+    if matches!(client.connection(), Connection::Remote { .. }) {
+        let message = "the file is on the machine of the service; edit it there".to_owned();
+        return Err(refused(message));
+    }
+    let detail = client.describe(skill.as_str()).await?;
+    if detail.summary.description != present {
+        let message =
+            "the description in the file has changed since the editor was opened; close it and open it again";
+        return Err(refused(message.to_owned()));
+    }
+    let location = detail.summary.location.clone();
+    let text = description.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        let new = with_description(&location, &detail.source, &text)?;
+        replace_file(&location, detail.source.as_bytes(), new.as_bytes())
+    });
+    match written.await {
+        Ok(Ok(())) => Ok(description),
+        Ok(Err(error)) => Err(refused(error.to_string())),
+        Err(error) => Err(Error::new(Code::InternalError, error.to_string())),
     }
 }
 

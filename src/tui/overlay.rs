@@ -1,6 +1,7 @@
 //! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
 
 mod chooser;
+mod draft;
 mod help;
 mod log;
 mod palette;
@@ -20,6 +21,7 @@ use super::theme::Role;
 use super::widgets::measure::{cells, cut_end};
 use super::widgets::pen::Pen;
 pub use chooser::Chooser;
+pub use draft::{DraftEditor, Drafting};
 pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
-use super::overlay::{Reading, Sheet};
+use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
 use super::run_traffic::{RunAsk, RunTold};
 use super::session_traffic::{SessionAsk, SessionTold};
@@ -19,7 +19,8 @@ use super::theme::Theme;
 use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    ClientView, Diagnostics, Error, Event, FileContent, LevelTokens, SkillDetail, WhyRequest,
+    ClientView, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, LevelTokens, SkillDetail,
+    WhyRequest,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
@@ -96,6 +97,24 @@ pub enum Effect {
     Read(Box<Reading>),
     /// Show why clients use a skill or do not; without a request, for that of Discover.
     Why(WhyRequest),
+    /// Edit the description of a skill, with what that would change; without a request, for that of Discover.
+    EditDescription(Drafting),
+    /// Measure a draft; the answer is [`Message::Draft`].
+    Draft {
+        /// What.
+        request: DraftRequest,
+        /// Counts up per editor.
+        generation: u64,
+    },
+    /// Write a description into its file; the answer is [`Message::DescriptionWritten`].
+    WriteDescription {
+        /// The skill.
+        skill_id: SkillId,
+        /// The description that the editor began with: another one in the file is not replaced.
+        present: String,
+        /// The new one.
+        description: String,
+    },
     /// Something failed: what, and where or what to do. Stays until it is seen.
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
@@ -233,6 +252,10 @@ pub enum Message {
     BodyLines(SkillId, String, Vec<BodyLine>),
     /// Answer to [`Effect::ClientView`].
     ClientView(Option<Arc<ClientView>>),
+    /// Answer to [`Effect::Draft`].
+    Draft(u64, Result<Arc<DraftReport>, Error>),
+    /// Answer to [`Effect::WriteDescription`]: the description that is in the file now.
+    DescriptionWritten(SkillId, Result<String, Error>),
     /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
     Rendered(u64, Arc<[RichLine]>),
     /// News from the core.

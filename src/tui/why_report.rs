@@ -3,7 +3,7 @@
 use crate::overlay::{Passage, Reading};
 use crate::theme::Role;
 use crate::widgets::measure::shown;
-use skills_api::{CheckResult, WhyCheck, WhyRanking, WhyReport};
+use skills_api::{CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport};
 
 /// Cells of the column that names the check.
 const NAME_WIDTH: usize = 13;
@@ -30,7 +30,17 @@ pub fn reading(report: &WhyReport) -> Reading {
     if let Some(ranking) = &report.ranking {
         push_terms(report, ranking, &mut passages);
     }
-    for client in &report.clients {
+    let passes = |client: &&ClientChecks| {
+        client.description.is_none() && client.checks.iter().all(|check| check.result == CheckResult::Pass)
+    };
+    let passing: Vec<&str> =
+        report.clients.iter().filter(passes).map(|client| client.name.as_str()).collect();
+    if !passing.is_empty() {
+        passages.push(Passage::Heading(passing.join(", ")));
+        let all = "folder searched, file read, name won, offered to the model, description shown in full";
+        passages.push(text(&format!("{:<RESULT_WIDTH$}", "pass"), all, Role::Text));
+    }
+    for client in report.clients.iter().filter(|client| !passes(client)) {
         passages.push(Passage::Heading(client.name.clone()));
         client.checks.iter().for_each(|check| push_check(check, &mut passages));
         if let Some(description) = &client.description {

@@ -78,3 +78,59 @@ fn what_is_in_the_way_of_a_package_is_named() {
     assert!(dry.stdout.contains("would pack"), "{}", dry.stdout);
     assert_eq!(fs::read_dir(home.path().join("work")).unwrap().count(), 0, "nothing was written");
 }
+
+#[test]
+fn why_names_the_check_that_fails_and_a_draft_repairs_it() {
+    let home = Home::with_skills();
+    let folder = home.skills().join("statements");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("SKILL.md");
+    let source = "---\nname: statements\ndescription: Reads bank statements. # short\n---\nBody\r\n";
+    fs::write(&file, source).unwrap();
+    fs::write(
+        home.skills().join("golden.yaml"),
+        "- query: list my recurring payments\n  expect: [statements]\n",
+    )
+    .unwrap();
+
+    let wins = home.run(&["why", "statements", "read bank statements", "--client", "claude-code"]);
+    assert_eq!(wins.code, 0, "{}", wins.stdout);
+    let fails = home.run(&["why", "statements", "list my recurring payments", "--json"]);
+    assert_eq!(fails.code, 1, "{}", fails.stdout);
+    let report: serde_json::Value = serde_json::from_str(&fails.stdout).unwrap();
+    let failed = |check: &str| {
+        let all = report["checks"].as_array().unwrap();
+        all.iter().any(|one| one["check"] == check && one["result"] == "fail")
+    };
+    assert!(failed("rank") && !failed("parse"), "{report}");
+
+    let text = "Reads bank statements and lists recurring payments: \"rent\", fees.";
+    let draft = ["draft", "statements", "--description", text, "--request", "list my recurring payments"];
+    let measured = home.json(&draft);
+    assert_eq!(measured["after"]["rank"], 1, "{measured}");
+    assert_eq!(measured["golden"]["won"][0]["to"], "statements", "{measured}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), source, "nothing is written unasked");
+
+    let written = home.run(&[&draft[..], &["--write"]].concat());
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let expected = "---\nname: statements\ndescription: \"Reads bank statements and lists recurring payments: \\\"rent\\\", fees.\" # short\n---\nBody\r\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+    assert_eq!(home.run(&["why", "statements", "list my recurring payments"]).code, 0);
+    assert_eq!(home.run(&["draft", "statements", "--write"]).code, 2);
+}
+
+#[test]
+fn why_explains_a_file_that_is_refused() {
+    let home = Home::with_skills();
+    let folder = home.skills().join("empty");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("SKILL.md"), "---\nname: empty\n---\n").unwrap();
+    let answer = home.run(&["why", "empty", "do something", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let report: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(
+        (&report["checks"][0]["check"], &report["checks"][0]["result"]),
+        (&"parse".into(), &"fail".into())
+    );
+    assert_eq!(home.run(&["why", "nosuch"]).code, 3);
+}

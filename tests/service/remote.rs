@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use service::{Mishap, Service};
 use skills_api::remote::{Address, Key, Remote};
 use skills_api::{
-    CapabilityRequest, Client as _, Code, Connection, ConnectionState, Error, Event, ExecutionOptions,
-    GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending, SessionAccess,
-    SessionClient as _, SettingsChange, UnderWay,
+    CapabilityRequest, Client as _, Code, Connection, ConnectionState, DraftRequest, Error, Event,
+    ExecutionOptions, GovernanceFilter, LaunchRequest, ListFilter, Local, RunClient as _, RunOrder, Sending,
+    SessionAccess, SessionClient as _, SettingsChange, UnderWay,
 };
 use skills_discovery::Request;
 use skills_model::{RunState, Verdict};
@@ -103,6 +103,14 @@ async fn questions_about_skills_are_answered_there_as_here() {
     same!(here, there, client_profiles());
     same!(here, there, client_view("codex"));
     same!(here, there, client_view("emacs"));
+    let draft = |skill: &str| DraftRequest {
+        skill_id: skill.to_owned(),
+        description: Some("Books amounts in the ledger.".to_owned()),
+        intent: Some("book an amount".to_owned()),
+        ..DraftRequest::default()
+    };
+    same!(here, there, draft(draft("ledger")));
+    same!(here, there, draft(draft("ledgr")));
     same!(here, there, governance(GovernanceFilter::default()));
     same!(here, there, contract("ledger"));
     same!(here, there, contract("ledgr"));

@@ -127,6 +127,10 @@ impl Client for FakeClient {
         })
     }
 
+    async fn draft(&self, request: skills_api::DraftRequest) -> Result<skills_api::DraftReport, Error> {
+        Err(Error::new(Code::NotFound, format!("no skill is called {}", request.skill_id)))
+    }
+
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
         Ok(vec![
             ("claude-code".to_owned(), "Claude Code".to_owned()),

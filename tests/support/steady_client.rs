@@ -63,6 +63,10 @@ impl Client for SteadyClient {
         self.0.client_view(client).await
     }
 
+    async fn draft(&self, request: skills_api::DraftRequest) -> Result<skills_api::DraftReport, Error> {
+        self.0.draft(request).await
+    }
+
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
         self.0.client_profiles().await
     }

@@ -3,6 +3,7 @@
 mod auditing;
 mod cache_file;
 mod counting;
+mod drafting;
 mod governing;
 mod index_cache;
 mod indexer;
@@ -29,9 +30,9 @@ use self::operations::Operations;
 use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
-    Check, Client, ClientView, Code, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
-    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList, checkup, client_view,
-    detail, door, listing, policies::PolicyFile,
+    Check, Client, ClientView, Code, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
+    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
+    SkillList, checkup, client_view, detail, door, listing, policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -399,6 +400,12 @@ impl Client for Local {
         let began = Instant::now();
         let view = self.client_list(client);
         self.operations.counted("client_view", began, view)
+    }
+
+    async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
+        let began = Instant::now();
+        let report = self.drafted(request).await;
+        self.operations.counted("draft", began, report)
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

@@ -3,7 +3,7 @@
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
 use super::{Asked, Hints, Operation, Route, Scope};
-use crate::{Code, Error, ListFilter, WhyRequest, why};
+use crate::{Code, DraftRequest, Error, ListFilter, WhyRequest, why};
 use skills_discovery::Request;
 
 /// Skills that a tool call is answered with at once, where it does not say how many.
@@ -78,6 +78,15 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Why clients do or do not use a skill for a request: every check from its file to the ranking, with evidence.",
             |asked: Asked, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "skill.draft",
+            Route::post("/v1/skills/draft"),
+            Scope::Read,
+            "What another description of a skill would change: ranking, golden queries, findings, tokens. Writes nothing.",
+            |asked: Asked, request: DraftRequest| async move { asked.service.core.draft(request).await },
         )
         .looks()
         .tool(),

@@ -11,8 +11,9 @@ use super::call::{Arguments, arguments, written};
 use super::wire::Trouble;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
-    CallerView, Client, ClientView, Connection, Diagnostics, Error, Event, FileContent, GovernanceFilter,
-    GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail, SkillList,
+    CallerView, Client, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
+    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
+    SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
@@ -76,6 +77,10 @@ impl Client for Remote {
 
     async fn client_view(&self, client: &str) -> Result<ClientView, Error> {
         self.inner.ask("client.view", arguments(json!({ "client": client }))).await
+    }
+
+    async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
+        self.inner.ask("skill.draft", written(&request)?).await
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Keep runs", &["db", "audit", "audit-purge"]),
-    ("Write and share skills", &["scaffold", "package-prepare", "package-validate", "schema"]),
+    ("Write and share skills", &["scaffold", "draft", "package-prepare", "package-validate", "schema"]),
     ("See what a model is given", &["session", "agents", "budget", "demo"]),
     ("Serve others", &["serve", "mcp", "openapi", "keys", "verify"]),
     ("This program", &[]),

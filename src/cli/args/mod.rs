@@ -33,7 +33,8 @@ pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
-    Deny, DescribeArgs, DiscoverArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs, WhyArgs,
+    Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
+    WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -164,6 +165,8 @@ pub enum Command {
     Describe(DescribeArgs),
     /// Explain why clients do or do not use a skill for a request.
     Why(WhyArgs),
+    /// Measure another description of a skill before it is written.
+    Draft(DraftArgs),
     /// Check skills against the specification and good practice.
     Lint(LintArgs),
     /// Measure the ranking against queries with known answers.

@@ -94,9 +94,11 @@ pub struct DescribeArgs {
 
 /// `skills why`
 #[derive(Debug, Args)]
-#[command(after_help = "Checks, in order: the client searches the folder, the file can be parsed, the skill wins its \
+#[command(
+    after_help = "Checks, in order: the client searches the folder, the file can be parsed, the skill wins its \
     name, it is offered to the model, its description survives the client's budget, it ranks first, it has the terms of \
-    the request, no exclusion clause matches.\nExits with 1 when a check fails.")]
+    the request, no exclusion clause matches.\nExits with 1 when a check fails."
+)]
 pub struct WhyArgs {
     /// Id, name or location of a skill; also of a file that cannot be parsed.
     pub skill: String,
@@ -106,6 +108,34 @@ pub struct WhyArgs {
     /// Check only this client (repeatable); those that search the skill's folder by default.
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<String>,
+}
+
+/// `skills draft`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Nothing is written without --write. Golden sets are those of the roots (golden.yaml, evals/*.json)."
+)]
+pub struct DraftArgs {
+    /// Id, name or location of a skill.
+    pub skill: String,
+    /// The description to try; `-` reads it from standard input. Without one, the present description is measured.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// The name to try.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The tags to try.
+    #[arg(long, value_name = "TAGS", value_delimiter = ',')]
+    pub tags: Vec<String>,
+    /// Rank for this request with and without the draft.
+    #[arg(long, value_name = "REQUEST")]
+    pub request: Option<String>,
+    /// Measure what each clause of the description is worth.
+    #[arg(long)]
+    pub clauses: bool,
+    /// Write the description into the file; every other byte stays.
+    #[arg(long)]
+    pub write: bool,
 }
 
 /// How `skills lint` prints.

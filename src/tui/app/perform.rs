@@ -7,7 +7,9 @@ use crossterm::event::{KeyCode, KeyEvent};
 use super::{App, Want};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
-use crate::overlay::{Chooser, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry};
+use crate::overlay::{
+    Chooser, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry,
+};
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::theme::contrast;
 use crate::theme::{Depth, Role};
@@ -229,6 +231,14 @@ impl App {
                     self.overlay = Some(sheet);
                 }
                 Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
+                Effect::EditDescription(mut skill) => {
+                    if skill.intent.is_none() {
+                        skill.intent = self.panes.iter().find_map(|pane| pane.request());
+                    }
+                    let (editor, measure) = DraftEditor::open(pane, skill);
+                    self.overlay = Some(Box::new(editor));
+                    self.wants.push(Want::Call(pane, measure));
+                }
                 Effect::Why(mut request) => {
                     if request.intent.is_none() {
                         request.intent = self.panes.iter().find_map(|pane| pane.request());

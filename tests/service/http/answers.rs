@@ -72,6 +72,13 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.file", json!({ "skill_id": "ledger", "path": "skill.yaml" })).await;
     all.call("skill.tokens", json!({ "skills": ["ledger"] })).await;
     all.call("client.view", json!({ "client": "claude-code" })).await;
+    let why = all.call("skill.why", json!({ "skill_id": "ledger", "intent": "book a sum" })).await;
+    assert_eq!(why["ranking"]["rank"], 1, "{why}");
+    let draft = all.call(
+        "skill.draft",
+        json!({ "skill_id": "ledger", "description": "Sings.", "intent": "book a sum" }),
+    );
+    assert_eq!(draft.await["before"]["rank"], 1);
     all.call("capability.explain", json!({ "capability_id": "test.amounts.add" })).await;
     let sum = json!({ "capability_id": "test.amounts.add", "inputs": { "amounts": [1, 2] }, "include_trace": true });
     assert_eq!(all.call("capability.execute", sum.clone()).await["run"]["state"], "completed");

@@ -8,13 +8,15 @@ use super::Local;
 use super::prepared::{Key, Ready};
 use crate::local::levels::Levels;
 use crate::policies::verdict;
-use crate::{BudgetView, ClientView, ClientViewEntry, Code, Error, NotListed, client_view, names};
+use crate::{
+    BudgetView, ClientView, ClientViewEntry, Code, DraftShown, Error, NotListed, client_view, names,
+};
 use skills_session::{
     Agent, Allowance, Composed, Form, Listed, PartKind, Settings, Shown, Wire, catalogue_text, shorten,
 };
-use skills_skill::Skill;
 use skills_skill::client::{self, Profile, Shortening};
 use skills_skill::tokens::TokenCount;
+use skills_skill::{Skill, SkillId};
 
 /// A catalogue entry should cost about this many tokens.
 const GOOD_ENTRY: u32 = 20;
@@ -203,6 +205,34 @@ impl Local {
             list,
             not_listed: seen.not_listed,
         })
+    }
+
+    /// How many characters of a description each client that lists the skill would show.
+    pub(in crate::local) fn shown_by_clients(
+        &self,
+        skill: &SkillId,
+        description: &str,
+    ) -> Result<Vec<DraftShown>, Error> {
+        let of = description.chars().count();
+        let mut out = Vec::new();
+        for profile in client::profiles() {
+            let key = self.budget_key(Some(&profile.id), Settings::default().window)?;
+            let mut seen = self.listed(&key, Some(profile));
+            let Some(entry) = seen.listed.iter_mut().find(|entry| entry.skill_id.as_ref() == Some(skill))
+            else {
+                continue;
+            };
+            description.clone_into(&mut entry.description);
+            let list = seen.shortened(profile, &[], key.window);
+            let shown = list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(skill));
+            let characters = shown.map_or(0, |(entry, shown)| match shown {
+                Shown::Whole | Shown::Beyond => of,
+                Shown::Shortened { characters, .. } => *characters,
+                Shown::NameOnly { .. } | Shown::Omitted { .. } => entry.description.chars().count().min(of),
+            });
+            out.push(DraftShown { client: profile.id.clone(), characters, of });
+        }
+        Ok(out)
     }
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {

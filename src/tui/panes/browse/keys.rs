@@ -8,6 +8,7 @@ use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
 use crate::action::{Action, Command, Context};
+use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::measure::shown as safe;
 use skills_api::WhyRequest;
@@ -73,6 +74,11 @@ impl Pane for Browse {
             Action::CopyAs => vec![Effect::Pick(self.copy_choices()?)],
             Action::Edit => vec![self.edit()?],
             Action::DiscoverThis => vec![self.discover_this()?],
+            Action::Draft => {
+                let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
+                let (skill_id, description) = (skill.id.clone(), skill.description.clone());
+                vec![Effect::EditDescription(Drafting { skill_id, description, intent: None })]
+            }
             Action::Why => {
                 let skill_id = self.shown_entry()?.id.to_string();
                 vec![Effect::Why(WhyRequest { skill_id, ..WhyRequest::default() })]
@@ -373,6 +379,7 @@ impl Browse {
             on_skill(shown(Action::GroupBy, "group")),
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
+            on_skill(shown(Action::Draft, "draft")),
             self.attach_command(),
             self.launch_command(false),
             on_skill(shown(Action::LoadSkill, "load")),
@@ -406,6 +413,7 @@ impl Browse {
             on_skill(shown(Action::Edit, "edit")),
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
+            on_skill(shown(Action::Draft, "draft")),
             self.attach_command(),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),

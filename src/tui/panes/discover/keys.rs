@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use super::rows::Item;
 use super::{Discover, Part};
 use crate::action::{Action, Command, Context};
+use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::figures::count;
 use skills_api::WhyRequest;
@@ -250,9 +251,19 @@ impl Discover {
                 Some(vec![Effect::Go(PaneId::Attach, Some(target))])
             }
             Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
+            Action::Draft => {
+                let skill = self.catalogue.by_id(id.as_str())?;
+                let (skill_id, description) = (id, skill.description.clone());
+                let intent = self.request();
+                Some(vec![Effect::EditDescription(Drafting { skill_id, description, intent })])
+            }
             Action::Why => {
                 let intent = Some(self.field.text().to_owned());
-                Some(vec![Effect::Why(WhyRequest { skill_id: id.to_string(), intent, ..WhyRequest::default() })])
+                Some(vec![Effect::Why(WhyRequest {
+                    skill_id: id.to_string(),
+                    intent,
+                    ..WhyRequest::default()
+                })])
             }
             Action::Edit => {
                 let skill = self.catalogue.by_id(id.as_str())?;
@@ -397,6 +408,7 @@ impl Discover {
             shown(Action::PickDomain, "domain"),
             shown(Action::ToggleBody, "body"),
             on_skill(shown(Action::Why, "why")),
+            on_skill(shown(Action::Draft, "draft")),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             self.attach_command(),

@@ -1,0 +1,85 @@
+//! `draft`: what another description of a skill would change, before it is written.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use skills_discovery::{Advice, ClauseValue, GoldenChange};
+use skills_skill::{Finding, SkillId};
+
+/// A skill as it might be written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DraftRequest {
+    /// Id, unambiguous name or location.
+    pub skill_id: String,
+    /// The description; the present one, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20_000))]
+    pub description: Option<String>,
+    /// The name; the present one, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
+    pub name: Option<String>,
+    /// The tags; the present ones, where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    /// A request to rank with and without the draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 20_000))]
+    pub intent: Option<String>,
+    /// Whether each clause of the description is switched off once, to measure what it is worth.
+    #[serde(default)]
+    pub clauses: bool,
+}
+
+/// The skill's place for a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftPlace {
+    /// Rank, from 1; none where it is not a result.
+    pub rank: Option<usize>,
+    /// Score.
+    pub score: Option<f64>,
+    /// The first result.
+    pub first: Option<SkillId>,
+}
+
+/// What a client would show of the description.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftShown {
+    /// Id of the client's profile.
+    pub client: String,
+    /// Characters that the client shows.
+    pub characters: usize,
+    /// Characters of the description.
+    pub of: usize,
+}
+
+/// What a draft would change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DraftReport {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// The description of the draft.
+    pub description: String,
+    /// Its tokens (o200k vocabulary).
+    pub tokens: u32,
+    /// The place for the request at present, where one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<DraftPlace>,
+    /// The place for the request with the draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DraftPlace>,
+    /// What changes on the golden sets of the roots; none where no root has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden: Option<GoldenChange>,
+    /// Words that would win lost queries, each measured by a draft of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
+    /// What each clause is worth, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clauses: Vec<ClauseValue>,
+    /// Findings of lint about the file with the draft.
+    pub findings: Vec<Finding>,
+    /// What clients would show of the description, where they list the skill.
+    pub shown: Vec<DraftShown>,
+}

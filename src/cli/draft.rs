@@ -1,0 +1,174 @@
+//! `skills draft`: what another description would change; `--write` puts it into the file.
+
+use std::fmt::Write as _;
+
+use similar::{ChangeTag, TextDiff};
+
+use super::Context;
+use super::args::DraftArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted};
+use skills_api::{DraftReport, DraftRequest, Needs};
+use skills_authoring::write_back::{WriteError, replace_file, with_description};
+use skills_discovery::{ChangedQuery, GoldenChange};
+use skills_skill::safe_text;
+
+/// Queries of each kind that are listed.
+const MAX_LISTED: usize = 20;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
+    if args.write && args.description.is_none() {
+        return Err(Failure::usage("--write needs --description: nothing else of a file is written"));
+    }
+    if args.write && (args.name.is_some() || !args.tags.is_empty()) {
+        return Err(Failure::usage("--write writes the description alone; remove --name and --tags"));
+    }
+    if args.write && cx.config()?.connect.is_some() {
+        return Err(Failure::usage("--write changes a file of this machine; remove --connect"));
+    }
+    let description = match args.description.as_deref() {
+        Some("-") => Some(super::discover::intent(&["-".to_owned()])?),
+        other => other.map(str::to_owned),
+    };
+    let core = cx.reach(Needs::Index).await?;
+    let request = DraftRequest {
+        skill_id: args.skill.clone(),
+        description: description.clone(),
+        name: args.name.clone(),
+        tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
+        intent: args.request.clone(),
+        clauses: args.clauses,
+    };
+    let report = core.draft(request).await?;
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let text = render(&report, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    if let Some(description) = description.filter(|_| args.write) {
+        let detail = core.describe(&args.skill).await?;
+        let location = &detail.summary.location;
+        let failed = |error: WriteError| Failure::usage(error.to_string());
+        let read = std::fs::read_to_string(location).map_err(|error| Failure::file(location, &error))?;
+        if read != detail.source {
+            return Err(failed(WriteError::Changed(location.display().to_string())));
+        }
+        let written = with_description(location, &read, &description).map_err(failed)?;
+        replace_file(location, read.as_bytes(), written.as_bytes()).map_err(failed)?;
+        if !cx.out.json {
+            cx.out.raw(diff(&read, &written, cx.out.look).as_bytes())?;
+        }
+        cx.voice().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+    }
+    Ok(Done::Fine)
+}
+
+fn diff(old: &str, new: &str, look: Look) -> String {
+    let mut out = String::from("\n");
+    let changes = TextDiff::from_lines(old, new);
+    for change in changes.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal) {
+        let (sign, ink) = match change.tag() {
+            ChangeTag::Delete => ('-', Ink::Bad),
+            _ => ('+', Ink::Good),
+        };
+        let line = safe_text::line(change.value().trim_end_matches(['\r', '\n'])).into_owned();
+        let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {line}"), look.colour));
+    }
+    out
+}
+
+/// The report as text.
+pub fn render(report: &DraftReport, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let characters = report.description.chars().count();
+    let _ = writeln!(
+        out,
+        "{}: {characters} characters, {} tokens",
+        strong(&safe_text::line(report.skill_id.as_str())),
+        report.tokens
+    );
+    if let (Some(before), Some(after)) = (&report.before, &report.after) {
+        let place = |place: &skills_api::DraftPlace| match (place.rank, place.score) {
+            (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
+            _ => "not a result".to_owned(),
+        };
+        let _ = writeln!(out, "request: {} -> {}", place(before), place(after));
+    }
+    match &report.golden {
+        Some(change) => golden(&mut out, change, look),
+        None => out.push_str("no root has a golden set: P@1 and won queries need a golden.yaml\n"),
+    }
+    if !report.advice.is_empty() {
+        let _ = writeln!(out, "\n{}", strong("advice for lost queries"));
+        for advice in &report.advice {
+            let then = match advice.rank {
+                Some(1) => "then first".to_owned(),
+                Some(rank) => format!("then rank {rank}"),
+                None => "still not a result".to_owned(),
+            };
+            let _ = writeln!(
+                out,
+                "  {}\n    add “{}” to the description: {:+.2}, {then}",
+                safe_text::line(&advice.query),
+                safe_text::line(&advice.word),
+                advice.gain
+            );
+        }
+    }
+    if !report.clauses.is_empty() {
+        let _ = writeln!(out, "\n{}", strong("clauses: queries and MRR lost without each"));
+        for clause in &report.clauses {
+            let none = if clause.queries == 0 && clause.mrr.abs() < 1e-9 { "  no effect" } else { "" };
+            let text = safe_text::line(&clause.clause).into_owned();
+            let _ = writeln!(out, "  {:>3}  {:+.3}  {text}{none}", clause.queries, clause.mrr);
+        }
+    }
+    if !report.shown.is_empty() {
+        let _ = writeln!(out, "\n{}", strong("shown by clients"));
+        for shown in &report.shown {
+            let text = if shown.characters == shown.of {
+                "in full".to_owned()
+            } else {
+                format!("{} of {} characters", shown.characters, shown.of)
+            };
+            let _ = writeln!(out, "  {:<12} {text}", safe_text::line(&shown.client));
+        }
+    }
+    if !report.findings.is_empty() {
+        let _ = writeln!(out, "\n{}", strong(&counted(report.findings.len(), "finding", "findings")));
+        for finding in &report.findings {
+            out += &super::finding::render(finding, look);
+        }
+    }
+    out
+}
+
+fn golden(out: &mut String, change: &GoldenChange, look: Look) {
+    let (before, after) = (&change.before, &change.after);
+    let _ = writeln!(out, "golden set: {}", counted(after.queries, "query", "queries"));
+    let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
+    let _ = writeln!(out, "  MRR@10          {:.3} -> {:.3}", before.mrr_at_10, after.mrr_at_10);
+    let _ = writeln!(out, "  false triggers  {} -> {}", before.false_triggers, after.false_triggers);
+    list(out, "won", Ink::Good, &change.won, look);
+    list(out, "lost", Ink::Bad, &change.lost, look);
+}
+
+fn list(out: &mut String, title: &str, ink: Ink, changed: &[ChangedQuery], look: Look) {
+    if changed.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{}", ink.paint(&format!("{title}: {}", changed.len()), look.colour));
+    let name = |id: &Option<skills_skill::SkillId>| {
+        id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+    };
+    for one in changed.iter().take(MAX_LISTED) {
+        let _ =
+            writeln!(out, "  {}\n    {} -> {}", safe_text::line(&one.query), name(&one.from), name(&one.to));
+    }
+    if changed.len() > MAX_LISTED {
+        let _ = writeln!(out, "  and {} more (--json lists all)", changed.len() - MAX_LISTED);
+    }
+}

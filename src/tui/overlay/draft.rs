@@ -1,0 +1,329 @@
+//! The editor of a description: what it would change is measured at each keystroke, before anything is written.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::{Hint, Outcome, Overlay, frame};
+use crate::action::{Action, Context};
+use crate::form::Text;
+use crate::pane::{Effect, Message, PaneId};
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::wrap::wrap;
+use skills_api::{DraftPlace, DraftReport, DraftRequest};
+use skills_skill::{Severity, SkillId};
+
+/// Rows of the text field at most.
+const MAX_FIELD_HEIGHT: u16 = 8;
+/// Queries of each kind that are listed.
+const MAX_QUERIES: usize = 12;
+
+/// A skill whose description is edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drafting {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// The description as it is in the file.
+    pub description: String,
+    /// The request of Discover, where there is one.
+    pub intent: Option<String>,
+}
+
+/// The overlay.
+pub struct DraftEditor {
+    pane: PaneId,
+    skill: Drafting,
+    text: Text,
+    generation: u64,
+    report: Option<Result<Arc<DraftReport>, String>>,
+    /// The generation that the report is about.
+    reported: u64,
+    /// Whether the next Ctrl-S writes: the difference is shown.
+    confirming: bool,
+    written: bool,
+    scroll: Scroll,
+    rows: usize,
+    field: Rect,
+}
+
+impl DraftEditor {
+    /// The editor, and the request for the figures of the present description.
+    #[must_use]
+    pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
+        let mut editor = Self {
+            pane,
+            text: Text::new(&skill.description),
+            skill,
+            generation: 0,
+            report: None,
+            reported: 0,
+            confirming: false,
+            written: false,
+            scroll: Scroll::default(),
+            rows: 0,
+            field: Rect::ZERO,
+        };
+        let effect = editor.measure();
+        (editor, effect)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.text.text() != self.skill.description
+    }
+
+    fn measure(&mut self) -> Effect {
+        self.generation += 1;
+        Effect::Draft {
+            request: DraftRequest {
+                skill_id: self.skill.skill_id.to_string(),
+                description: Some(self.text.text().to_owned()),
+                intent: self.skill.intent.clone(),
+                ..DraftRequest::default()
+            },
+            generation: self.generation,
+        }
+    }
+
+    fn changed(&mut self) -> Outcome {
+        (self.confirming, self.written) = (false, false);
+        if self.text.text().trim().is_empty() {
+            self.generation += 1;
+            self.reported = self.generation;
+            self.report = Some(Err("a description needs text".to_owned()));
+            return Outcome::Stay;
+        }
+        let effect = self.measure();
+        Outcome::Ask(self.pane, vec![effect])
+    }
+
+    fn save(&mut self) -> Outcome {
+        if !self.is_changed() || self.text.text().trim().is_empty() {
+            return Outcome::Stay;
+        }
+        if !self.confirming {
+            self.confirming = true;
+            self.scroll = Scroll::default();
+            return Outcome::Stay;
+        }
+        self.confirming = false;
+        let write = Effect::WriteDescription {
+            skill_id: self.skill.skill_id.clone(),
+            present: self.skill.description.clone(),
+            description: self.text.text().to_owned(),
+        };
+        Outcome::Ask(self.pane, vec![write])
+    }
+
+    fn lines(&self) -> Vec<(String, Role)> {
+        if self.confirming {
+            return vec![
+                ("Write this description? Ctrl-S writes, any other key goes back.".to_owned(), Role::Warning),
+                (format!("- {}", self.skill.description), Role::Danger),
+                (format!("+ {}", self.text.text()), Role::Success),
+            ];
+        }
+        let mut out = Vec::new();
+        if self.written {
+            out.push((
+                "The description was written; every other byte of the file stays.".to_owned(),
+                Role::Success,
+            ));
+        }
+        match &self.report {
+            None => out.push(("measuring".to_owned(), Role::Muted)),
+            Some(Err(why)) => out.push((why.clone(), Role::Danger)),
+            Some(Ok(report)) => push_report(report, self.skill.intent.as_deref(), &mut out),
+        }
+        out
+    }
+}
+
+fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<(String, Role)>) {
+    let place = |place: &DraftPlace| match (place.rank, place.score) {
+        (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
+        _ => "not a result".to_owned(),
+    };
+    if let (Some(intent), Some(before), Some(after)) = (intent, &report.before, &report.after) {
+        let role = match (before.rank, after.rank) {
+            (Some(before), Some(after)) if after < before => Role::Success,
+            (None, Some(_)) => Role::Success,
+            (Some(before), Some(after)) if after > before => Role::Danger,
+            (Some(_), None) => Role::Danger,
+            _ => Role::Text,
+        };
+        out.push((format!("request    {intent}"), Role::Muted));
+        out.push((format!("           {} -> {}", place(before), place(after)), role));
+    }
+    match &report.golden {
+        None => out.push(("golden     no root has a golden.yaml".to_owned(), Role::Muted)),
+        Some(golden) => {
+            let (before, after) = (&golden.before, &golden.after);
+            let role = |up: bool, same: bool| match (same, up) {
+                (true, _) => Role::Text,
+                (false, true) => Role::Success,
+                (false, false) => Role::Danger,
+            };
+            let figure = |name: &str, old: f64, new: f64| {
+                (format!("{name:<10} {old:.3} -> {new:.3}"), role(new > old, (new - old).abs() < 5e-4))
+            };
+            out.push(figure("P@1", before.p_at_1, after.p_at_1));
+            out.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
+            let (old, new) = (before.false_triggers, after.false_triggers);
+            out.push((format!("false      {old} -> {new} triggers"), role(new < old, new == old)));
+            let name = |id: &Option<SkillId>| id.as_ref().map_or("none".to_owned(), ToString::to_string);
+            for (title, queries, role) in
+                [("won", &golden.won, Role::Success), ("lost", &golden.lost, Role::Danger)]
+            {
+                for one in queries.iter().take(MAX_QUERIES) {
+                    let line =
+                        format!("{title:<10} {} ({} -> {})", one.query, name(&one.from), name(&one.to));
+                    out.push((line, role));
+                }
+                if queries.len() > MAX_QUERIES {
+                    out.push((format!("           and {} more", queries.len() - MAX_QUERIES), Role::Muted));
+                }
+            }
+        }
+    }
+    for advice in &report.advice {
+        let then = match advice.rank {
+            Some(1) => "then first".to_owned(),
+            Some(rank) => format!("then rank {rank}"),
+            None => "still not a result".to_owned(),
+        };
+        let line =
+            format!("advice     add “{}”: {:+.2}, {then} for “{}”", advice.word, advice.gain, advice.query);
+        out.push((line, Role::Info));
+    }
+    let characters = report.description.chars().count();
+    out.push((format!("length     {characters} characters, {} tokens", report.tokens), Role::Text));
+    for shown in report.shown.iter().filter(|shown| shown.characters < shown.of) {
+        let line =
+            format!("clients    {} shows {} of {} characters", shown.client, shown.characters, shown.of);
+        out.push((line, Role::Warning));
+    }
+    for finding in &report.findings {
+        let role = match finding.severity {
+            Severity::Error => Role::Danger,
+            Severity::Warning => Role::Warning,
+            Severity::Info => Role::Muted,
+        };
+        out.push((format!("finding    {} ({})", finding.message, finding.code), role));
+    }
+}
+
+impl Overlay for DraftEditor {
+    fn in_text(&self) -> bool {
+        true
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        vec![Context::Sheet, Context::Field]
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        match action {
+            Some(Action::CarryOut) => return self.save(),
+            Some(Action::Back | Action::Leave) if self.confirming => self.confirming = false,
+            Some(Action::Back | Action::Leave) => return Outcome::Close,
+            Some(Action::PageUp) => self.scroll.roll(-self.scroll.page(), self.rows),
+            Some(Action::PageDown) => self.scroll.roll(self.scroll.page(), self.rows),
+            _ => {
+                if self.text.key(key) {
+                    return self.changed();
+                }
+                self.confirming = false;
+            }
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        // A description is one paragraph: line breaks of the clipboard become spaces.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.text.insert(&text) { self.changed() } else { Outcome::Stay }
+    }
+
+    fn told(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Draft(generation, report) if *generation == self.generation => {
+                self.reported = *generation;
+                self.report = Some(report.clone().map_err(|error| error.message));
+                Outcome::Heard
+            }
+            Message::Draft(..) => Outcome::Heard,
+            Message::DescriptionWritten(skill, Ok(description)) if *skill == self.skill.skill_id => {
+                self.skill.description.clone_from(description);
+                self.written = true;
+                Outcome::Heard
+            }
+            Message::DescriptionWritten(_, Err(error)) => {
+                self.report = Some(Err(error.message.clone()));
+                Outcome::Heard
+            }
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
+            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
+            MouseEventKind::Down(MouseButton::Left) => {
+                let at = Position::new(event.column, event.row);
+                if self.field.contains(at) {
+                    self.text.click(at);
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let save = if self.confirming { "write it" } else { "write" };
+        vec![
+            Hint { action: Action::CarryOut, label: save },
+            Hint { action: Action::PageDown, label: "scroll" },
+            Hint { action: Action::Back, label: "close" },
+        ]
+    }
+
+    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+        let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
+        let note = match (self.reported < self.generation, self.is_changed()) {
+            (true, _) => "measuring",
+            (false, true) => "not written",
+            (false, false) => "as in the file",
+        };
+        let inside = frame(area, pen, &title, note, false);
+        let wanted = u16::try_from(self.text.height(inside.width)).unwrap_or(u16::MAX);
+        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(inside.height);
+        self.field = Rect { height, ..inside };
+        pen.band(self.field, Role::Field);
+        let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
+        let cursor = self.text.draw(self.field, pen.buf, style);
+        let below =
+            Rect { y: inside.y + height + 1, height: inside.height.saturating_sub(height + 1), ..inside };
+        let lines: Vec<RichLine> = self
+            .lines()
+            .iter()
+            .flat_map(|(text, role)| wrap(&[Seg::new(shown(text), *role)], below.width.max(10)))
+            .map(RichLine::from_segs)
+            .collect();
+        self.rows = lines.len();
+        self.scroll.height = usize::from(below.height);
+        self.scroll.roll(0, self.rows);
+        for (line, y) in lines.iter().skip(self.scroll.offset).take(usize::from(below.height)).zip(below.y..)
+        {
+            pen.line(below.x, y, line, below.width);
+        }
+        cursor
+    }
+}
