@@ -39,6 +39,8 @@ pub struct DraftPlace {
     pub rank: Option<usize>,
     /// Score.
     pub score: Option<f64>,
+    /// Whether the skill is first and fits.
+    pub fits: bool,
     /// The first result.
     pub first: Option<SkillId>,
 }

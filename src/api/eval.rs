@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::{Code, Error};
 use skills_base::files::Folder;
 use skills_discovery::{
-    self, Baseline, Case, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression, Router,
-    golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
+    self, Baseline, Case, ChangedQuery, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression,
+    Router, golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
 use skills_registry::{Catalogue, RootState};
 use skills_skill::SkillId;
@@ -37,6 +37,8 @@ pub struct EvalJob {
     pub policy: Policy,
     /// Whether headings and bodies count.
     pub with_body: bool,
+    /// Only the queries that expect this skill.
+    pub skill: Option<SkillId>,
     /// An earlier answer to compare with, and how much worse a figure may be (a fraction of 1).
     pub baseline: Option<(PathBuf, f64)>,
 }
@@ -53,6 +55,12 @@ pub struct Evaluation {
     pub golden: Vec<PathBuf>,
     /// Skills that are expected and not there: their queries cannot be won.
     pub missing: Vec<SkillId>,
+    /// Queries whose first result is another one than in the baseline; none where the baseline does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Vec<ChangedQuery>>,
+    /// All queries, in the order of their files.
+    #[serde(skip)]
+    pub queries: Vec<String>,
     /// Figures that are worse than the baseline's; none without a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regressions: Option<Vec<Regression>>,
@@ -170,12 +178,22 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
 ///
 /// # Errors
 /// `invalid_request` for an empty query, `invalid_configuration` for a baseline that cannot be read.
-pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluation, Error> {
+pub fn measure(router: &Router, mut golden: Golden, job: &EvalJob) -> Result<Evaluation, Error> {
+    if let Some(skill) = &job.skill {
+        golden.cases.retain(|case| match &case.expect {
+            Expect::AnyOf(ids) => ids.contains(skill),
+            Expect::Not(id) => id == skill,
+            Expect::Nothing => false,
+        });
+        if golden.cases.is_empty() {
+            return Err(Error::new(Code::NotFound, format!("no query of the golden set expects {skill}")));
+        }
+    }
     let options = EvalOptions { policy: job.policy, with_body: job.with_body };
     let report = skills_discovery::eval(router, &golden.cases, options)
         .map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;
-    let regressions = match &job.baseline {
-        None => None,
+    let (regressions, changed) = match &job.baseline {
+        None => (None, None),
         Some((file, tolerance)) => {
             let text = fs::read_to_string(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -186,7 +204,10 @@ pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluat
                 _ => unreadable(file, &error),
             })?;
             let baseline: Baseline = serde_json::from_str(&text).map_err(|error| unreadable(file, &error))?;
-            Some(skills_discovery::regressions(&report, &baseline, *tolerance))
+            (
+                Some(skills_discovery::regressions(&report, &baseline, *tolerance)),
+                skills_discovery::changed_winners(&report, &golden.cases, &baseline),
+            )
         }
     };
     let known: std::collections::HashSet<&SkillId> = router.ids().collect();
@@ -200,5 +221,7 @@ pub fn measure(router: &Router, golden: Golden, job: &EvalJob) -> Result<Evaluat
         .collect();
     missing.sort();
     missing.dedup();
-    Ok(Evaluation { report, skills: router.len(), golden: golden.files, missing, regressions })
+    let queries = golden.cases.into_iter().map(|case| case.query).collect();
+    let (skills, golden) = (router.len(), golden.files);
+    Ok(Evaluation { report, skills, golden, missing, changed, queries, regressions })
 }

@@ -256,7 +256,8 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
             shadowed_by: detail.summary.shadowed_by.clone(),
             parsed: true,
         }),
-        Err(error) if error.code == Code::NotFound => {
+        // A file that is refused has no record.
+        Err(error) if matches!(error.code, Code::NotFound | Code::InvalidConfiguration) => {
             let catalogue = core.catalogue().await?;
             let refusal = catalogue.refused.iter().find(|refusal| is_named(refusal, wanted)).ok_or(error)?;
             Ok(Subject {
@@ -336,7 +337,7 @@ async fn ranked(
     let rival = winner.or_else(|| first.results.get(1));
     let terms = terms(intent, &first, hit, winner);
     let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
-    checks.extend(terms_check(&terms, hit, winner));
+    checks.extend(terms_check(&terms, hit, winner, first.fit != Fit::None));
     if let Some(hit) = hit {
         checks.push(match &hit.exclusion_note {
             Some(clause) => WhyCheck::fail(
@@ -441,7 +442,7 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
         .collect()
 }
 
-fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>) -> Option<WhyCheck> {
+fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits: bool) -> Option<WhyCheck> {
     own?;
     if terms.is_empty() {
         return Some(WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words"));
@@ -471,7 +472,14 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>) -> Op
             CheckKind::Terms,
             format!("missing: {missing_text}; the first result does not have them either"),
         ),
-        None => WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it wins without them")),
+        None if fits => {
+            WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it wins without them"))
+        }
+        None => WhyCheck::fail(
+            CheckKind::Terms,
+            format!("missing: {missing_text}"),
+            format!("add {} to the description, where the skill does that", list(&missing, quoted)),
+        ),
     })
 }
 

@@ -4,13 +4,14 @@
 use std::fmt::Write as _;
 
 use super::Context;
-use super::args::EvalArgs;
+use super::args::{EvalArgs, EvalReportForm};
+use super::eval_report;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took};
 use skills_api::{Code, Error, EvalJob, Evaluation};
 use skills_config::RankPolicy;
 use skills_discovery::{EvalReport, Policy};
-use skills_skill::safe_text;
+use skills_skill::{SkillId, safe_text};
 
 /// How many lost queries are named.
 const NAMED: usize = 30;
@@ -26,6 +27,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         out_of_scope: path(&args.out_of_scope),
         policy: args.policy.unwrap_or(usual),
         with_body: config.with_body && !args.no_body,
+        skill: args.skill.as_deref().map(SkillId::new),
         baseline: path(&args.baseline).map(|file| (file, args.tolerance)),
     };
     // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
@@ -33,12 +35,18 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
         _ => error,
     })?;
-    if cx.out.json {
-        cx.out.value(&evaluation)?;
-    } else {
-        let text = render(&evaluation, cx.out.look);
-        cx.out.raw(text.as_bytes())?;
-    }
+    let form = if cx.out.json { Some(EvalReportForm::Json) } else { args.report };
+    let text = match form {
+        Some(EvalReportForm::Json) => {
+            cx.out.value(&evaluation)?;
+            String::new()
+        }
+        Some(EvalReportForm::Markdown) => eval_report::markdown(&evaluation),
+        Some(EvalReportForm::Junit) => eval_report::junit(&evaluation),
+        Some(EvalReportForm::Github) => eval_report::github(&evaluation),
+        None => render(&evaluation, cx.out.look),
+    };
+    cx.out.raw(text.as_bytes())?;
     let worse = evaluation.regressions.as_ref().is_some_and(|worse| !worse.is_empty());
     Ok(if worse { Done::Findings } else { Done::Fine })
 }
@@ -76,6 +84,19 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
         let ids: Vec<String> =
             evaluation.missing.iter().map(|id| safe_text::line(id.as_str()).into_owned()).collect();
         let _ = writeln!(out, "\nexpected, but not there: {}", ids.join(", "));
+    }
+    if let Some(changed) = &evaluation.changed {
+        let _ = writeln!(out, "\nqueries with another winner: {}", changed.len());
+        for one in changed.iter().take(NAMED) {
+            let name = |id: &Option<SkillId>| id.as_ref().map_or("none", SkillId::as_str).to_owned();
+            let _ = writeln!(
+                out,
+                "  {}",
+                cut(&safe_text::line(&one.query), look.width.min(110) - 2, look.unicode)
+            );
+            let what = format!("{} -> {}", name(&one.from), name(&one.to));
+            let _ = writeln!(out, "    {}", Ink::Muted.paint(&safe_text::line(&what), look.colour));
+        }
     }
     match &evaluation.regressions {
         None => {}

@@ -13,6 +13,7 @@ mod discover;
 mod doctor;
 mod draft;
 mod eval;
+mod eval_report;
 mod failure;
 mod finding;
 mod governance;

@@ -5,11 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use super::eval::{EvalOptions, EvalReport, eval};
+use super::eval::{ChangedQuery, EvalOptions, EvalReport, eval};
 use super::golden::{Case, Expect};
 use super::request::Request;
 use super::router::{RequestError, Router};
-use skills_skill::SkillId;
 
 impl Router {
     /// A router in which `document` takes the place of the skill with its id. Answers are those of an index that is
@@ -22,17 +21,6 @@ impl Router {
         draft.update(vec![document], &[]);
         draft
     }
-}
-
-/// A query whose first result changes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ChangedQuery {
-    /// The query.
-    pub query: String,
-    /// The first result at present.
-    pub from: Option<SkillId>,
-    /// The first result with the draft.
-    pub to: Option<SkillId>,
 }
 
 /// Figures of a golden set; fractions of 1.
@@ -254,6 +242,7 @@ fn standing(router: &Router, document: &Document, query: &str) -> Result<Standin
 mod tests {
     use super::super::weights::Weights;
     use super::*;
+    use skills_skill::SkillId;
 
     fn documents() -> Vec<Document> {
         let text = |n: usize| match n % 4 {

@@ -261,6 +261,17 @@ fn latency(times: &mut [u64]) -> LatencyUs {
     LatencyUs { p50: at(0.5), p99: at(0.99) }
 }
 
+/// A query whose first result changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChangedQuery {
+    /// The query.
+    pub query: String,
+    /// The first result before.
+    pub from: Option<SkillId>,
+    /// The first result after.
+    pub to: Option<SkillId>,
+}
+
 /// A figure that got worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
@@ -273,7 +284,7 @@ pub struct Regression {
 }
 
 /// The figures of a baseline, as an earlier report has them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// See [`EvalReport::p_at_1`].
     pub p_at_1: f64,
@@ -284,6 +295,31 @@ pub struct Baseline {
     /// See [`EvalReport::out_of_scope_rejected`].
     #[serde(default)]
     pub out_of_scope_rejected: Option<f64>,
+    /// See [`EvalReport::lost`].
+    #[serde(default)]
+    pub lost: Option<Vec<Lost>>,
+}
+
+/// Queries of `cases` whose first result is another one than in the baseline; none where the baseline has no queries.
+#[must_use]
+pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) -> Option<Vec<ChangedQuery>> {
+    let before = baseline.lost.as_ref()?;
+    let of = |lost: &[Lost], query: &str| {
+        lost.iter().find(|lost| lost.query == query).map(|lost| lost.won.clone())
+    };
+    let changed = cases.iter().filter_map(|case| {
+        let Expect::AnyOf(expected) = &case.expect else { return None };
+        // What is not lost was won by a skill that is expected.
+        let (from, to) = match (of(before, &case.query), of(&now.lost, &case.query)) {
+            (None, None) => return None,
+            (Some(from), Some(to)) => (from, to),
+            (None, Some(to)) => (expected.first().cloned(), to),
+            (Some(from), None) if from.as_ref().is_some_and(|from| expected.contains(from)) => return None,
+            (Some(from), None) => (from, expected.first().cloned()),
+        };
+        (from != to).then(|| ChangedQuery { query: case.query.clone(), from, to })
+    });
+    Some(changed.collect())
 }
 
 /// The figures that fell by more than `tolerance` (a fraction of 1) against a baseline.
@@ -346,8 +382,13 @@ mod tests {
     fn only_what_fell_further_than_the_tolerance_is_a_regression() {
         let mut now = eval(&router(), &[], EvalOptions::default()).unwrap();
         (now.p_at_1, now.hit_at_5, now.mrr_at_10) = (0.70, 0.90, 0.80);
-        let was =
-            Baseline { p_at_1: 0.75, hit_at_5: 0.905, mrr_at_10: 0.7, out_of_scope_rejected: Some(0.9) };
+        let was = Baseline {
+            p_at_1: 0.75,
+            hit_at_5: 0.905,
+            mrr_at_10: 0.7,
+            out_of_scope_rejected: Some(0.9),
+            lost: None,
+        };
         let found: Vec<String> = regressions(&now, &was, 0.01).into_iter().map(|r| r.figure).collect();
         assert_eq!(found, ["p_at_1"]);
     }

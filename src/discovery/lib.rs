@@ -56,13 +56,11 @@ pub use answer::{
 };
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
-pub use draft::{
-    Advice, ChangedQuery, ClauseValue, GoldenChange, GoldenFigures, advice, clause_values, clauses, compare,
-};
+pub use draft::{Advice, ClauseValue, GoldenChange, GoldenFigures, advice, clause_values, clauses, compare};
 pub use embedding::{Embedding, EmbeddingError};
 pub use eval::{
-    Baseline, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses, OperatingPoint, Regression,
-    eval, regressions,
+    Baseline, ChangedQuery, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses,
+    OperatingPoint, Regression, changed_winners, eval, regressions,
 };
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};

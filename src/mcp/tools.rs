@@ -201,6 +201,8 @@ mod tests {
             "skill.describe",
             "skill.list",
             "skill.discover",
+            "skill.why",
+            "skill.draft",
             "skill.diagnostics",
             "skill.metrics.reset",
             "skill.attach",

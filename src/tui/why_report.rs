@@ -94,3 +94,66 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Passa
 fn text(before: &str, text: &str, role: Role) -> Passage {
     Passage::Text { before: before.to_owned(), text: text.to_owned(), role }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_api::{CheckKind, ClientChecks, WhyTerm};
+    use skills_skill::SkillId;
+
+    #[test]
+    fn failed_checks_and_missing_terms_are_named() {
+        let check = |check: CheckKind, result: CheckResult, evidence: &str| WhyCheck {
+            check,
+            result,
+            evidence: evidence.to_owned(),
+            help: (result == CheckResult::Fail).then(|| "do this".to_owned()),
+        };
+        let client = |name: &str, result: CheckResult| ClientChecks {
+            client: name.to_owned(),
+            name: name.to_owned(),
+            source: String::new(),
+            searches_folder: true,
+            checks: vec![check(CheckKind::Offered, result, "evidence")],
+            description: None,
+        };
+        let report = WhyReport {
+            skill_id: SkillId::new("a"),
+            location: "/s/a/SKILL.md".into(),
+            intent: Some("read tables".to_owned()),
+            wins: false,
+            checks: vec![check(CheckKind::Rank, CheckResult::Fail, "rank 2")],
+            clients: vec![client("One", CheckResult::Pass), client("Two", CheckResult::Fail)],
+            other_clients: vec!["Three".to_owned()],
+            ranking: Some(WhyRanking {
+                rank: Some(2),
+                score: Some(1.0),
+                rival: Some(SkillId::new("b")),
+                rival_score: Some(2.0),
+                verdict: "b fits".to_owned(),
+                terms: vec![WhyTerm {
+                    term: "tables".to_owned(),
+                    fields: Vec::new(),
+                    points: 0.0,
+                    winner_fields: vec!["name".to_owned()],
+                    winner_points: 1.5,
+                }],
+            }),
+        };
+        let text: Vec<String> = reading(&report)
+            .passages
+            .into_iter()
+            .map(|passage| match passage {
+                Passage::Heading(name) => name,
+                Passage::Text { before, text, .. } => format!("{before}{text}"),
+                Passage::Value(value) => value.to_string(),
+            })
+            .collect();
+        let all = text.join("\n");
+        assert!(all.contains("FAIL     rank         rank 2\n                help: do this"), "{all}");
+        assert!(all.contains("tables  a +0.00 not in its text; b +1.50 in name"), "{all}");
+        assert!(all.contains("One\npass     folder searched"), "{all}");
+        assert!(all.contains("Two\nFAIL     offered"), "{all}");
+        assert!(all.ends_with("Three"), "{all}");
+    }
+}

@@ -2,6 +2,8 @@
 
 use crate::binary;
 
+use std::fs;
+
 use binary::Home;
 
 fn golden(home: &Home) {
@@ -98,4 +100,41 @@ fn the_shipped_skills_have_a_golden_set() {
     let report = home.run_bare(&["--demo", "eval", "--json"]).json();
     assert!(report["queries"].as_u64().unwrap() >= 50, "{report}");
     assert_eq!(report["missing"].as_array().unwrap().len(), 0, "{report}");
+}
+
+#[test]
+fn reports_for_other_tools_name_what_fails_and_what_changed() {
+    let home = Home::with_skills();
+    for (id, text) in [("alpha", "Reads bank statements."), ("beta", "Bakes <cakes> and bread.")] {
+        let folder = home.skills().join(id);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), format!("---\nname: {id}\ndescription: {text}\n---\nBody\n"))
+            .unwrap();
+    }
+    let golden = "- query: read my bank statement\n  expect: [beta]\n- query: bake bread\n  expect: [beta]\n";
+    fs::write(home.skills().join("golden.yaml"), golden).unwrap();
+    let before = home.run(&["eval", "--json"]);
+    let baseline = home.skills().join("../before.json");
+    fs::write(&baseline, &before.stdout).unwrap();
+    let golden = golden.replace("statement\n  expect: [beta]", "statement\n  expect: [alpha]");
+    fs::write(home.skills().join("golden.yaml"), golden).unwrap();
+    let text = "---\nname: beta\ndescription: Sings.\n---\nBody\n";
+    fs::write(home.skills().join("beta/SKILL.md"), text).unwrap();
+
+    let markdown = home.run(&["eval", "--report", "markdown", "--baseline", baseline.to_str().unwrap()]);
+    assert!(markdown.stdout.contains("| queries | 2 |"), "{}", markdown.stdout);
+    assert!(markdown.stdout.contains("**Queries with another winner: 1**"), "{}", markdown.stdout);
+    assert!(markdown.stdout.contains("| bake bread | beta | "), "{}", markdown.stdout);
+    let junit = home.run(&["eval", "--report", "junit"]);
+    assert!(
+        junit.stdout.contains("<testsuite name=\"skills eval\" tests=\"2\" failures=\"1\">"),
+        "{}",
+        junit.stdout
+    );
+    assert!(junit.stdout.contains("name=\"read my bank statement\"/>"), "{}", junit.stdout);
+    let github = home.run(&["eval", "--report", "github"]);
+    assert!(github.stdout.starts_with("::warning title=bake bread::expected beta"), "{}", github.stdout);
+    let own = home.json(&["eval", "--skill", "alpha"]);
+    assert_eq!(own["queries"], 1);
+    assert_eq!(home.run(&["eval", "--skill", "nosuch"]).code, 3);
 }

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::{Local, apart};
 use crate::{Code, DraftPlace, DraftReport, DraftRequest, Error, detail, eval};
 use skills_authoring::write_back::with_description;
-use skills_discovery::{self as discovery, Document, Request, RequestError, Router};
+use skills_discovery::{self as discovery, Document, Fit, Request, RequestError, Router};
 use skills_skill::{Finding, Skill, SkillId, lint};
 
 impl Local {
@@ -73,7 +73,9 @@ fn place(router: &Router, skill: &SkillId, intent: &str) -> Result<DraftPlace, R
     let own = router.discover(&request(Some(skill.clone())))?;
     let first = router.discover(&request(None))?;
     let hit = own.results.first();
+    let is_first = first.results.first().is_some_and(|first| first.skill_id == *skill);
     Ok(DraftPlace {
+        fits: is_first && first.fit != Fit::None,
         rank: hit.map(|hit| hit.rank.unwrap_or(1)),
         score: hit.map(|hit| hit.score),
         first: first.results.into_iter().next().map(|hit| hit.skill_id),

@@ -33,8 +33,8 @@ pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
-    Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, LintArgs, LintFormat, ListArgs, SchemaArgs,
-    WhyArgs,
+    Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, LintArgs, LintFormat, ListArgs,
+    SchemaArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -163,9 +163,9 @@ pub enum Command {
     List(ListArgs),
     /// Show one skill: record, findings, files, tokens.
     Describe(DescribeArgs),
-    /// Explain why clients do or do not use a skill for a request.
+    /// Explain why a skill is used for a request or not.
     Why(WhyArgs),
-    /// Measure another description of a skill before it is written.
+    /// Try another description before it is written.
     Draft(DraftArgs),
     /// Check skills against the specification and good practice.
     Lint(LintArgs),

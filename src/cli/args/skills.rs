@@ -194,9 +194,28 @@ pub struct EvalArgs {
     /// Compare with an earlier `--json` answer.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Print the evaluation in this form (`--json` is `--report json`).
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub report: Option<EvalReportForm>,
+    /// Only the queries that expect this skill.
+    #[arg(long, value_name = "SKILL")]
+    pub skill: Option<String>,
     /// How much worse a measure may be, as a fraction of 1.
     #[arg(long, value_name = "X", default_value_t = 0.005, requires = "baseline")]
     pub tolerance: f64,
+}
+
+/// How `skills eval` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EvalReportForm {
+    /// For a comment on a pull request.
+    Markdown,
+    /// `JUnit` XML, a test case for each query.
+    Junit,
+    /// All data.
+    Json,
+    /// Workflow commands of GitHub Actions.
+    Github,
 }
 
 /// `skills schema`

@@ -24,6 +24,12 @@ const MAX_FIELD_HEIGHT: u16 = 8;
 /// Queries of each kind that are listed.
 const MAX_QUERIES: usize = 12;
 
+/// Cells of the labels.
+const LABEL_WIDTH: u16 = 10;
+
+/// A label, a text and its role.
+type Line = (&'static str, String, Role);
+
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drafting {
@@ -120,48 +126,62 @@ impl DraftEditor {
         Outcome::Ask(self.pane, vec![write])
     }
 
-    fn lines(&self) -> Vec<(String, Role)> {
+    fn lines(&self) -> Vec<Line> {
         if self.confirming {
             return vec![
-                ("Write this description? Ctrl-S writes, any other key goes back.".to_owned(), Role::Warning),
-                (format!("- {}", self.skill.description), Role::Danger),
-                (format!("+ {}", self.text.text()), Role::Success),
+                (
+                    "",
+                    "Write this description? Ctrl-S writes, any other key goes back.".to_owned(),
+                    Role::Warning,
+                ),
+                ("-", self.skill.description.clone(), Role::Danger),
+                ("+", self.text.text().to_owned(), Role::Success),
             ];
         }
         let mut out = Vec::new();
         if self.written {
             out.push((
+                "",
                 "The description was written; every other byte of the file stays.".to_owned(),
                 Role::Success,
             ));
         }
         match &self.report {
-            None => out.push(("measuring".to_owned(), Role::Muted)),
-            Some(Err(why)) => out.push((why.clone(), Role::Danger)),
+            None => out.push(("", "measuring".to_owned(), Role::Muted)),
+            Some(Err(why)) => out.push(("", why.clone(), Role::Danger)),
             Some(Ok(report)) => push_report(report, self.skill.intent.as_deref(), &mut out),
         }
         out
     }
 }
 
-fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<(String, Role)>) {
+fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<Line>) {
     let place = |place: &DraftPlace| match (place.rank, place.score) {
+        (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), and does not fit"),
+        (Some(1), Some(score)) => format!("first ({score:.2})"),
         (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
         _ => "not a result".to_owned(),
     };
     if let (Some(intent), Some(before), Some(after)) = (intent, &report.before, &report.after) {
         let role = match (before.rank, after.rank) {
+            _ if after.fits != before.fits => {
+                if after.fits {
+                    Role::Success
+                } else {
+                    Role::Danger
+                }
+            }
             (Some(before), Some(after)) if after < before => Role::Success,
             (None, Some(_)) => Role::Success,
             (Some(before), Some(after)) if after > before => Role::Danger,
             (Some(_), None) => Role::Danger,
             _ => Role::Text,
         };
-        out.push((format!("request    {intent}"), Role::Muted));
-        out.push((format!("           {} -> {}", place(before), place(after)), role));
+        out.push(("request", intent.to_owned(), Role::Muted));
+        out.push(("", format!("{} -> {}", place(before), place(after)), role));
     }
     match &report.golden {
-        None => out.push(("golden     no root has a golden.yaml".to_owned(), Role::Muted)),
+        None => out.push(("golden", "no root has a golden.yaml".to_owned(), Role::Muted)),
         Some(golden) => {
             let (before, after) = (&golden.before, &golden.after);
             let role = |up: bool, same: bool| match (same, up) {
@@ -169,24 +189,23 @@ fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<(String
                 (false, true) => Role::Success,
                 (false, false) => Role::Danger,
             };
-            let figure = |name: &str, old: f64, new: f64| {
-                (format!("{name:<10} {old:.3} -> {new:.3}"), role(new > old, (new - old).abs() < 5e-4))
+            let figure = |name: &'static str, old: f64, new: f64| {
+                (name, format!("{old:.3} -> {new:.3}"), role(new > old, (new - old).abs() < 5e-4))
             };
             out.push(figure("P@1", before.p_at_1, after.p_at_1));
             out.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
             let (old, new) = (before.false_triggers, after.false_triggers);
-            out.push((format!("false      {old} -> {new} triggers"), role(new < old, new == old)));
+            out.push(("triggers", format!("{old} -> {new} false"), role(new < old, new == old)));
             let name = |id: &Option<SkillId>| id.as_ref().map_or("none".to_owned(), ToString::to_string);
             for (title, queries, role) in
                 [("won", &golden.won, Role::Success), ("lost", &golden.lost, Role::Danger)]
             {
                 for one in queries.iter().take(MAX_QUERIES) {
-                    let line =
-                        format!("{title:<10} {} ({} -> {})", one.query, name(&one.from), name(&one.to));
-                    out.push((line, role));
+                    let line = format!("{} ({} -> {})", one.query, name(&one.from), name(&one.to));
+                    out.push((title, line, role));
                 }
                 if queries.len() > MAX_QUERIES {
-                    out.push((format!("           and {} more", queries.len() - MAX_QUERIES), Role::Muted));
+                    out.push(("", format!("and {} more", queries.len() - MAX_QUERIES), Role::Muted));
                 }
             }
         }
@@ -197,16 +216,14 @@ fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<(String
             Some(rank) => format!("then rank {rank}"),
             None => "still not a result".to_owned(),
         };
-        let line =
-            format!("advice     add “{}”: {:+.2}, {then} for “{}”", advice.word, advice.gain, advice.query);
-        out.push((line, Role::Info));
+        let line = format!("add “{}”: {:+.2}, {then} for “{}”", advice.word, advice.gain, advice.query);
+        out.push(("advice", line, Role::Info));
     }
     let characters = report.description.chars().count();
-    out.push((format!("length     {characters} characters, {} tokens", report.tokens), Role::Text));
+    out.push(("length", format!("{characters} characters, {} tokens", report.tokens), Role::Text));
     for shown in report.shown.iter().filter(|shown| shown.characters < shown.of) {
-        let line =
-            format!("clients    {} shows {} of {} characters", shown.client, shown.characters, shown.of);
-        out.push((line, Role::Warning));
+        let line = format!("{} shows {} of {} characters", shown.client, shown.characters, shown.of);
+        out.push(("clients", line, Role::Warning));
     }
     for finding in &report.findings {
         let role = match finding.severity {
@@ -214,7 +231,7 @@ fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<(String
             Severity::Warning => Role::Warning,
             Severity::Info => Role::Muted,
         };
-        out.push((format!("finding    {} ({})", finding.message, finding.code), role));
+        out.push(("finding", format!("{} ({})", finding.message, finding.code), role));
     }
 }
 
@@ -311,12 +328,18 @@ impl Overlay for DraftEditor {
         let cursor = self.text.draw(self.field, pen.buf, style);
         let below =
             Rect { y: inside.y + height + 1, height: inside.height.saturating_sub(height + 1), ..inside };
-        let lines: Vec<RichLine> = self
-            .lines()
-            .iter()
-            .flat_map(|(text, role)| wrap(&[Seg::new(shown(text), *role)], below.width.max(10)))
-            .map(RichLine::from_segs)
-            .collect();
+        let mut lines: Vec<RichLine> = Vec::new();
+        for (label, text, role) in self.lines() {
+            let wrapped =
+                wrap(&[Seg::new(shown(&text), role)], below.width.saturating_sub(LABEL_WIDTH).max(10));
+            for (at, segs) in wrapped.into_iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let label = format!("{label:<width$}", width = usize::from(LABEL_WIDTH));
+                let mut line = vec![Seg::new(label, Role::Muted)];
+                line.extend(segs);
+                lines.push(RichLine::from_segs(line));
+            }
+        }
         self.rows = lines.len();
         self.scroll.height = usize::from(below.height);
         self.scroll.roll(0, self.rows);
@@ -325,5 +348,88 @@ impl Overlay for DraftEditor {
             pen.line(below.x, y, line, below.width);
         }
         cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyModifiers};
+
+    use super::*;
+
+    fn key(code: KeyCode) -> KeyEvent {
+        KeyEvent::new(code, KeyModifiers::NONE)
+    }
+
+    fn editor() -> DraftEditor {
+        let skill = Drafting {
+            skill_id: SkillId::new("statements"),
+            description: "Reads statements.".to_owned(),
+            intent: Some("read my statement".to_owned()),
+        };
+        let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
+        assert!(matches!(effect, Effect::Draft { generation: 1, .. }));
+        editor
+    }
+
+    fn report(description: &str) -> Arc<DraftReport> {
+        Arc::new(DraftReport {
+            skill_id: SkillId::new("statements"),
+            description: description.to_owned(),
+            tokens: 7,
+            before: None,
+            after: None,
+            golden: None,
+            advice: Vec::new(),
+            clauses: Vec::new(),
+            findings: Vec::new(),
+            shown: Vec::new(),
+        })
+    }
+
+    fn text(editor: &DraftEditor) -> String {
+        editor.lines().iter().map(|(label, text, _)| format!("{label} {text}\n")).collect()
+    }
+
+    #[test]
+    fn the_newest_text_wins() {
+        let mut editor = editor();
+        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Char('x')), None) else { panic!() };
+        let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
+        assert_eq!(editor.told(&Message::Draft(1, Ok(report("old")))), Outcome::Heard);
+        assert!(text(&editor).contains("measuring"), "a stale reply is dropped");
+        editor.told(&Message::Draft(2, Ok(report("Reads statements.x"))));
+        assert!(text(&editor).contains("length 18 characters, 7 tokens"), "{}", text(&editor));
+    }
+
+    #[test]
+    fn writing_shows_the_difference_first() {
+        let mut editor = editor();
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay, "nothing to write");
+        editor.key(key(KeyCode::Char('!')), None);
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
+        assert!(text(&editor).contains("- Reads statements.\n+ Reads statements.!"), "{}", text(&editor));
+        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+            panic!()
+        };
+        let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!((present.as_str(), description.as_str()), ("Reads statements.", "Reads statements.!"));
+        let written = Message::DescriptionWritten(SkillId::new("statements"), Ok(description.clone()));
+        editor.told(&written);
+        assert!(!editor.is_changed());
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
+    }
+
+    #[test]
+    fn a_draft_without_text_is_refused_here() {
+        let mut editor = editor();
+        while !editor.text.is_empty() {
+            editor.key(key(KeyCode::Backspace), None);
+        }
+        assert!(text(&editor).contains("a description needs text"));
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
     }
 }
