@@ -550,32 +550,33 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
         ) => {
             checks.push(searched());
-            checks.push(match state {
-                ClientViewState::Repaired(how) => read(Some(how)),
-                _ => read(None),
+            checks.push(if let ClientViewState::Repaired(how) = state {
+                read(Some(how))
+            } else {
+                read(None)
             });
-            checks.push(match state {
-                ClientViewState::Either(others) => WhyCheck::unknown(
+            checks.push(if let ClientViewState::Either(others) = state {
+                WhyCheck::unknown(
                     Name,
                     format!(
                         "several skills have its name, and which one {name} lists differs between starts: {}",
                         others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
                     ),
-                ),
-                _ => WhyCheck::pass(Name, "it wins its name"),
+                )
+            } else {
+                WhyCheck::pass(Name, "it wins its name")
             });
             let withheld = view
                 .not_listed
                 .iter()
                 .find(|group| group.names.iter().any(|name| name == subject.id.as_str()));
-            match withheld {
-                Some(group) => checks.push(WhyCheck::fail(Offered, group.why.clone(), "")),
-                None => {
-                    checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
-                    let (check, cut) = description_check(view, subject, terms, has_request);
-                    checks.extend(check);
-                    description = cut;
-                }
+            if let Some(group) = withheld {
+                checks.push(WhyCheck::fail(Offered, group.why.clone(), ""));
+            } else {
+                checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
+                let (check, cut) = description_check(view, subject, terms, has_request);
+                checks.extend(check);
+                description = cut;
             }
         }
     }

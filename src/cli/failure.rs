@@ -50,6 +50,7 @@ impl Failure {
     }
 
     /// With the options of this call in every command that it names.
+    #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
         match self {
             Self::Core(error) => {
