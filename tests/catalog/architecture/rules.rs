@@ -23,7 +23,6 @@ pub fn foreign_references(file: &str, text: &str, first_line: usize) -> Vec<Stri
 const PAGES: &[&str] = &[
     "requirements.md",
     "decisions.md",
-    "architecture.md",
     "visual-guide.md",
     "shared/spec",
     "shared/data/README",
