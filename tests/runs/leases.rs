@@ -185,7 +185,6 @@ fn owner_process() {
         let store = open(&folder.join("runs.db"), Clocks::system());
         let lease_ms: u64 = std::fs::read_to_string(folder.join("lease")).unwrap().parse().unwrap();
         let claim = store.claim(&Workplace::here().next_worker(), lease_ms, None).await.unwrap().unwrap();
-        std::fs::write(folder.join("owned"), "").unwrap();
         loop {
             store.renew(&claim.run.id, claim.fence, lease_ms).await.unwrap();
             // In one step: the process may be stopped at any moment.
@@ -220,7 +219,7 @@ impl Owned {
             .spawn()
             .unwrap();
         let owned = Self { folder, store, owner };
-        owned.until("it owns the run", async || owned.folder.path().join("owned").exists()).await;
+        owned.until("it renewed its lease", async || owned.folder.path().join("renewed").exists()).await;
         owned
     }
 

@@ -20,13 +20,8 @@ pub fn foreign_references(file: &str, text: &str, first_line: usize) -> Vec<Stri
 }
 
 /// Pages that are kept elsewhere.
-const PAGES: &[&str] = &[
-    "requirements.md",
-    "decisions.md",
-    "visual-guide.md",
-    "shared/spec",
-    "shared/data/README",
-];
+const PAGES: &[&str] =
+    &["requirements.md", "decisions.md", "visual-guide.md", "shared/spec", "shared/data/README"];
 
 fn foreign_reference(line: &str) -> Option<String> {
     if let Some(page) = PAGES.iter().find(|page| line.contains(**page)) {
