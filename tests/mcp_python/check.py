@@ -42,13 +42,15 @@ async def drive(name, server, mode):
 
     async with Client(server, mode=mode, elicitation_callback=person, read_timeout_seconds=60) as client:
         tools = (await client.list_tools()).tools
-        expect(len(tools) == 17, [tool.name for tool in tools])
+        expect(len(tools) == 19, [tool.name for tool in tools])
         found = await client.call_tool("skill.discover", {"intent": "profile a csv file"})
         expect(text(found)["results"][0]["skill_id"] == "csv-profile", found)
         for tool, arguments in [
             ("runtime.health", {}),
             ("skill.list", {}),
             ("skill.describe", {"skill_id": "csv-profile"}),
+            ("skill.why", {"skill_id": "csv-profile", "intent": "profile a csv file"}),
+            ("skill.draft", {"skill_id": "csv-profile", "description": "Profiles CSV files."}),
             ("skill.diagnostics", {}),
             ("skill.governance.list", {}),
         ]:
