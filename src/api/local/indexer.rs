@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use fail::fail_point;
 use rayon::prelude::*;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
@@ -36,6 +37,8 @@ pub struct Shared {
     pub events: broadcast::Sender<Event>,
     /// How far the index is.
     pub progress: watch::Sender<IndexProgress>,
+    /// Whether the index holds the names and descriptions of everything that the first scan found.
+    pub ready: watch::Sender<bool>,
     /// What became of the index's warm-start cache.
     pub cache: Mutex<String>,
 }
@@ -47,6 +50,7 @@ impl Shared {
             router: RwLock::new(router),
             events: broadcast::channel(256).0,
             progress: watch::channel(IndexProgress::default()).0,
+            ready: watch::channel(false).0,
             cache: Mutex::new("not looked at".to_owned()),
         }
     }
@@ -132,13 +136,14 @@ impl Indexer {
         *self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner) = said;
     }
 
-    /// Takes out what the cache brought and the scan did not find.
+    /// The scan is complete and its snapshot taken: takes out what the cache brought and the scan did not find.
     fn prune(&mut self) {
         let gone: Vec<SkillId> = self.restored.drain().filter(|id| !self.have.contains_key(id)).collect();
         if !gone.is_empty() {
             self.shared.update(Vec::new(), &gone);
             self.cache.changed();
         }
+        self.shared.ready.send_replace(true);
     }
 
     fn save(&mut self, at_once: bool) {
@@ -166,6 +171,7 @@ impl Indexer {
         mut news: broadcast::Receiver<RegistryEvent>,
         latest: impl Fn() -> Option<(Arc<Catalogue>, bool)>,
     ) {
+        fail_point!("first-index");
         self.restore();
         // A scan may have been through before anybody listened.
         self.catch_up(latest());
@@ -274,8 +280,9 @@ impl Indexer {
         for document in &unread {
             self.owe(&document.id);
         }
-        // A few new skills go in whole in the next moment; their names alone would only cost twice.
-        if unread.len() > BATCH {
+        // A few new skills go in whole in the next moment; their names alone would only cost twice. The first
+        // requests wait for the names.
+        if unread.len() > BATCH || !*self.shared.ready.borrow() {
             for names in unread.chunks(NAMES_BATCH) {
                 self.shared.update(names.to_vec(), &[]);
             }

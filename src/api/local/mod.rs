@@ -294,11 +294,13 @@ impl Client for Local {
     }
 
     async fn wait_for_catalog(&self) -> Result<(), Error> {
-        if self.registry.progress().done {
+        if *self.shared.ready.borrow() {
             return Ok(());
         }
-        let scanned = tokio::time::timeout(self.catalog_timeout, self.registry.wait_scanned()).await;
-        scanned.map(drop).map_err(|_| {
+        // The index follows the scan: ranking an empty one would say that no skill fits.
+        let mut ready = self.shared.ready.subscribe();
+        let indexed = tokio::time::timeout(self.catalog_timeout, ready.wait_for(|ready| *ready)).await;
+        indexed.map(drop).map_err(|_| {
             let progress = self.registry.progress();
             let message = format!(
                 "the skills are still being read after the start ({} of at least {} so far); try again shortly",

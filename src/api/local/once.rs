@@ -42,6 +42,7 @@ impl Local {
             })
             .await?;
         }
+        local.shared.ready.send_replace(true);
         Ok(local)
     }
 }

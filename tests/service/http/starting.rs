@@ -7,7 +7,7 @@ use serde_json::json;
 use skills_api::Local;
 use skills_http::Settings;
 
-use super::house::House;
+use super::house::{House, PATIENCE};
 use super::mistakes::is;
 use crate::runs_place::{Place, sandbox};
 
@@ -54,3 +54,28 @@ async fn requests_wait_for_the_first_scan() {
     let (answer, ()) = tokio::join!(describe, scan);
     assert_eq!(answer.status, 200, "{}", answer.body);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_wait_for_the_first_index() {
+    fail::cfg(FIRST_INDEX, "pause").unwrap();
+    let place = Place::new();
+    let core = Local::open(place.config.clone()).unwrap();
+    let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
+    let house = House::over(place, Arc::new(core), Settings::default()).await;
+    let scanned = async {
+        while house.get("/v1/skills/diagnostics").await.json()["scan"]["done"] != true {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, scanned).await.unwrap();
+    let discover = house.call("skill.discover", json!({ "intent": "book the ledger" }));
+    let index = async {
+        // Asked second, so that the other request is there before the index is built.
+        assert_eq!(house.get("/v1/health").await.status, 200);
+        fail::remove(FIRST_INDEX);
+    };
+    let (answer, ()) = tokio::join!(discover, index);
+    assert_eq!(answer.json()["results"][0]["skill_id"], "ledger", "{}", answer.body);
+}
+
+const FIRST_INDEX: &str = "first-index";
